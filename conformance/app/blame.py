@@ -19,7 +19,7 @@ from conformance.search.predicates import EndpointsError
 from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blame import Blame
 from conformance.triage.blame.ends import ends_of, provide
-from conformance.triage.blame.mixture import Mixtures
+from conformance.triage.blame.mixtures import Mixtures
 from conformance.triage.blame.render import step_line
 from conformance.triage.blame.suspects import sources_of, suspects
 from conformance.triage.programs.common_versions import common_versions
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.search.trials import SearchStep
     from conformance.triage.blame.answer import BlameAnswer, MovedUnits
-    from conformance.triage.blame.mixture import End
+    from conformance.triage.blame.mixtures import End
 
 LOGS: Final = Path("reports") / "blame"
 """Where searches are logged, below the project."""

@@ -32,10 +32,10 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.search.failures import ending, same_failure
 from conformance.search.packages import package_moves
 from conformance.search.prober import CaseProber
-from conformance.triage.blame.cases import blame_case
+from conformance.triage.blame.blame_case import blame_case
 from conformance.triage.blame.render import doubts
 from conformance.triage.evidence.claims import with_recorded
-from conformance.triage.evidence.goods import candidates, seen_right
+from conformance.triage.evidence.good_releases import candidates, seen_right
 from conformance.triage.repro.carried import load_source
 from conformance.triage.repro.run import seen_job
 from conformance.triage.repro.writing import write

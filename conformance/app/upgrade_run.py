@@ -21,12 +21,12 @@ from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_text import asides, upgrade_markdown
 from conformance.report.upgraded import Upgraded
 from conformance.search.points import Points
-from conformance.triage.blame.cases import blame_case
+from conformance.triage.blame.blame_case import blame_case
 from conformance.triage.blame.render import step_line
-from conformance.triage.upgrade.blaming import culprits_of
-from conformance.triage.upgrade.compared import Axis
+from conformance.triage.upgrade.comparison import UpgradeAxis
+from conformance.triage.upgrade.culprit_search import culprits_of
 from conformance.triage.upgrade.effect import BREAKING, Effect
-from conformance.triage.upgrade.upgrading import Upgrade
+from conformance.triage.upgrade.upgrade import Upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -203,8 +203,8 @@ def exit_code_of(upgraded: Upgraded) -> ExitCode:
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
 
 
-def _axis(platform: str, points: Points) -> Axis:
-    return Axis(platform=platform, cells=tuple(points), labels=points.labels)
+def _axis(platform: str, points: Points) -> UpgradeAxis:
+    return UpgradeAxis(platform=platform, cells=tuple(points), labels=points.labels)
 
 
 def _say_step(

@@ -16,7 +16,7 @@ from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.engine.preparation import planned_with
 from conformance.triage.blame.ends import end_of
-from conformance.triage.blame.mixture import lock_of, mixed_cell
+from conformance.triage.blame.mixtures import lock_of, mixed_cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.overlay import OverlayLock
     from conformance.engine.job import PlannedCell
-    from conformance.triage.blame.mixture import End
+    from conformance.triage.blame.mixtures import End
 
 
 def with_additions(

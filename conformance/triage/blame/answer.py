@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from conformance.search.ddmin import MinimalSet, SetResult
     from conformance.search.packages import PackageMove
-    from conformance.triage.blame.mixture import Mixtures
+    from conformance.triage.blame.mixtures import Mixtures
 
 MovedUnits = frozenset[Unit]
 """The units of a mixture that have the versions of the environment that is gone to."""

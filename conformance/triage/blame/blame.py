@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.search.samples import PointPredicate
     from conformance.search.trials import Trials
     from conformance.triage.blame.answer import MovedUnits
-    from conformance.triage.blame.mixture import Mixtures
+    from conformance.triage.blame.mixtures import Mixtures
     from conformance.triage.blame.package_units import Unit
 
 

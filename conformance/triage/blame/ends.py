@@ -14,8 +14,8 @@ from conformance.engine.preparation import planned_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
-from conformance.triage.blame.mixture import End, Original, lock_of, mixed_cell
-from conformance.triage.blame.wants import read_installed
+from conformance.triage.blame.installed import read_installed
+from conformance.triage.blame.mixtures import End, Original, lock_of, mixed_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

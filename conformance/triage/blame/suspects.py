@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
-from conformance.triage.blame.wants import closure
+from conformance.triage.blame.installed import closure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.model.case import Case
-    from conformance.triage.blame.mixture import End
+    from conformance.triage.blame.mixtures import End
 
 OWN: Final = {"conformance", "__future__", *STANDARD_LIBRARY}
 """Modules that are of no package."""

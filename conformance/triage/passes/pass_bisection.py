@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import StoredJob
 from conformance.ir.difference import diff
@@ -22,43 +22,18 @@ from conformance.triage.passes.predicates import state_within
 from conformance.triage.passes.settings import flags_for, options_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from conformance.cells.cell import Cell
     from conformance.ir.change import IrDiff
     from conformance.search.ddmin import SetResult
     from conformance.search.predicates import Predicate
     from conformance.search.state import PointState
+    from conformance.triage.passes.prober import PassProber
+    from conformance.triage.passes.programs import ProgramPasses
 
-
-class SettingProber(Protocol):
-    """Tries one target in one cell with settings, as `PassProber` does a case.
-
-    Options of jax may be tried in one thread while another tries passes and flags.
-    """
-
-    lost: int
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Every plain option of `jax.config` in the cell, with its value there."""
-        ...
-
-    def renew(self) -> None:
-        """Begin a new process with the next trial."""
-        ...
-
-    def compiled(self, options: Mapping[str, Any]) -> StoredJob:
-        """Try the target with compiler options."""
-        ...
-
-    def dumped(self, disabled: Sequence[str] = ()) -> list[str]:
-        """Return the names of the files that XLA dumps of its passes."""
-        ...
-
-    def configured(self, name: str, value: Any) -> StoredJob:
-        """Try the target with an option of `jax.config`."""
-        ...
+    SettingProber = PassProber | ProgramPasses
+    """Options of jax are tried in one thread while another tries passes and flags."""
 
 
 class PassBisection:

@@ -77,7 +77,7 @@ CONTEXT: Final = 20
 """Characters that are shown of what two texts have in common, before they differ."""
 
 
-class Told(NamedTuple):
+class ShownChange(NamedTuple):
     """What of a change is shown.
 
     Attributes:
@@ -126,33 +126,33 @@ def _of_endings(before: Record, after: Record) -> Effect:
     return Effect.WRONG if after.conformance is Conformance.DEVIATES else Effect.FIXED
 
 
-def told(change: Transition) -> Told:
+def show_change(change: Transition) -> ShownChange:
     """Return what of a change is shown: what is gravest.
 
     Args:
         change: Two jobs of one case, of which something differs.
     """
-    return next(_told(change))
+    return next(_shown_changes(change))
 
 
-def _told(change: Transition) -> Iterator[Told]:
+def _shown_changes(change: Transition) -> Iterator[ShownChange]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
-        yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
+        yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
     if VALUE in change.changed:
-        yield Told(VALUE, *_values(change))
+        yield ShownChange(VALUE, *_values(change))
     if WAYS in change.changed:
         yield from _told_of_ways(_in_ways(change.before), _in_ways(change.after))
     if before.conformance is not after.conformance and ended_as(before) != ended_as(after):
-        yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
+        yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
     for sentence in changed_facts(after.facts, before.facts):
         name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
-        yield Told(name, *_parts(before.facts[name], after.facts[name]))
+        yield ShownChange(name, *_parts(before.facts[name], after.facts[name]))
     for name in _grown(before, after):
-        yield Told(name, str(int(before.facts[name])), str(int(after.facts[name])))
+        yield ShownChange(name, str(int(before.facts[name])), str(int(after.facts[name])))
     if before.conformance is not after.conformance:
-        yield Told(VALUE, str(before.conformance), str(after.conformance))
-    yield Told("ir", ", ".join(change.changed), "")
+        yield ShownChange(VALUE, str(before.conformance), str(after.conformance))
+    yield ShownChange("ir", ", ".join(change.changed), "")
 
 
 def ended_as(record: Record) -> str:
@@ -171,9 +171,9 @@ def _reasons(record: Record) -> Iterator[str]:
     return (_DECLARED.sub("", reason) for reason in record.reasons)
 
 
-def _told_of_ways(before: str, after: str) -> Iterator[Told]:
+def _told_of_ways(before: str, after: str) -> Iterator[ShownChange]:
     if before != after:
-        yield Told(WAYS, *apart(before, after))
+        yield ShownChange(WAYS, *apart(before, after))
 
 
 def _in_ways(side: StoredJob) -> str:

@@ -19,7 +19,7 @@ from conformance.search.metrics import TIME
 from conformance.search.predicates import EndpointsError
 from conformance.search.trials import Trials
 from conformance.triage.blame.blame import Blame, OtherwiseError
-from conformance.triage.blame.mixture import Mixtures, Original
+from conformance.triage.blame.mixtures import Mixtures, Original
 from conformance.triage.blame.render import answer_json, answer_lines, step_line
 
 from .environments import end, lock_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.search.metrics import Metric
     from conformance.triage.blame.answer import BlameAnswer
-    from conformance.triage.blame.mixture import End
+    from conformance.triage.blame.mixtures import End
 
     Versions = Mapping[str, str]
     Ends = Callable[[Versions], str]

@@ -13,7 +13,7 @@ from conformance.engine.root_causes import RootCause
 from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Conformance, Verdict
-from conformance.triage.evidence.choice import stands_for, why_not
+from conformance.triage.evidence.representative import stands_for, why_not
 from tests.engine.records import record
 
 CELLS = {

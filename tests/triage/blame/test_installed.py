@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.triage.blame.wants import closure, read_installed, users, wants_of
+from conformance.triage.blame.installed import closure, read_installed, users, wants_of
 
 from .environments import installed, lock_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.search.packages import package_moves
-from conformance.triage.blame.mixture import mixture, needs
+from conformance.triage.blame.mixtures import mixture, needs
 
 from .environments import end
 

@@ -17,8 +17,8 @@ from conformance.engine.preparation import planned_cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.packages import ABSENT, package_moves
 from conformance.search.points import RESTART
+from conformance.triage.blame.installed import admits, users, wants_of
 from conformance.triage.blame.package_units import units_of
-from conformance.triage.blame.wants import admits, users, wants_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.search.ddmin import Units
     from conformance.search.packages import PackageMove
+    from conformance.triage.blame.installed import Installed, Wants
     from conformance.triage.blame.package_units import Unit
-    from conformance.triage.blame.wants import Installed, Wants
 
 _DIGITS: Final = 10
 

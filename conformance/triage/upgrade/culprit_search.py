@@ -10,19 +10,19 @@ from conformance.model.outcome import Outcome
 from conformance.search.failures import ending, same_failure
 from conformance.triage.blame.render import doubts
 from conformance.triage.upgrade.culprits import Culprits
-from conformance.triage.upgrade.effect import Effect, told
+from conformance.triage.upgrade.effect import Effect, show_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.engine.job import PlannedCell
     from conformance.triage.blame.answer import BlameAnswer
-    from conformance.triage.upgrade.compared import Compared, Step
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 
     Search = Callable[..., BlameAnswer]
 
 
-class Asked(NamedTuple):
+class PredicateOptions(NamedTuple):
     """What tells both sides of a change apart, as the options of `conformance blame` say it.
 
     Attributes:
@@ -34,22 +34,22 @@ class Asked(NamedTuple):
     fact: str = ""
 
 
-def asked_of(step: Step) -> Asked:
+def predicate_options_of(step: UpgradeStep) -> PredicateOptions:
     """Return the question that tells both sides of a change apart.
 
     Args:
         step: The change.
     """
     if step.effect is Effect.LARGER:
-        return Asked(fact=told(step.change).artifact)
+        return PredicateOptions(fact=show_change(step.change).artifact)
     records = step.change.before.record, step.change.after.record
     failed = all(record.outcome is not Outcome.OK for record in records)
     if failed and ENDING in step.change.changed and not same_failure(*map(ending, records)):
-        return Asked(when="ending")
-    return Asked()
+        return PredicateOptions(when="ending")
+    return PredicateOptions()
 
 
-def sides_of(one: Compared, step: Step) -> tuple[PlannedCell, PlannedCell]:
+def cells_of(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
     """Return the cells of the jobs that a change is between.
 
     Args:
@@ -60,17 +60,17 @@ def sides_of(one: Compared, step: Step) -> tuple[PlannedCell, PlannedCell]:
     return cells[step.change.before.record.cell], cells[step.change.after.record.cell]
 
 
-def culprits_of(one: Compared, step: Step, search: Search) -> Culprits:
+def culprits_of(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
     """Search for the packages that made a change; what keeps the search from an answer is told.
 
     Args:
         one: The case.
         step: The change.
-        search: Searches: `conformance.triage.blame.cases.blame_case`, but for the case, its cells
-            and the question.
+        search: `conformance.triage.blame.blame_case.blame_case`, with all arguments but the case,
+            its cells and the predicate.
     """
-    before, after = (planned.cell for planned in sides_of(one, step))
-    asked = asked_of(step)
+    before, after = (planned.cell for planned in cells_of(one, step))
+    asked = predicate_options_of(step)
     try:
         found = search(one.case, (before, after), when=asked.when, fact=asked.fact)
     except ConformanceError as error:

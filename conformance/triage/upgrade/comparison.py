@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class UpgradeAxis:
     """What lies between both ends, on one platform.
 
     Attributes:
@@ -43,7 +43,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class UpgradeStep:
     """A change on the way.
 
     Attributes:
@@ -62,7 +62,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedCase:
     """One case on one platform, both ends compared.
 
     Attributes:
@@ -77,9 +77,9 @@ class Compared:
     """
 
     case: Case
-    axis: Axis
+    axis: UpgradeAxis
     whole: Transition | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[UpgradeStep, ...] = ()
     refused: str = ""
     flaky: str = ""
     tried: int = 0
@@ -91,14 +91,14 @@ class Compared:
         return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
 
     @property
-    def passing(self) -> Step | None:
+    def passing(self) -> UpgradeStep | None:
         """The first change that breaks it on the way, if it does not break from end to end."""
         if self.effect in BREAKING:
             return None
         return next((step for step in self.steps if step.effect in BREAKING), None)
 
     @property
-    def decisive(self) -> Step | None:
+    def decisive(self) -> UpgradeStep | None:
         """The change that made it so: the last with that effect, else the last of all."""
         same = [step for step in self.steps if step.effect is self.effect]
         return next(reversed(same or self.steps), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -13,9 +13,9 @@ from conformance.engine.job import PlannedCell
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.upgrade.compared import Axis, Compared
+from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
 from conformance.triage.upgrade.effect import Effect
-from conformance.triage.upgrade.upgrading import Upgrade
+from conformance.triage.upgrade.upgrade import Upgrade
 from tests.builders import case, f32
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def cell_of(release: str) -> PlannedCell:
     return PlannedCell(cell=cell, versions={"jax": release}, lock_hash="l", cell_hash="h")
 
 
-AXIS = Axis(platform="cpu8", cells=tuple(map(cell_of, RELEASES)), labels=RELEASES)
+AXIS = UpgradeAxis(platform="cpu8", cells=tuple(map(cell_of, RELEASES)), labels=RELEASES)
 
 
 class World:
@@ -83,12 +83,12 @@ def upgraded(
     *,
     releases: str = "",
     thorough: bool = False,
-) -> tuple[list[Compared], World]:
+) -> tuple[list[ComparedCase], World]:
     """Upgrade cases in a world; return what came of it, and the world."""
     world = World(folder, says)
     upgrade = Upgrade(
         [case(name, releases=releases) for name in names], [AXIS],
-        root=folder, trier=world, blobs=world.blobs, thorough=thorough,
+        root=folder, trier=cast("Any", world), blobs=world.blobs, thorough=thorough,
     )  # fmt: skip
     records = list(upgrade.run())
     assert len(records) == len([one for one in world.asked if not one[2]])
@@ -211,7 +211,9 @@ def test_what_was_confirmed_is_not_tried_again(
     _, world = upgraded(tmp_path, since("0.6.0", 1, 2))
     assert any(again for *_, again in world.asked)
     world.asked.clear()
-    again = Upgrade([case("f/a")], [AXIS], root=tmp_path, trier=world, blobs=world.blobs)
+    again = Upgrade(
+        [case("f/a")], [AXIS], root=tmp_path, trier=cast("Any", world), blobs=world.blobs
+    )
     list(again.run())
     assert not any(repeated for *_, repeated in world.asked)
 

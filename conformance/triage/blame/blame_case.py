@@ -11,7 +11,7 @@ from conformance.search.trials import Trials
 from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blame import Blame
 from conformance.triage.blame.ends import ends_of, provide
-from conformance.triage.blame.mixture import Mixtures
+from conformance.triage.blame.mixtures import Mixtures
 from conformance.triage.blame.suspects import sources_of, suspects
 
 if TYPE_CHECKING:

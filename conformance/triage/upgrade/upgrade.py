@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
@@ -18,45 +18,34 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
 from conformance.search.bisection import find_changes, next_points
 from conformance.search.failures import ending, quoted
-from conformance.triage.upgrade.compared import Compared, Step
+from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from conformance.engine.blobs import BlobStore
+    from conformance.engine.job_runner import JobRunner
     from conformance.engine.transitions import Transition
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunCase
-    from conformance.triage.upgrade.compared import Axis
+    from conformance.triage.upgrade.comparison import UpgradeAxis
 
-    Jobs = dict[Job, tuple["Line", int]]
+    Jobs = dict[Job, tuple["CaseUpgrade", int]]
 
 ATTEMPTS: Final = 3
 """How often what changed, and has no reference, is tried again."""
 
 
-class Tries(Protocol):
-    """Tries jobs, as `conformance.engine.job_runner.JobRunner` does."""
-
-    def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
-        """Try jobs, and yield each with its judged record."""
-        ...
-
-    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
-        """Keep that a job did the same each time it was tried."""
-        ...
-
-
 @dataclass(slots=True)
-class Line:
+class CaseUpgrade:
     """A case on one platform, under way."""
 
     case: Case
     described: RunCase
-    axis: Axis
+    axis: UpgradeAxis
     sides: dict[int, StoredJob] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
     flaky: str = ""
@@ -144,9 +133,9 @@ class Line:
         if said and not self.flaky:
             self.flaky = f"{self.axis.labels[place]}: {said}"
 
-    def compared(self) -> Compared:
+    def compared(self) -> ComparedCase:
         """Return what is known in the end."""
-        known = Compared(
+        known = ComparedCase(
             case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
             tried=self.tried,
         )  # fmt: skip
@@ -161,13 +150,13 @@ class Line:
             steps[-1] = replace(steps[-1], change=whole, effect=effect)
         return replace(known, whole=whole, steps=tuple(steps))
 
-    def _step(self, before: int, after: int) -> Step:
+    def _step(self, before: int, after: int) -> UpgradeStep:
         change = self.between(before, after)
         if (effect := effect_of(change)) is Effect.UNCHANGED:
             # It came little by little: here it is first seen to differ from the beginning.
             change = self.between(0, after)
             effect = effect_of(change)
-        return Step(change=change, effect=effect, before=before, after=after)
+        return UpgradeStep(change=change, effect=effect, before=before, after=after)
 
 
 class Upgrade:
@@ -177,7 +166,7 @@ class Upgrade:
         cases: The cases.
         axes: What lies between both ends, by platform.
         root: Folder of the project.
-        trier: Tries jobs.
+        trier: JobRunner jobs.
         blobs: Where their artifacts are.
         thorough: Whether every case is tried everywhere, also where both ends are alike.
     """
@@ -185,15 +174,17 @@ class Upgrade:
     def __init__(
         self,
         cases: Sequence[Case],
-        axes: Sequence[Axis],
+        axes: Sequence[UpgradeAxis],
         *,
         root: Path,
-        trier: Tries,
+        trier: JobRunner,
         blobs: BlobStore,
         thorough: bool = False,
     ) -> None:
         described = describe_cases(cases, root)
-        self.lines = [Line(case, described[case.id], axis) for axis in axes for case in cases]
+        self.cases = [
+            CaseUpgrade(case, described[case.id], axis) for axis in axes for case in cases
+        ]
         self._trier, self._blobs = trier, blobs
         self._thorough = thorough
 
@@ -225,13 +216,13 @@ class Upgrade:
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and told something, cell by cell."""
-        tried = [(place, line) for line in self.lines for place in line.sides]
+        tried = [(place, line) for line in self.cases for place in line.sides]
         tried.sort(key=lambda pair: pair[0])
         yield from (line.job(place) for place, line in tried)
 
-    def compared(self) -> list[Compared]:
+    def compared(self) -> list[ComparedCase]:
         """Return what is known of each case on each platform, once all was tried."""
-        return [line.compared() for line in self.lines]
+        return [line.compared() for line in self.cases]
 
     def _side(self, record: Record) -> StoredJob:
         return StoredJob(record, self._blobs)
@@ -239,7 +230,7 @@ class Upgrade:
     def _jobs(self) -> Jobs:
         """Return what is to be tried next; together what is of one cell, for its worker's sake."""
         wanted = [
-            (place, line) for line in self.lines for place in line.next_places(every=self._thorough)
+            (place, line) for line in self.cases for place in line.next_places(every=self._thorough)
         ]
         # What breaks one case may break all for a while: where it does, each of them is tried. Only
         # once its release is known, for the sake of jobs that would tell nothing.
@@ -247,12 +238,12 @@ class Upgrade:
         wanted.sort(key=lambda pair: pair[0])
         return {line.job(place): (line, place) for place, line in wanted}
 
-    def _shared(self) -> Iterator[tuple[int, Line]]:
+    def _shared(self) -> Iterator[tuple[int, CaseUpgrade]]:
         """Yield the untried cases at every place where another case of its axis is broken."""
         broken: dict[str, set[int]] = {}
-        for line in self.lines:
+        for line in self.cases:
             broken.setdefault(line.axis.platform, set()).update(line.broken())
-        for line in self.lines:
+        for line in self.cases:
             if not line.refused:
                 untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
                 yield from ((place, line) for place in untried)
@@ -266,7 +257,7 @@ class Upgrade:
         """
         return {
             line.job(place, alone=True): (line, place)
-            for line in self.lines
+            for line in self.cases
             for place in dict.fromkeys(chain.from_iterable(line.changed()))
             if not unjudged or (line.unjudged(place) and not line.flaky)
             if line.sides[place].record.attempts < attempts

@@ -14,8 +14,12 @@ from conformance.search.predicates import ByConformance
 from conformance.search.samples import Repeated
 from conformance.search.state import BAD, GOOD
 from conformance.triage.blame.answer import BlameAnswer
-from conformance.triage.blame.mixture import Mixtures
-from conformance.triage.upgrade.blaming import Asked, asked_of, culprits_of
+from conformance.triage.blame.mixtures import Mixtures
+from conformance.triage.upgrade.culprit_search import (
+    PredicateOptions,
+    culprits_of,
+    predicate_options_of,
+)
 from tests.report.upgrades import OK, OTHER, RAISED, compared
 from tests.triage.blame.environments import end
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.model.case import Case
-    from conformance.triage.upgrade.compared import Compared
+    from conformance.triage.upgrade.comparison import ComparedCase
 
 UNLIKE: dict[str, Any] = {"error": ("KeyError", "axis")}
 SMALL: dict[str, Any] = {**OK, "facts": {"flops": 10_000.0}}
@@ -33,7 +37,7 @@ PINS = {"jax": "0.6.0", "numpy": "1"}
 NEW_PINS = {"jax": "0.6.1", "numpy": "2"}
 
 
-def changed(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> Compared:
+def changed(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> ComparedCase:
     """Return a case that changed in 0.6.1."""
     return compared(folder, "f/a", before, before, after, after)
 
@@ -53,18 +57,18 @@ def blamed(*culprits: str, unresolved: bool = False, flaky: bool = False) -> Bla
 @pytest.mark.parametrize(
     ("before", "after", "asked"),
     [
-        (OK, RAISED, Asked()),
-        (RAISED, OTHER, Asked()),
-        (RAISED, UNLIKE, Asked(when="ending")),
-        (SMALL, LARGE, Asked(fact="flops")),
+        (OK, RAISED, PredicateOptions()),
+        (RAISED, OTHER, PredicateOptions()),
+        (RAISED, UNLIKE, PredicateOptions(when="ending")),
+        (SMALL, LARGE, PredicateOptions(fact="flops")),
     ],
 )
 def test_the_question(
-    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], asked: Asked
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], asked: PredicateOptions
 ) -> None:
     """Whatever tells both sides apart; but two failures, or a figure, must be named."""
     (step,) = changed(tmp_path, before, after).steps
-    assert asked_of(step) == asked
+    assert predicate_options_of(step) == asked
 
 
 def test_an_answer(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.triage.evidence.goods import candidates, seen_right
+from conformance.triage.evidence.good_releases import candidates, seen_right
 
 KNOWN = [f"0.{minor}.0" for minor in range(1, 10)]
 RIGHT = JobState(verdict=Verdict.MATCH, outcome=Outcome.OK, conformance=Conformance.CONFORMS)
