@@ -48,11 +48,11 @@ def axis_of(
     jax: str,
     place: str,
 ) -> SearchAxis:
-    """Return what is tried from one end to the other.
+    """Return the axis of some options.
 
     Args:
         context: The project.
-        name: What is varied; `nightly` is `jax` with days for ends.
+        name: The name of the axis; `nightly` is `jax` with days for ends.
         ends: The good end and the bad one.
         find: Which end is the older.
         values: Values of an option, in order, comma-separated.
@@ -88,7 +88,7 @@ def axis_of(
 
 
 def axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
-    """Return the releases up to a cell, each as that cell is but for the release.
+    """Return the releases up to a cell, each as that cell is except for the release.
 
     The cell of an environment that exists already comes after the release that it says it is: it
     may be that release with other code.
@@ -204,7 +204,7 @@ def release_of(cell: Cell) -> str:
 
 
 def nightlies_answer(context: ProjectContext) -> bool:
-    """Ask the index of nightlies anew whether it has any.
+    """Ask the index of nightlies again whether it has any.
 
     Args:
         context: The project.
@@ -236,7 +236,7 @@ def _versions(
         context: The project.
         older: The first of them.
         newer: The last.
-        ends: What was asked for: where one is a nightly, all nightlies between them count.
+        ends: Both ends: where one is a nightly, all nightlies between them count.
     """
     known = context.releases
     first, last = Version(older), Version(newer)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 LOGS: Final = Path("reports") / "bisect"
-"""Where searches are logged, below the project."""
+"""Folder of the logs of searches, below the project."""
 METRICS: Final = ("time", "memory")
 """Metrics by their names for `--when`."""
 TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
@@ -64,20 +64,20 @@ class BisectOptions:
     """Options of `conformance bisect`.
 
     Attributes:
-        good: Where the target is right.
-        bad: Where it is wrong.
-        axis: What is varied.
-        jax: The release of jax, where another thing is varied.
+        good: The good end.
+        bad: The bad end.
+        axis: The name of the axis.
+        jax: The release of jax on another axis.
         values: Values of an option, in order, comma-separated.
         find: `bad` or `fix`.
-        when: What makes a point bad, None for whatever tells both ends apart.
+        when: The predicate, None for any that tells both ends apart.
         fact: The fact that makes it bad.
         stage: The stage whose time counts.
         region: The region of a program whose time counts.
         metric: Pattern of a number that a program prints.
         platform: Where, empty for the default.
         timeout: Seconds that a script may take.
-        wanted: Requirements beside the packages of the cells.
+        wanted: Requirements in addition to the packages of the cells.
         fresh: Whether the log of an earlier search is forgotten.
         jobs: Probes at the same time.
         every: Whether every point is tried.
@@ -159,8 +159,8 @@ class BisectResult:
 
     Attributes:
         answer: The answer.
-        axis: What was varied.
-        left_out: What could not be tried, by name, with the reason.
+        axis: The name of the axis.
+        left_out: The points that could not be tried, by name, with the reason.
     """
 
     answer: BisectAnswer

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from conformance.triage.blame.mixtures import End
 
 LOGS: Final = Path("reports") / "blame"
-"""Where searches are logged, below the project."""
+"""Folder of the logs of searches, below the project."""
 
 
 def find_package(

@@ -264,7 +264,7 @@ class Investigation:
         return None
 
     def _when(self, good: Record) -> str:
-        """Return what tells the ends apart, as `--when` says it; empty for whatever does."""
+        """Return the value of `--when`; empty for any predicate that tells the ends apart."""
         records = (good, self.record)
         failed = [record.outcome is not Outcome.OK for record in records]
         if all(failed) and not same_failure(*map(ending, records)):

@@ -52,7 +52,7 @@ class PassOptions:
         cell: The cell in which the target does what is asked about.
         good_cell: A cell in which it does what it should.
         bad_cell: The same as `cell`.
-        when: What is asked about, None for a deviation, or whatever differs between both cells.
+        when: The predicate, None for a deviation, or any difference between both cells.
         fact: A fact of the optimised HLO to ask about, maybe with its value.
         settings: Whether XLA flags and options of jax are tried too.
         timeout: Seconds that a script, test or command may take.

@@ -155,7 +155,7 @@ class UpgradeRun:
         """Search for the packages that made the changes that are asked about.
 
         Args:
-            upgraded: What changed.
+            upgraded: The upgrade.
             say: Called with each step, in a line.
 
         Returns:
@@ -196,7 +196,7 @@ def exit_code_of(upgraded: Upgraded) -> ExitCode:
     """Return the exit status of an upgrade.
 
     Args:
-        upgraded: What changed.
+        upgraded: The upgrade.
     """
     if not upgraded.whole:
         return ExitCode.NOTHING

@@ -52,9 +52,9 @@ def blame_case(
         trier: Tries jobs.
         locks: Where the trier finds locks, by cell id; gets those of mixtures.
         cache: Cache folder.
-        wanted: Requirements that cells have beside their own packages, as they are prepared.
-        when: What tells the ends apart, as `--when` says it; empty for whatever does.
-        fact: The fact that does, as `--fact` says it.
+        wanted: Requirements of the cells in addition to their own packages.
+        when: The value of `--when`; empty for any predicate that tells the ends apart.
+        fact: The value of `--fact`, the name of a fact.
         progress: Called with each step, and the number of packages that differ.
 
     Raises:

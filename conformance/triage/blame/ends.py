@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.engine.preparation import Preparation
 
 SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
-"""What both ends must have in common, for it is no package."""
+"""Attributes that both ends must have in common, since they are no packages."""
 INSTALLERS: Final = frozenset({"pip", "setuptools", "uv", "wheel"})
 """Packages of an environment that only made it."""
 _NO_CUT_OFF: Final = "2999-01-01T00:00:00Z"
@@ -165,7 +165,7 @@ def provide(
         lock: Its lock.
         ends: Both ends.
         cache: Cache folder.
-        wanted: Requirements that it is to have beside; resolved with its own packages.
+        wanted: Requirements in addition, resolved with its own packages.
 
     Returns:
         The mixture, with what is wanted. One that this does not go with is not made.
@@ -189,9 +189,9 @@ def stand_in(
 
     Args:
         planned: The environment, a `path:` cell.
-        lock: What is installed there.
+        lock: The packages that are installed there.
         cache: Cache folder.
-        wanted: Requirements that it is to have beside.
+        wanted: Requirements in addition.
 
     Returns:
         The cell, its lock, and what it stands for.

@@ -1,4 +1,4 @@
-"""What the packages of an environment ask of each other, read from what is installed there."""
+"""The packages that are installed in an environment, and their requirements of each other."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FROM_ELSEWHERE: Final = "direct_url.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What is installed in an environment.
+    """The packages that are installed in an environment.
 
     Attributes:
-        requires: What each package asks for, whatever the extra, by normalised name.
+        requires: The requirements of each package, of all extras, by normalised name.
         modules: The packages that a top-level module is of, by its name.
         local: Packages that came from no index: from a folder, a file, a repository.
     """
@@ -85,7 +85,7 @@ def wants_of(installed: Installed, lock: Lock) -> Wants:
     What it does not get there either, e.g. because it was left out, is of no account.
 
     Args:
-        installed: What is installed.
+        installed: The installed packages.
         lock: The lock of the environment.
     """
     extras: dict[str, set[str]] = defaultdict(set)
@@ -135,7 +135,7 @@ def closure(names: Iterable[str], *several: Wants) -> set[str]:
 
     Args:
         names: The packages.
-        several: What packages ask for in each of some environments.
+        several: Requirements by package, of some environments.
     """
     found: set[str] = set()
     left = list(names)

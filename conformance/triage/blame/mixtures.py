@@ -1,6 +1,6 @@
 """Mixtures of two environments: the versions of the one, and of some packages those of the other.
 
-Their locks are put together from those of both ends, so that nothing is resolved anew, and every
+Their locks are put together from those of both ends, so that nothing is resolved again, and every
 package has the version and the hashes of one of them.
 """
 

@@ -23,7 +23,7 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
     """Return the packages that a target can import, directly or not; empty if that is not known.
 
     Args:
-        sources: Its Python text, and that of every file beside it that it may import.
+        sources: Its Python text, and that of every file in its folder that it may import.
         ends: Both environments.
     """
     names: set[str] = set()
@@ -42,6 +42,6 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
 
 
 def sources_of(case: Case) -> list[str]:
-    """Return the text of a case's file, and of the helpers that it may import from beside it."""
+    """Return the text of a case's file, and of the helpers that it may import."""
     files = [case.file, *sorted(case.file.parent.glob("_*.py"))]
     return [file.read_text("utf-8", "replace") for file in files]

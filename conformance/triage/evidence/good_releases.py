@@ -1,4 +1,4 @@
-"""Where a job may have been right: releases and nights to be tried, the likeliest first. Pure."""
+"""Releases and nightlies at which a job may have been right, the likeliest first. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def seen_right(digests: Iterable[Digest], case: str, place: str) -> str:
     Args:
         digests: Runs, the newest first.
         case: The case.
-        place: What its cell is called in every run.
+        place: The name of its cell in every run.
     """
     return next((found for digest in digests for found in _right(digest, case, place)), "")
 

@@ -1,4 +1,4 @@
-"""What was found out about a root cause, in words. Pure."""
+"""The evidence on a root cause, in words. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ FILES: Final = 3
 
 
 def evidence_lines(found: Evidence) -> Iterator[str]:
-    """Yield what was found out, a line for each thing.
-
-    Args:
-        found: It.
-    """
+    """Yield evidence, a line for each part."""
     yield f"{found.case} on {found.cell}"
     if found.first_bad:
         sure = "confirmed" if found.confirmed else "not confirmed"
@@ -31,11 +27,7 @@ def evidence_lines(found: Evidence) -> Iterator[str]:
 
 
 def culprit_line(culprit: Culprit) -> str:
-    """Return a culprit in a line, e.g. `jax 0.8.0 -> 0.8.1`.
-
-    Args:
-        culprit: It.
-    """
+    """Return a culprit in a line, e.g. `jax 0.8.0 -> 0.8.1`."""
     if not culprit.files:
         return f"{culprit.package} {culprit.before} -> {culprit.after}"
     count = len(culprit.files)

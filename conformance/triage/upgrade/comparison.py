@@ -1,4 +1,4 @@
-"""An upgrade as it is known in the end: what lies between both ends, what changed there. Pure."""
+"""The result of an upgrade: the changes of each case between both ends. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeAxis:
-    """What lies between both ends, on one platform.
+    """The cells between both ends, on one platform.
 
     Attributes:
-        platform: Where.
+        platform: The platform.
         cells: The cells, from the end that is left to the one that is wanted.
-        labels: What each is called: its release, or what names the end.
+        labels: The name of each: its release, or the name of the end.
     """
 
     platform: str
@@ -32,7 +32,7 @@ class UpgradeAxis:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """What both ends are called."""
+        """The names of both ends."""
         return self.labels[0], self.labels[-1]
 
     @property
@@ -48,7 +48,7 @@ class UpgradeStep:
 
     Attributes:
         change: The jobs before and after it.
-        effect: What it does.
+        effect: Its effect.
         before: Place on the axis of the job before it.
         after: Place of the job after it.
         culprits: The packages that made it, if they were searched for.
@@ -87,7 +87,7 @@ class ComparedCase:
 
     @property
     def effect(self) -> Effect:
-        """What the whole upgrade does; what only changed on the way did not."""
+        """The effect of the whole upgrade, without changes that were undone on the way."""
         return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
 
     @property

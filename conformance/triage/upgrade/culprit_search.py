@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class PredicateOptions(NamedTuple):
-    """What tells both sides of a change apart, as the options of `conformance blame` say it.
+    """Options of `conformance blame` that name the predicate of a change.
 
     Attributes:
-        when: The predicate, empty for whatever does.
+        when: The predicate, empty for any that tells both sides apart.
         fact: The fact, empty for none.
     """
 
@@ -61,7 +61,7 @@ def cells_of(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, Planned
 
 
 def culprits_of(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
-    """Search for the packages that made a change; what keeps the search from an answer is told.
+    """Search for the packages that made a change; an error becomes a part of the answer.
 
     Args:
         one: The case.

@@ -146,7 +146,7 @@ class CaseUpgrade:
         known = replace(known, untried=len(set(self.points) - self.sides.keys()))
         effect = effect_of(whole)
         if steps and effect not in {Effect.UNCHANGED, *(step.effect for step in steps)}:
-            # Not to be told from the job before it, as of another value after an error.
+            # The job before it does not show it, e.g. another value after an error.
             steps[-1] = replace(steps[-1], change=whole, effect=effect)
         return replace(known, whole=whole, steps=tuple(steps))
 
@@ -164,7 +164,7 @@ class Upgrade:
 
     Args:
         cases: The cases.
-        axes: What lies between both ends, by platform.
+        axes: The cells between both ends, by platform.
         root: Folder of the project.
         trier: JobRunner jobs.
         blobs: Where their artifacts are.
@@ -191,9 +191,8 @@ class Upgrade:
     def run(self) -> Iterator[Record]:
         """Try everything that must be tried, and yield what comes of each job that is new.
 
-        What differs is tried once more at the end, on both sides of each change: of what does not
-        do the same twice nothing else is told. Where no reference says what is right, it may be
-        chance that it did: that is tried twice more.
+        Both sides of each change are tried once more at the end: a flaky case has no other result.
+        Where no reference applies, it may do the same twice by chance: it is tried twice more.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -215,7 +214,7 @@ class Upgrade:
                     self._trier.keep_confirmed(job, record, attempts)
 
     def jobs(self) -> Iterator[Job]:
-        """Yield every job that was tried and told something, cell by cell."""
+        """Yield every job that was tried and observed, cell by cell."""
         tried = [(place, line) for line in self.cases for place in line.sides]
         tried.sort(key=lambda pair: pair[0])
         yield from (line.job(place) for place, line in tried)
