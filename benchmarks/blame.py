@@ -20,11 +20,11 @@ from statistics import mean
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from conformance.triage.blame.moves import moves_of
-from conformance.triage.blame.search import Shows, search
+from conformance.search.ddmin import SetResult, SetTest, minimize_all
+from conformance.triage.blame.package_units import units_of
 
 if TYPE_CHECKING:
-    from conformance.triage.blame.moves import Unit
+    from conformance.triage.blame.package_units import Unit
 
 SCRIPTS = Path(__file__).parent / "behaviour_changes" / "scripts"
 REAL = (
@@ -74,19 +74,21 @@ def tried(
     names: list[str], enough: list[set[str]], silent: float, chance: random.Random
 ) -> tuple[int, bool]:
     """Search one world; return the environments, and whether the answer is the very packages."""
-    moves = moves_of(names, {})
+    units = units_of(names, {})
     asked = 0
 
-    def ask(units: frozenset[Unit]) -> Shows:
+    def test(chosen: tuple[Unit, ...]) -> SetResult:
         nonlocal asked
         asked += 1
         if chance.random() < silent:
-            return Shows.UNKNOWN
-        moved = {name for unit in units for name in unit}
-        return Shows.AFTER if any(one <= moved for one in enough) else Shows.BEFORE
+            return SetResult.UNRESOLVED
+        moved = {name for unit in chosen for name in unit}
+        is_enough = any(one <= moved for one in enough)
+        return SetResult.ENOUGH if is_enough else SetResult.NOT_ENOUGH
 
-    found = search(moves, ask)
-    said = [{name for unit in guilty.culprits for name in unit} for guilty in found.guilty]
+    known = {frozenset(units.order): SetResult.ENOUGH}
+    found, _ = minimize_all(SetTest(units, test, known))
+    said = [{name for unit in guilty.culprits for name in unit} for guilty in found]
     return asked + ENDS, sorted(map(sorted, said)) == sorted(map(sorted, enough))
 
 

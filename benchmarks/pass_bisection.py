@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from conformance.triage.passes.search import Answer, search
+from conformance.search.ddmin import SetResult, SetTest, Units, find_enough, minimize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,12 +46,13 @@ def simulated(passes: list[str], culprits: Iterable[str]) -> int:
     """Return how many probes a search takes, with that of the program as it is."""
     wanted, asked = set(culprits), 1
 
-    def ask(disabled: tuple[str, ...]) -> Answer:
+    def test(disabled: tuple[str, ...]) -> SetResult:
         nonlocal asked
         asked += 1
-        return Answer.FLIPS if wanted <= set(disabled) else Answer.STAYS
+        return SetResult.ENOUGH if wanted <= set(disabled) else SetResult.NOT_ENOUGH
 
-    assert set(search(passes, ask).culprits) == wanted
+    tested = SetTest(Units(order=tuple(passes)), test)
+    assert set(minimize(tested, find_enough(tested).enough, strict=True).culprits) == wanted
     return asked
 
 

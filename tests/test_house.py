@@ -29,6 +29,7 @@ LAYERS = (
     {"review"},
     {"notify"},
     {"triage", "suites", "report", "store"},
+    {"search"},
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -20,36 +20,22 @@ from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import IMPORTED_BY_JAX
 from conformance.cells.selectors import select_cells
 from conformance.errors import UsageError
-from conformance.triage.bisect.axis import (
+from conformance.search.axes import (
     CONFIG,
     FLAG,
     JAX,
-    Point,
-    between,
+    AxisPoint,
+    SearchAxis,
     option_points,
     package_points,
+    versions_between,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """What is tried from one end to the other.
-
-    Attributes:
-        name: What is varied.
-        points: In order, both ends included.
-        refused: Nightlies that cannot be installed, each with the reason.
-    """
-
-    name: str
-    points: Sequence[Point]
-    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def axis_of(
@@ -61,12 +47,12 @@ def axis_of(
     values: str,
     jax: str,
     place: str,
-) -> Axis:
-    """Return what is tried from one end to the other.
+) -> SearchAxis:
+    """Return the axis of some options.
 
     Args:
         context: The project.
-        name: What is varied; `nightly` is `jax` with days for ends.
+        name: The name of the axis; `nightly` is `jax` with days for ends.
         ends: The good end and the bad one.
         find: Which end is the older.
         values: Values of an option, in order, comma-separated.
@@ -94,15 +80,15 @@ def axis_of(
         named = values.split(",") if values else [older, newer]
         if (named[0], named[-1]) != (older, newer):
             raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
-        return Axis(name=name, points=option_points(cell, name, named))
+        return SearchAxis(name=name, points=option_points(cell, name, named))
     package = canonicalize_name(name)
-    versions = between(package, package_versions(package), (older, newer))
+    versions = versions_between(package, package_versions(package), (older, newer))
     _refuse_order(older, newer, find)
-    return Axis(name=name, points=package_points(cell, package, versions))
+    return SearchAxis(name=name, points=package_points(cell, package, versions))
 
 
-def axis_to(context: ProjectContext, older: str, last: Cell) -> Axis:
-    """Return the releases up to a cell, each as that cell is but for the release.
+def axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
+    """Return the releases up to a cell, each as that cell is except for the release.
 
     The cell of an environment that exists already comes after the release that it says it is: it
     may be that release with other code.
@@ -123,10 +109,10 @@ def axis_to(context: ProjectContext, older: str, last: Cell) -> Axis:
             f"{older} is not older than {last.id}, which is jax {newest}; expected an older one"
         )
     versions, refused = _versions(context, older, newest, ends=(older, last.release))
-    points = [Point(label=text, cell=cell_with(last, text, context)) for text in versions]
+    points = [AxisPoint(label=text, cell=cell_with(last, text, context)) for text in versions]
     if last.interpreter is not None:
-        points.append(Point(label=f"{last.release} (jax {newest})", cell=last))
-    return Axis(name=JAX, points=points, refused=refused)
+        points.append(AxisPoint(label=f"{last.release} (jax {newest})", cell=last))
+    return SearchAxis(name=JAX, points=points, refused=refused)
 
 
 def cell_with(cell: Cell, release: str, context: ProjectContext) -> Cell:
@@ -142,7 +128,7 @@ def cell_with(cell: Cell, release: str, context: ProjectContext) -> Cell:
     return replace(cell, release=release, python=python)
 
 
-def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -> list[Point]:
+def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -> list[AxisPoint]:
     """Return both ends of an upgrade, and the releases between them.
 
     Args:
@@ -165,7 +151,7 @@ def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -
             f"older first: conformance upgrade {quote(ends[1])} {quote(ends[0])}"
         )
     between = [
-        Point(label=version, cell=cell)
+        AxisPoint(label=version, cell=cell)
         for version in context.releases.versions
         if older <= Version(version) <= newer
         for cell in select_cells(f"{version}@{place}", context.releases)
@@ -174,15 +160,15 @@ def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -
     return [first, *(point for point in between if point.cell not in ends_), last]
 
 
-def _end(context: ProjectContext, text: str, place: str) -> Point:
+def _end(context: ProjectContext, text: str, place: str) -> AxisPoint:
     """Return an end of an upgrade: what a lock pins, or the newest that a selector names."""
     if Path(text).is_file():
         cell = _locked(context, Path(text), place)
-        return Point(label=f"{text} (jax {cell.release})", cell=cell)
+        return AxisPoint(label=f"{text} (jax {cell.release})", cell=cell)
     cell = select_cells(f"{text}@{place}", context.releases)[-1]
     if cell.interpreter is None:
-        return Point(label=cell.release, cell=cell)
-    return Point(label=f"{text} (jax {release_of(cell)})", cell=cell)
+        return AxisPoint(label=cell.release, cell=cell)
+    return AxisPoint(label=f"{text} (jax {release_of(cell)})", cell=cell)
 
 
 def _locked(context: ProjectContext, file: Path, place: str) -> Cell:
@@ -218,7 +204,7 @@ def release_of(cell: Cell) -> str:
 
 
 def nightlies_answer(context: ProjectContext) -> bool:
-    """Ask the index of nightlies anew whether it has any.
+    """Ask the index of nightlies again whether it has any.
 
     Args:
         context: The project.
@@ -230,15 +216,15 @@ def nightlies_answer(context: ProjectContext) -> bool:
     return find is not None and bool(find().versions)
 
 
-def _of_releases(context: ProjectContext, older: str, newer: str, suffix: str) -> Axis:
+def _of_releases(context: ProjectContext, older: str, newer: str, suffix: str) -> SearchAxis:
     """Return the releases of a range; with the nightlies between them, if an end is one."""
     versions, refused = _versions(context, older, newer, ends=(older, newer))
     points = [
-        Point(label=cell.release, cell=cell)
+        AxisPoint(label=cell.release, cell=cell)
         for version in versions
         for cell in select_cells(f"{version}{suffix}", context.releases)
     ]
-    return Axis(name=JAX, points=points, refused=refused)
+    return SearchAxis(name=JAX, points=points, refused=refused)
 
 
 def _versions(
@@ -250,7 +236,7 @@ def _versions(
         context: The project.
         older: The first of them.
         newer: The last.
-        ends: What was asked for: where one is a nightly, all nightlies between them count.
+        ends: Both ends: where one is a nightly, all nightlies between them count.
     """
     known = context.releases
     first, last = Version(older), Version(newer)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from conformance.app.axes import axis_of, nightlies_answer
 from conformance.app.context import TIMEOUT, default_jobs
@@ -18,37 +18,41 @@ from conformance.engine.job import CALL
 from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.model.case import Case
-from conformance.triage.bisect.axis import JAX
+from conformance.search.axes import JAX
+from conformance.search.metrics import MEMORY, PRINTED, TIME, time_of, time_of_region
+from conformance.search.points import Points
+from conformance.search.prober import CaseProber, known_of
+from conformance.search.trials import Trials
 from conformance.triage.bisect.bisection import Bisection
-from conformance.triage.bisect.points import Points
-from conformance.triage.bisect.prober import CaseProber, ProgramProber, known_of
-from conformance.triage.bisect.telling import step_line
+from conformance.triage.bisect.endpoints import EndpointSearch
+from conformance.triage.bisect.render import step_line
 from conformance.triage.programs.common_versions import common_versions
 from conformance.triage.programs.program import Program
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.questions.figures import MEMORY, METRIC, TIME, time_of, time_of_region
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.app.axes import Axis
     from conformance.app.context import ProjectContext
-    from conformance.app.suite_target import SuiteTest
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
-    from conformance.triage.bisect.answer import Answer, Step
-    from conformance.triage.bisect.prober import Prober
-    from conformance.triage.questions.figures import Figure
+    from conformance.search.axes import SearchAxis
+    from conformance.search.metrics import Metric
+    from conformance.search.prober import Prober
+    from conformance.search.trials import SearchStep
+    from conformance.triage.bisect.answer import BisectAnswer
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 
+K = TypeVar("K")
+
 LOGS: Final = Path("reports") / "bisect"
-"""Where searches are logged, below the project."""
-FIGURES: Final = ("time", "memory")
-"""What `--when` says of what is measured."""
+"""Folder of the logs of searches, below the project."""
+METRICS: Final = ("time", "memory")
+"""Metrics by their names for `--when`."""
 TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
 """Stages whose time is measured of a case; `call` is one call once all is compiled."""
 CALLS: Final = 20
@@ -60,20 +64,20 @@ class BisectOptions:
     """Options of `conformance bisect`.
 
     Attributes:
-        good: Where the target is right.
-        bad: Where it is wrong.
-        axis: What is varied.
-        jax: The release of jax, where another thing is varied.
+        good: The good end.
+        bad: The bad end.
+        axis: The name of the axis.
+        jax: The release of jax on another axis.
         values: Values of an option, in order, comma-separated.
         find: `bad` or `fix`.
-        when: What makes a point bad, None for whatever tells both ends apart.
-        fact: A fact that does.
+        when: The predicate, None for any that tells both ends apart.
+        fact: The fact that makes it bad.
         stage: The stage whose time counts.
         region: The region of a program whose time counts.
         metric: Pattern of a number that a program prints.
         platform: Where, empty for the default.
         timeout: Seconds that a script may take.
-        wanted: Requirements beside the packages of the cells.
+        wanted: Requirements in addition to the packages of the cells.
         fresh: Whether the log of an earlier search is forgotten.
         jobs: Probes at the same time.
         every: Whether every point is tried.
@@ -100,8 +104,18 @@ class BisectOptions:
     repeat: int = 1
 
     @property
-    def figure(self) -> Figure | None:
-        """What is measured, None where one look answers the question.
+    def predicate(self) -> str:
+        """The name of the predicate; empty for a metric, or any that tells endpoints apart."""
+        return "" if self.measured else self.when or ""
+
+    @property
+    def width(self) -> int:
+        """Trials at the same time: a measured one is alone, for others would slow it down."""
+        return 1 if self.measured else self.jobs or default_jobs()
+
+    @property
+    def measured(self) -> Metric | None:
+        """The metric that is measured, None where one sample is enough.
 
         Raises:
             UsageError: If the options contradict each other.
@@ -116,15 +130,12 @@ class BisectOptions:
         goes = "facts" if self.fact else "time"
         if named and self.when is not None and (self.metric or self.when != goes):
             raise UsageError(f"{named[0]}: goes with --when {goes}, got --when {self.when}")
-        measured = self.stage or self.region or self.metric or self.when in FIGURES
-        if measured and (self.every or self.repeat > 1):
+        is_measured = self.stage or self.region or self.metric or self.when in METRICS
+        if is_measured and (self.every or self.repeat > 1):
             option = "--every" if self.every else "--repeat"
             raise UsageError(f"{option}: goes with what one look shows, expected nothing measured")
-        return self._figure()
-
-    def _figure(self) -> Figure | None:
         if self.metric is not None:
-            return METRIC
+            return PRINTED
         if self.region:
             return time_of_region(self.region)
         if self.stage is not None:
@@ -148,11 +159,11 @@ class BisectResult:
 
     Attributes:
         answer: The answer.
-        axis: What was varied.
-        left_out: What could not be tried, by name, with the reason.
+        axis: The name of the axis.
+        left_out: The points that could not be tried, by name, with the reason.
     """
 
-    answer: Answer
+    answer: BisectAnswer
     axis: str
     left_out: tuple[tuple[str, str], ...]
 
@@ -163,7 +174,7 @@ def find_change(
     asked: BisectOptions,
     say: Callable[[str], None],
     *,
-    axis: Axis | None = None,
+    axis: SearchAxis | None = None,
     scan: bool = False,
 ) -> BisectResult:
     """Find the points between which a target changed, resuming an earlier search for the same.
@@ -188,82 +199,96 @@ def find_change(
             context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
             jax=asked.jax, place=place,
         )  # fmt: skip
-    figure = asked.figure
+    width = asked.width  # options that contradict each other are refused before any look-up
     prepare = preparer_of(context, target, asked.wanted)
     points = Points(axis.points, prepare, check=partial(nightlies_answer, context))
     name = log_name_of(target, f"{axis.name} {asked.jax} {asked.platform} {asked.words}")
-    directory = RunDirectory(context.project.root / LOGS / name)
-    if asked.fresh:
-        (directory.path / RESULTS).unlink(missing_ok=True)
-    # One that runs beside another takes longer.
-    width = 1 if figure is not None else asked.jobs or default_jobs()
-    prober = prober_of(
-        context, target, points.locks, directory, asked,
-        width=width, ends=(points[0], points[-1]),
-    )  # fmt: skip
-    with closing(Results(directory)) as log:
-        answer = Bisection(
-            points=points, reverse=asked.find == "fix", prober=prober,
-            blobs=directory.blobs, log=log, tolerance=tolerance_of(target),
-            known=known_of(prober, directory.read_records(), directory.blobs),
-            when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
-            progress=partial(_tell, say, points), scan=scan, every=asked.every,
-            repeat=asked.repeat, seen_on=_place_of(points, target),
-        ).run()  # fmt: skip
+    with open_trials(
+        context, target, LOGS / name, asked, points.locks, ends=(points[0], points[-1]),
+        cell_of=points.__getitem__, name_of=points.labels.__getitem__,
+        progress=partial(_report_step, say, points),
+    ) as trials:  # fmt: skip
+        endpoints = EndpointSearch(
+            trials=trials, last=len(points) - 1, reverse=asked.find == "fix",
+            when=asked.predicate, fact=asked.fact, scan=scan, every=asked.every,
+            repeat=asked.repeat, seen_on=_seen_on(points, target),
+        )  # fmt: skip
+        answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return BisectResult(answer=answer, axis=axis.name, left_out=tuple(refused))
 
 
-def _place_of(points: Points, target: Target) -> int | None:
+@contextmanager
+def open_trials(
+    context: ProjectContext,
+    target: Target,
+    log: Path,
+    asked: BisectOptions,
+    locks: Mapping[str, Lock],
+    *,
+    ends: Sequence[PlannedCell],
+    cell_of: Callable[[K], PlannedCell],
+    progress: Callable[[SearchStep[K]], None],
+    name_of: Callable[[K], str] | None = None,
+    width: int | None = None,
+    wanted: tuple[str, ...] | None = None,
+) -> Iterator[Trials[K]]:
+    """Open the log of a search, with the trials of an earlier search for the same.
+
+    Args:
+        context: The project.
+        target: The target to try.
+        log: Folder of the log, below the project.
+        asked: The options.
+        locks: Lock of each cell, by cell id; may grow.
+        ends: The cells in which a test is collected.
+        cell_of: Returns the cell of a point.
+        progress: Called with each step.
+        name_of: Returns the name of a point in messages.
+        width: Trials at the same time, None for those of the options.
+        wanted: Requirements of a program, None for those of the options and the project.
+    """
+    directory = RunDirectory(context.project.root / log)
+    if asked.fresh:
+        (directory.path / RESULTS).unlink(missing_ok=True)
+    width = width or asked.width
+    blobs, session = directory.blobs, Session(context=context)
+    prober: Prober
+    if isinstance(target, Program):
+        wanted = session.requirements(asked.wanted) if wanted is None else wanted
+        needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])
+        preferred = common_versions(ends, locks, needed, context.cache)
+        prober = ProgramRunner(
+            target=target, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
+            timeout=asked.timeout, wanted=wanted, preferred=(*target.preferred, *preferred),
+            facts=bool(asked.fact) or asked.when == "facts",
+            timed=bool(asked.region) or asked.when == "time", metric=asked.metric, slots=width,
+        )  # fmt: skip
+    else:
+        case, executor = (
+            (target, session.executor(locks, slots=width))
+            if isinstance(target, Case)
+            else target.found(ends, locks, slots=width)
+        )
+        trier = session.job_runner(executor, blobs)
+        prober = CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
+    with closing(Results(directory)) as results:
+        yield Trials(
+            cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
+            known=known_of(prober, directory.read_records(), blobs),
+            tolerance=tolerance_of(target), metric=asked.measured, progress=progress,
+        )  # fmt: skip
+
+
+def _seen_on(points: Points, target: Target) -> int | None:
     """Return the number of the point that a report names, None for any other target."""
     if not isinstance(target, Program) or target.seen_on not in points.labels:
         return None
     return points.labels.index(target.seen_on)
 
 
-def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:
+def _report_step(say: Callable[[str], None], points: Points, step: SearchStep[int]) -> None:
     say(step_line(step, points.labels[step.point], max(map(len, points.labels))))
-
-
-def prober_of(
-    context: ProjectContext,
-    target: Target,
-    locks: Mapping[str, Lock],
-    directory: RunDirectory,
-    asked: BisectOptions,
-    *,
-    width: int,
-    ends: Sequence[PlannedCell],
-    wanted: tuple[str, ...] | None = None,
-) -> Prober:
-    """Return what tries a case, a test or a program in cells.
-
-    Args:
-        context: The project.
-        target: The target to try.
-        locks: Lock of each cell, by cell id; may grow.
-        directory: Where artifacts go.
-        asked: The question.
-        width: How many are tried at the same time.
-        ends: Where a test is looked for.
-        wanted: Requirements of a program, None for what the question and the project say.
-    """
-    if not isinstance(target, Program):
-        case, executor = _tried(context, target, locks, width=width, ends=ends)
-        trier = Session(context=context).job_runner(executor, directory.blobs)
-        return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
-    wanted = Session(context=context).requirements(asked.wanted) if wanted is None else wanted
-    needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])
-    runner = ProgramRunner(
-        target=target, locks=locks, cache=context.cache, outer=os.environ,
-        blobs=directory.blobs, timeout=asked.timeout, wanted=wanted,
-        preferred=(
-            *target.preferred, *common_versions(ends, locks, needed, context.cache)
-        ),
-        facts=bool(asked.fact) or asked.when == "facts",
-        timed=bool(asked.region) or asked.when == "time", metric=asked.metric,
-    )  # fmt: skip
-    return ProgramProber(runner=runner, slots=width)
 
 
 def needed_by(program: Program, wanted: Iterable[str], locks: Iterable[Lock]) -> tuple[str, ...]:
@@ -276,17 +301,3 @@ def needed_by(program: Program, wanted: Iterable[str], locks: Iterable[Lock]) ->
     """
     given = [name for lock in locks for name in lock.pins]
     return (*requirements_of(program.source, wanted, given), *program.preferred)
-
-
-def _tried(
-    context: ProjectContext,
-    target: Case | SuiteTest,
-    locks: Mapping[str, Lock],
-    *,
-    width: int,
-    ends: Sequence[PlannedCell],
-) -> tuple[Case, Executor]:
-    """Return the case or test that is tried, and what runs it."""
-    if isinstance(target, Case):
-        return target, Session(context=context).executor(locks, slots=width)
-    return target.found(ends, locks, slots=width)

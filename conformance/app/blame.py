@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.bisect import needed_by, prober_of
+from conformance.app.bisect import needed_by, open_trials
 from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
-from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
+from conformance.app.target import Target, log_name_of, preparer_of
 from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
-from conformance.triage.bisect.prober import known_of
+from conformance.search.predicates import EndpointsError
 from conformance.triage.blame.additions import with_additions
-from conformance.triage.blame.blaming import Blame
+from conformance.triage.blame.blame import Blame
 from conformance.triage.blame.ends import ends_of, provide
+from conformance.triage.blame.mixtures import Mixtures
+from conformance.triage.blame.render import step_line
 from conformance.triage.blame.suspects import sources_of, suspects
-from conformance.triage.blame.telling import step_line
 from conformance.triage.programs.common_versions import common_versions
 from conformance.triage.programs.program import Program
-from conformance.triage.questions.predicate import EndsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,17 +32,17 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.triage.blame.additions import Originals
-    from conformance.triage.blame.blamed import Blamed, Step
-    from conformance.triage.blame.mixture import End
+    from conformance.search.trials import SearchStep
+    from conformance.triage.blame.answer import BlameAnswer, MovedUnits
+    from conformance.triage.blame.mixtures import End
 
 LOGS: Final = Path("reports") / "blame"
-"""Where searches are logged, below the project."""
+"""Folder of the logs of searches, below the project."""
 
 
 def find_package(
     context: ProjectContext, target: Target, asked: BisectOptions, say: Callable[[str], None]
-) -> Blamed:
+) -> BlameAnswer:
     """Find the package that makes a difference, resuming an earlier search for the same.
 
     Args:
@@ -54,45 +53,40 @@ def find_package(
 
     Raises:
         UsageError: If options contradict each other, or an end does not exist.
-        EndsError: If nothing tells the ends apart.
+        EndpointsError: If nothing tells the ends apart.
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
-    figure = asked.figure
+    # Options that contradict each other are refused before any look-up.
+    width = 1 if asked.measured else 2
     cells = (_select_cell(context, target, asked.good), _select_cell(context, target, asked.bad))
     locks: dict[str, Lock] = {}
-    ends, originals, wanted = _prepare_ends(context, target, asked, cells, locks)
-    locks |= {end.planned.cell.id: end.lock for end in ends}
-    for original in filter(None, originals):
+    ends, wanted = _prepare_ends(context, target, asked, cells, locks)
+    originals = [end.original for end in ends if end.original is not None]
+    for original in originals:
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
     name = log_name_of(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
-    directory = RunDirectory(context.project.root / LOGS / name)
-    if asked.fresh:
-        (directory.path / RESULTS).unlink(missing_ok=True)
-    width = 1 if figure is not None else len(ends)
-    prober = prober_of(
-        context, target, locks, directory, asked,
-        width=width, ends=[end.planned for end in ends], wanted=wanted,
+    mixtures = Mixtures(
+        ends=ends, suspects=suspects(_collect_sources(target), ends), locks=locks,
+        provide=partial(
+            # A program finds its requirements where it runs.
+            provide, ends=ends, cache=context.cache,
+            wanted=() if isinstance(target, Program) else wanted,
+        ),
     )  # fmt: skip
-    with closing(Results(directory)) as log:
+    with open_trials(
+        context, target, LOGS / name, asked, locks, ends=[end.planned for end in ends],
+        cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
+        width=width, wanted=wanted,
+    ) as trials:  # fmt: skip
         blame = Blame(
-            ends=ends, originals=originals, suspects=suspects(_collect_sources(target), ends),
-            prober=prober, locks=locks,
-            provide=partial(
-                # A program finds its requirements where it runs.
-                provide, ends=ends, cache=context.cache,
-                wanted=() if isinstance(target, Program) else wanted,
-            ),
-            blobs=directory.blobs, keep=log.append,
-            known=known_of(prober, directory.read_records(), directory.blobs),
-            tolerance=tolerance_of(target), when="" if figure else asked.when or "",
-            fact=asked.fact, figure=figure, progress=partial(_report_step, say),
+            mixtures=mixtures, trials=trials, when=asked.predicate, fact=asked.fact
         )  # fmt: skip
         try:
             return blame.run()
-        except EndsError as error:
-            stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals if one)
-            raise EndsError(f"{error}; {stands}" if stands else str(error)) from error
+        except EndpointsError as error:
+            stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals)
+            raise EndpointsError(f"{error}; {stands}" if stands else str(error)) from error
 
 
 def _prepare_ends(
@@ -101,8 +95,8 @@ def _prepare_ends(
     asked: BisectOptions,
     cells: tuple[Cell, Cell],
     locks: dict[str, Lock],
-) -> tuple[tuple[End, End], Originals, tuple[str, ...]]:
-    """Return both ends, what they stand for, and what else the target needs there.
+) -> tuple[tuple[End, End], tuple[str, ...]]:
+    """Return both ends, and the requirements of the target in addition to them.
 
     A requirement that resolves to other versions at both ends is part of them. A program has one
     version at both where one goes with both.
@@ -113,7 +107,7 @@ def _prepare_ends(
         else Session(context=context).requirements(asked.wanted)
     )
     layered = () if isinstance(target, Program) else wanted
-    ends, originals = ends_of(
+    ends = ends_of(
         cells, context.releases, preparer_of(context, target, layered),
         locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
@@ -121,13 +115,13 @@ def _prepare_ends(
         both = {end.planned.cell.id: end.lock for end in ends}
         wanted = needed_by(target, wanted, both.values())
         if common_versions([end.planned for end in ends], both, wanted, context.cache):
-            return ends, originals, wanted
+            return ends, wanted
     with suppress(NoSolutionError):  # then the record of that end says so
-        return with_additions(ends, originals, wanted, locks=locks, cache=context.cache)
-    return ends, originals, wanted
+        return with_additions(ends, wanted, locks=locks, cache=context.cache)
+    return ends, wanted
 
 
-def _report_step(say: Callable[[str], None], step: Step, packages: int) -> None:
+def _report_step(say: Callable[[str], None], packages: int, step: SearchStep[MovedUnits]) -> None:
     say(step_line(step, packages))
 
 

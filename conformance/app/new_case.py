@@ -16,7 +16,6 @@ from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.locking import locked
 from conformance.scratch import temporary_folder
-from conformance.triage.bisect.prober import ProgramProber
 from conformance.triage.new.file import Declared
 from conformance.triage.new.place import find_place
 from conformance.triage.new.porting import PortRequest, decide_keywords, port
@@ -128,11 +127,11 @@ def port_script(
         alone = _prepare(context, [releases[number] for number in numbers], "cpu1")
 
         def run_script(file: Path) -> dict[int, Record]:
-            program = ProgramRunner(
+            prober = ProgramRunner(
                 target=Program(kind=ProgramKind.SCRIPT, text=str(file)), locks=alone.locks,
                 cache=context.cache, outer=os.environ, blobs=blobs, timeout=options.timeout,
+                slots=options.jobs,
             )  # fmt: skip
-            prober = ProgramProber(runner=program, slots=options.jobs)
             places = [releases.index(planned.release) for planned in alone.cells]
             return dict(zip(places, prober.probe(alone.cells), strict=True))
 

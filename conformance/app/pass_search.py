@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from conformance.app.context import TIMEOUT
 from conformance.app.session import Session
+from conformance.app.target import name_of, tolerance_of
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import why_not
 from conformance.errors import InfrastructureError, UsageError
-from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
-from conformance.triage.passes.inquiry import Inquiry
-from conformance.triage.passes.prober import DISABLED, PassProber, judged
+from conformance.search.failures import ending, quoted
+from conformance.search.predicates import Endpoints
+from conformance.triage.passes.answer import Setting
+from conformance.triage.passes.pass_bisection import PassBisection
+from conformance.triage.passes.predicates import predicate_between, predicate_within
+from conformance.triage.passes.prober import PassProber, judged
 from conformance.triage.passes.programs import ProgramPasses
-from conformance.triage.passes.question import question_between, question_within
 from conformance.triage.programs.program import Program, program_named
 from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.questions.predicate import Ends, ending, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,10 +34,14 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
-    from conformance.triage.passes.inquiry import Answers, Prober, Step
-    from conformance.triage.questions.predicate import Predicate
+    from conformance.search.predicates import Predicate
+    from conformance.search.trials import SearchStep
+    from conformance.triage.passes.answer import PassAnswer
+    from conformance.triage.passes.pass_bisection import SettingProber
 
-    Report = Callable[[Step], None]
+    Report = Callable[[SearchStep[Setting]], None]
+    Observe = Callable[[PlannedCell], StoredJob]
+    OpenProber = Callable[[PlannedCell], AbstractContextManager[SettingProber]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,7 @@ class PassOptions:
         cell: The cell in which the target does what is asked about.
         good_cell: A cell in which it does what it should.
         bad_cell: The same as `cell`.
-        when: What is asked about, None for a deviation, or whatever differs between both cells.
+        when: The predicate, None for a deviation, or any difference between both cells.
         fact: A fact of the optimised HLO to ask about, maybe with its value.
         settings: Whether XLA flags and options of jax are tried too.
         timeout: Seconds that a script, test or command may take.
@@ -81,83 +87,6 @@ class PassOptions:
         return (self.good_cell, last) if self.good_cell else (last,)
 
 
-class PassTarget(Protocol):
-    """A program that is tried with passes disabled."""
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        ...
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """How far its values may differ."""
-        ...
-
-    def observe(self, planned: PlannedCell) -> StoredJob:
-        """Return its result in a cell."""
-        ...
-
-    def prober(self, planned: PlannedCell) -> AbstractContextManager[Prober]:
-        """Return a prober that tries it in a cell again and again."""
-        ...
-
-
-class CasePasses:
-    """A case that is a program.
-
-    Args:
-        session: Runs it.
-        preparation: The locks of the cells.
-        case: The case.
-        blobs: Where artifacts go.
-    """
-
-    def __init__(
-        self, session: Session, preparation: Preparation, case: Case, blobs: BlobStore
-    ) -> None:
-        self.name = case.id
-        self.tolerance = Tolerance.of(case)
-        self._case, self._blobs = case, blobs
-        self._open = session.opener(preparation.locks)
-        self._executor = session.executor(preparation.locks)
-
-    def observe(self, planned: PlannedCell) -> StoredJob:
-        """Return its result in a cell."""
-        return judged(next(self._executor.run([self._job(planned)])), self._blobs)
-
-    def prober(self, planned: PlannedCell) -> PassProber:
-        """Return a prober that tries it in a cell again and again."""
-        return PassProber(self._open(planned), self._job(planned), self._blobs)
-
-    def _job(self, planned: PlannedCell) -> Job:
-        if reason := why_not(self._case, planned):
-            raise UsageError(f"{self._case.id} on {planned.cell.id}: {reason}")
-        return Job(case=self._case, planned=planned)
-
-
-class RunnerPasses:
-    """A script, a test or a command.
-
-    Args:
-        runner: Runs it.
-    """
-
-    tolerance = Tolerance()
-
-    def __init__(self, runner: ProgramRunner) -> None:
-        self.name = runner.target.text
-        self._runner = runner
-
-    def observe(self, planned: PlannedCell) -> StoredJob:
-        """Return its result in a cell."""
-        return StoredJob(self._runner.run(planned), self._runner.blobs)
-
-    def prober(self, planned: PlannedCell) -> ProgramPasses:
-        """Return a prober that tries it in a cell again and again."""
-        return ProgramPasses(self._runner, planned)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PassSearch:
     """A search whose cells are prepared.
@@ -179,9 +108,9 @@ class PassSearch:
     @property
     def name(self) -> str:
         """The name of the program."""
-        return self.subject.text if isinstance(self.subject, Program) else self.subject.id
+        return name_of(self.subject)
 
-    def run(self, report: Callable[[], AbstractContextManager[Report]]) -> Answers:
+    def run(self, report: Callable[[], AbstractContextManager[Report]]) -> PassAnswer:
         """Observe the program in the good cell, and search in the bad one.
 
         Args:
@@ -194,41 +123,68 @@ class PassSearch:
         """
         bad_cell = self.cells[-1]
         with temporary_folder("passes") as folder:
-            target = self._target(BlobStore(folder))
-            good = target.observe(self.cells[0]) if len(self.cells) > 1 else None
+            blobs = BlobStore(folder)
+            observe, open_prober = (
+                self._of_program(self.subject, blobs)
+                if isinstance(self.subject, Program)
+                else self._of_case(self.subject, blobs)
+            )
+            good = observe(self.cells[0]) if len(self.cells) > 1 else None
             with (
                 report() as progress,
                 self._session.device_lock.of(bad_cell.cell.place, lambda: None),
-                target.prober(bad_cell) as prober,
+                open_prober(bad_cell) as prober,
             ):
-                bad = prober.compiled({DISABLED: ""})
+                bad = prober.compiled(Setting().options)
                 for side in filter(None, (good, bad)):
                     _refuse_not_run(side)
-                predicate = self._predicate(good, bad, target.tolerance)
-                inquiry = Inquiry(prober, bad_cell.cell, predicate, bad, progress)
-                return inquiry.run(settings=self.options.settings)
+                predicate = self._predicate(good, bad)
+                bisection = PassBisection(prober, bad_cell.cell, predicate, bad, progress)
+                return bisection.run(settings=self.options.settings)
 
     @property
     def _session(self) -> Session:
         return Session(context=self.context)
 
-    def _target(self, blobs: BlobStore) -> PassTarget:
-        if not isinstance(self.subject, Program):
-            return CasePasses(self._session, self.preparation, self.subject, blobs)
-        runner = ProgramRunner(
-            target=self.subject, locks=self.preparation.locks, cache=self.context.cache,
-            outer=os.environ, blobs=blobs, timeout=self.options.timeout,
-            wanted=self._session.requirements(self.options.wanted), facts=bool(self.options.fact),
-        )  # fmt: skip
-        return RunnerPasses(runner)
+    def _of_case(self, case: Case, blobs: BlobStore) -> tuple[Observe, OpenProber]:
+        """Return what observes a case in a cell, and what tries it there with settings."""
+        locks, session = self.preparation.locks, self._session
 
-    def _predicate(self, good: StoredJob | None, bad: StoredJob, tolerance: Tolerance) -> Predicate:
-        when, fact = self.options.when or "", self.options.fact
+        def job(planned: PlannedCell) -> Job:
+            if reason := why_not(case, planned):
+                raise UsageError(f"{case.id} on {planned.cell.id}: {reason}")
+            return Job(case=case, planned=planned)
+
+        executor, open_worker = session.executor(locks), session.opener(locks)
+        return (
+            lambda planned: judged(next(executor.run([job(planned)])), blobs),
+            lambda planned: PassProber(open_worker(planned), job(planned), blobs),
+        )
+
+    def _of_program(self, target: Program, blobs: BlobStore) -> tuple[Observe, OpenProber]:
+        """Return what observes a program in a cell, and what tries it there with settings."""
+        options = self.options
+        runner = ProgramRunner(
+            target=target, locks=self.preparation.locks, cache=self.context.cache,
+            outer=os.environ, blobs=blobs, timeout=options.timeout,
+            wanted=self._session.requirements(options.wanted), facts=bool(options.fact),
+        )  # fmt: skip
+        return (
+            lambda planned: StoredJob(runner.run(planned), blobs),
+            lambda planned: ProgramPasses(runner, planned),
+        )
+
+    def _predicate(self, good: StoredJob | None, bad: StoredJob) -> Predicate:
+        when, fact, tolerance = (
+            self.options.when or "",
+            self.options.fact,
+            tolerance_of(self.subject),
+        )
         if good is None:
-            return question_within(bad, tolerance, when=when, fact=fact)
+            return predicate_within(bad, tolerance, when=when, fact=fact)
         names = (self.cells[0].cell.id, self.cells[-1].cell.id)
-        ends = Ends(good=good, bad=bad, names=names, tolerance=tolerance)
-        return question_between(ends, when=when, fact=fact)
+        ends = Endpoints(good=good, bad=bad, names=names, tolerance=tolerance)
+        return predicate_between(ends, when=when, fact=fact)
 
 
 def prepare_pass_search(context: ProjectContext, target: str, options: PassOptions) -> PassSearch:

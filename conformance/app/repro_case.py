@@ -24,7 +24,7 @@ from conformance.errors import (
 from conformance.judge.ways import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, issue_text
-from conformance.triage.bisect.telling import answer_lines
+from conformance.triage.bisect.render import answer_lines
 from conformance.triage.repro.carried import LARGEST, load_source
 from conformance.triage.repro.check import NotReproducedError, difference
 from conformance.triage.repro.header import of_nightlies

@@ -18,7 +18,7 @@ from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.report.script_issue import Origin, script_issue
 from conformance.scratch import temporary_folder
-from conformance.triage.bisect.telling import answer_lines
+from conformance.triage.bisect.render import answer_lines
 from conformance.triage.programs.outcomes import outcome_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.programs.single_file import refuse_other_files
@@ -144,6 +144,6 @@ def _search_origin(
     return Origin(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
-        good=answer.said(answer.last_good),
+        good=answer.summary(answer.last_good),
         history="\n".join(answer_lines(answer, question.find, found.axis)),
     )

@@ -20,23 +20,24 @@ from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_text import asides, upgrade_markdown
 from conformance.report.upgraded import Upgraded
-from conformance.triage.bisect.points import Points
-from conformance.triage.blame.cases import blame_case
-from conformance.triage.blame.telling import step_line
-from conformance.triage.upgrade.blaming import culprits_of
-from conformance.triage.upgrade.compared import Axis
+from conformance.search.points import Points
+from conformance.triage.blame.blame_case import blame_case
+from conformance.triage.blame.render import step_line
+from conformance.triage.upgrade.comparison import UpgradeAxis
+from conformance.triage.upgrade.culprit_search import culprits_of
 from conformance.triage.upgrade.effect import BREAKING, Effect
-from conformance.triage.upgrade.upgrading import Upgrade
+from conformance.triage.upgrade.upgrade import Upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.app.upgrade_targets import Subject, UpgradeOptions
+    from conformance.app.upgrade_targets import UpgradeOptions
     from conformance.cells.lock import Lock
     from conformance.model.record import Record
-    from conformance.triage.blame.blamed import Step as Mixed
+    from conformance.search.trials import SearchStep
+    from conformance.triage.blame.answer import MovedUnits
     from conformance.triage.upgrade.culprits import Culprits
 
 BLAMED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozenset(Effect)}
@@ -98,7 +99,7 @@ class UpgradeRun:
         options: UpgradeOptions,
     ) -> None:
         self._context, self._options = context, options
-        self._subject: Subject = subject_of(context, select, options)
+        self._subject = subject_of(context, select, options)
         check = partial(nightlies_answer, context)
         points = {
             platform: Points(
@@ -111,7 +112,7 @@ class UpgradeRun:
         for found in points.values():
             self._locks |= found.locks
         both = (found[n] for found in points.values() for n in (0, -1))
-        cases, self._executor = self._subject.found(both, self._locks)
+        cases, self._executor = self._subject.collect(both, self._locks)
         self._trier = Session(context=context, fresh=options.fresh).job_runner(
             self._executor, self.directory.blobs
         )
@@ -154,7 +155,7 @@ class UpgradeRun:
         """Search for the packages that made the changes that are asked about.
 
         Args:
-            upgraded: What changed.
+            upgraded: The upgrade.
             say: Called with each step, in a line.
 
         Returns:
@@ -195,16 +196,18 @@ def exit_code_of(upgraded: Upgraded) -> ExitCode:
     """Return the exit status of an upgrade.
 
     Args:
-        upgraded: What changed.
+        upgraded: The upgrade.
     """
     if not upgraded.whole:
         return ExitCode.NOTHING
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
 
 
-def _axis(platform: str, points: Points) -> Axis:
-    return Axis(platform=platform, cells=tuple(points), labels=points.labels)
+def _axis(platform: str, points: Points) -> UpgradeAxis:
+    return UpgradeAxis(platform=platform, cells=tuple(points), labels=points.labels)
 
 
-def _say_step(say: Callable[[str], None], head: str, tried: Mixed, packages: int) -> None:
+def _say_step(
+    say: Callable[[str], None], head: str, tried: SearchStep[MovedUnits], packages: int
+) -> None:
     say(f"{head}: {step_line(tried, packages)}")

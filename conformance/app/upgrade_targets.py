@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.app.context import ProjectContext
     from conformance.app.suite_target import InSuite
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
     from conformance.model.run import RunSuite
-    from conformance.suites.suite import Suite
 
     Found = tuple[tuple[Case, ...], Executor]
 
@@ -62,85 +61,30 @@ class UpgradeOptions:
         return tuple(dict.fromkeys(self.platforms)) or (PLATFORM,)
 
 
-class Subject(Protocol):
-    """What is upgraded."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeSubject:
+    """The cases or tests of an upgrade.
 
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """What cells have beside their own packages, as requirements."""
-        ...
+    Attributes:
+        root: Folder that paths are relative to.
+        wanted: Requirements of the cells in addition to their own packages.
+        prepare: Looks up locks.
+        collect: Returns the cases or tests and their executor, given both ends on each platform and
+            the lock of each cell, by cell id.
+        described: The description of the suite in the run; None for cases.
+    """
 
-    @property
-    def root(self) -> Path:
-        """Folder that its files are told from."""
-        ...
-
-    @property
-    def described(self) -> RunSuite | None:
-        """What is told of the suite with the run, None of cases."""
-        ...
-
-    def prepare(self, cells: Iterable[Cell]) -> Preparation:
-        """Return what can be planned of some cells."""
-        ...
-
-    def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:
-        """Return what is tried, and what tries it.
-
-        Args:
-            ends: Both ends, on each platform.
-            locks: Lock of each cell, by cell id; may grow.
-        """
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Cases:
-    context: ProjectContext
-    select: Sequence[str]
+    root: Path
     wanted: tuple[str, ...]
-    slots: int
+    prepare: Callable[[Iterable[Cell]], Preparation]
+    collect: Callable[[Iterable[PlannedCell], Mapping[str, Lock]], Found]
     described: RunSuite | None = None
 
-    @property
-    def root(self) -> Path:
-        return self.context.project.root
 
-    def prepare(self, cells: Iterable[Cell]) -> Preparation:
-        return Session(context=self.context).prepare(cells, self.wanted)
-
-    def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:  # noqa: ARG002 - cases are read without a cell
-        executor = Session(context=self.context).executor(locks, slots=self.slots)
-        return self.context.cases(self.select), executor
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Tests:
-    context: ProjectContext
-    suite: Suite
-    wanted: tuple[str, ...]
-    slots: int
-    fresh: bool
-
-    @property
-    def root(self) -> Path:
-        return self.suite.root
-
-    @property
-    def described(self) -> RunSuite:
-        # Of the releases in between only what differs is tried.
-        return replace(self.suite.described(), complete=False)
-
-    def prepare(self, cells: Iterable[Cell]) -> Preparation:
-        return prepare_suite(self.context, cells, self.wanted)
-
-    def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:
-        inside = SuiteInCells(self.suite, self.context, locks, slots=self.slots, fresh=self.fresh)
-        return inside.collected(ends)
-
-
-def subject_of(context: ProjectContext, select: Sequence[str], options: UpgradeOptions) -> Subject:
-    """Return what is upgraded.
+def subject_of(
+    context: ProjectContext, select: Sequence[str], options: UpgradeOptions
+) -> UpgradeSubject:
+    """Return the cases or tests of an upgrade.
 
     Args:
         context: The project.
@@ -153,8 +97,15 @@ def subject_of(context: ProjectContext, select: Sequence[str], options: UpgradeO
     """
     wanted, slots = options.wanted, options.jobs
     if not options.suites:
-        requirements = Session(context=context).requirements(wanted)
-        return _Cases(context=context, select=select, wanted=requirements, slots=slots)
+        session = Session(context=context)
+        requirements = session.requirements(wanted)
+        return UpgradeSubject(
+            root=context.project.root, wanted=requirements,
+            prepare=lambda cells: session.prepare(cells, requirements),
+            collect=lambda _, locks: (
+                context.cases(select), session.executor(locks, slots=slots)
+            ),
+        )  # fmt: skip
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
     asked = options.suite
@@ -163,7 +114,13 @@ def subject_of(context: ProjectContext, select: Sequence[str], options: UpgradeO
         examples=asked.examples, standard=asked.standard,
         home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
-    return _Tests(
-        context=context, slots=slots, fresh=options.fresh, suite=suite,
-        wanted=suite_wanted(context, wanted, suite),
+    requirements = suite_wanted(context, wanted, suite)
+    return UpgradeSubject(
+        root=suite.root, wanted=requirements,
+        prepare=lambda cells: prepare_suite(context, cells, requirements),
+        collect=lambda ends, locks: SuiteInCells(
+            suite, context, locks, slots=slots, fresh=options.fresh
+        ).collected(ends),
+        # Of the releases in between only those that differ are tried.
+        described=replace(suite.described(), complete=False),
     )  # fmt: skip

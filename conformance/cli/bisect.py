@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import FIGURES, BisectOptions, find_change
+from conformance.app.bisect import METRICS, BisectOptions, find_change
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.target_lookup import target_named
@@ -17,9 +17,9 @@ from conformance.cli.target_options import measure_options, program_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.triage.bisect.axis import JAX
-from conformance.triage.bisect.telling import answer_json, answer_lines
-from conformance.triage.questions.question import PREDICATES
+from conformance.search.axes import JAX
+from conformance.search.predicates import PREDICATES
+from conformance.triage.bisect.render import answer_json, answer_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     help="Find the first bad release, or the first fixed one.",
 )  # fmt: skip
 @click.option(
-    "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
+    "--when", type=click.Choice([*PREDICATES, *METRICS]), default=None,
     help="Predicate of a bad release.  [default: the difference between both ends]",
 )  # fmt: skip
 @click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import FIGURES, BisectOptions
+from conformance.app.bisect import METRICS, BisectOptions
 from conformance.app.blame import find_package
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
@@ -18,9 +18,9 @@ from conformance.cli.target_options import measure_options, program_options
 from conformance.cli.words import CASES, RELEASES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.triage.bisect.points import RESTART
-from conformance.triage.blame.telling import answer_json, answer_lines
-from conformance.triage.questions.question import PREDICATES
+from conformance.search.points import RESTART
+from conformance.search.predicates import PREDICATES
+from conformance.triage.blame.render import answer_json, answer_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("before", metavar="FROM", type=RELEASES)
 @click.argument("after", metavar="TO", type=RELEASES)
 @click.option(
-    "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
+    "--when", type=click.Choice([*PREDICATES, *METRICS]), default=None,
     help="Predicate of the change.  [default: the difference between FROM and TO]",
 )  # fmt: skip
 @click.option(

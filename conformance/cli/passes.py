@@ -18,8 +18,8 @@ from conformance.cli.target_options import program_options
 from conformance.cli.words import CASES, CELLS
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.triage.passes.question import WHEN
-from conformance.triage.passes.telling import answer_json, answer_lines, lines_to_paste, step_line
+from conformance.triage.passes.predicates import WHEN
+from conformance.triage.passes.render import answer_json, answer_lines, lines_to_paste, step_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from conformance.app.pass_search import Report
-    from conformance.triage.passes.inquiry import Step
+    from conformance.search.trials import SearchStep
+    from conformance.triage.passes.answer import Setting
 
 
 @click.command("passes")
@@ -105,7 +106,7 @@ def _report_trials(console: Console, *, verbose: bool) -> Iterator[Report]:
     """Show the trial that ended last; all of them, if that is asked for."""
     with console.status("trying the program as it is", spinner="line") as status:
 
-        def report(step: Step) -> None:
+        def report(step: SearchStep[Setting]) -> None:
             status.update(f"tried {step_line(step)[: console.width - 10]}")
             if verbose:
                 console.print(step_line(step), soft_wrap=True)

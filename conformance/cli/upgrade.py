@@ -19,8 +19,8 @@ from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_text import upgrade_lines
+from conformance.search.points import RESTART
 from conformance.suites.suite import TIMEOUT
-from conformance.triage.bisect.points import RESTART
 from conformance.wording import plural
 
 if TYPE_CHECKING:

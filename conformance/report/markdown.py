@@ -19,7 +19,7 @@ from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
 from conformance.report.tracebacks import record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
-from conformance.triage.evidence.telling import evidence_lines
+from conformance.triage.evidence.render import evidence_lines
 from conformance.wording import plural
 
 if TYPE_CHECKING:

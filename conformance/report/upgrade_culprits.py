@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
 from conformance.report.text import visible
 from conformance.report.upgraded import groups
-from conformance.triage.upgrade.blaming import asked_of, sides_of
+from conformance.triage.upgrade.culprit_search import cells_of, predicate_options_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from conformance.report.upgraded import Upgraded
-    from conformance.triage.blame.mixture import Moved
-    from conformance.triage.upgrade.compared import Compared, Step
+    from conformance.search.packages import PackageMove
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
     from conformance.triage.upgrade.culprits import Culprits
     from conformance.triage.upgrade.effect import Effect
 
@@ -24,7 +24,7 @@ FEW: Final = 3
 """Packages that are named where not all are."""
 
 
-def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
+def suspects(one: ComparedCase, step: UpgradeStep) -> dict[str, tuple[str, str]]:
     """Return the packages that a change may be due to, with their versions before and after.
 
     Those are what every case imports; and any other, where the case says that it requires one, is
@@ -35,7 +35,7 @@ def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
         one: The case.
         step: The change.
     """
-    sides = sides_of(one, step)
+    sides = cells_of(one, step)
     before, after = (planned.versions for planned in sides)
     unknown = one.case.kind == "test" or any(planned.overlay for planned in sides)
     more = unknown or bool(one.case.requires)
@@ -48,7 +48,7 @@ def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
     return found
 
 
-def beside(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
+def beside(one: ComparedCase, step: UpgradeStep) -> dict[str, tuple[str, str]]:
     """Return the packages other than jax's own that a change may be due to.
 
     Args:
@@ -59,7 +59,7 @@ def beside(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
     return {name: found[name] for name in found if not JAX_PACKAGES.fullmatch(name)}
 
 
-def culprit(one: Compared, step: Step) -> str:
+def culprit(one: ComparedCase, step: UpgradeStep) -> str:
     """Return the package that made a change, empty where more than one may have.
 
     Several that did it together are divided by commas, several of which each did it by itself by
@@ -74,28 +74,30 @@ def culprit(one: Compared, step: Step) -> str:
     return " or ".join(map(_called, step.culprits.guilty))
 
 
-def _called(packages: Iterable[Moved]) -> str:
+def _called(packages: Iterable[PackageMove]) -> str:
     names = [moved.package for moved in packages]
     own = "jax" in names and all(map(JAX_PACKAGES.fullmatch, names))
     return "jax" if own else ", ".join(names)
 
 
-def blame(one: Compared, step: Step) -> str:
+def blame(one: ComparedCase, step: UpgradeStep) -> str:
     """Return the command that tells which of several packages made a change.
 
     Args:
         one: The case.
         step: The change.
     """
-    before, after = (quote(planned.cell.selector) for planned in sides_of(one, step))
-    when, fact = asked_of(step)
+    before, after = (quote(planned.cell.selector) for planned in cells_of(one, step))
+    when, fact = predicate_options_of(step)
     how = (f" --when {when}" if when else "") + (f" --fact {quote(fact)}" if fact else "")
     # To pytest a test is the program that it is, with the packages that it needs.
     target = one.case.arguments.partition(" -- ")[0] or quote(one.case.id)
     return f"conformance blame {target} {before} {after}{how}"
 
 
-def unclear(upgraded: Upgraded, effects: Collection[Effect]) -> Iterator[tuple[Compared, Step]]:
+def unclear(
+    upgraded: Upgraded, effects: Collection[Effect]
+) -> Iterator[tuple[ComparedCase, UpgradeStep]]:
     """Yield, of what changed in the same way, one change that other packages may have made.
 
     Args:
@@ -125,14 +127,14 @@ def with_culprits(upgraded: Upgraded, found: Mapping[int, Culprits]) -> Upgraded
     return replace(upgraded, compared=tuple(_told(one, told) for one in upgraded.compared))
 
 
-def _told(one: Compared, told: Mapping[int, Culprits]) -> Compared:
+def _told(one: ComparedCase, told: Mapping[int, Culprits]) -> ComparedCase:
     if not any(id(step) in told for step in one.steps):
         return one
     steps = (replace(s, culprits=told.get(id(s), s.culprits)) for s in one.steps)
     return replace(one, steps=tuple(steps))
 
 
-def culprit_lines(one: Compared, step: Step) -> Iterator[str]:
+def culprit_lines(one: ComparedCase, step: UpgradeStep) -> Iterator[str]:
     """Yield which package made a change, or may have; nothing where only jax's own can have.
 
     Args:
@@ -154,7 +156,7 @@ def culprit_lines(one: Compared, step: Step) -> Iterator[str]:
         yield f"{head}{visible(found.untold)}; {blame(one, step)}"
 
 
-def culprit_cell(one: Compared, step: Step) -> str:
+def culprit_cell(one: ComparedCase, step: UpgradeStep) -> str:
     """Return which package made a change, or may have, in a few words.
 
     Args:
@@ -190,5 +192,5 @@ def culprits_json(found: Culprits | None) -> dict[str, Any] | None:
     }
 
 
-def _moved(one: Moved) -> dict[str, str]:
+def _moved(one: PackageMove) -> dict[str, str]:
     return {"package": one.package, "from": one.before, "to": one.after}

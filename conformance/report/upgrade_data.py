@@ -8,13 +8,13 @@ from conformance.report.upgrade_culprits import beside, blame, culprit, culprits
 from conformance.report.upgrade_file import FORMAT
 from conformance.report.upgrade_text import failure, verdict
 from conformance.report.upgraded import command, groups, known, upstream
-from conformance.triage.upgrade.effect import Effect, told
+from conformance.triage.upgrade.effect import Effect, show_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from conformance.report.upgraded import Upgraded
-    from conformance.triage.upgrade.compared import Axis, Compared, Step
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis, UpgradeStep
 
 
 def upgrade_json(upgraded: Upgraded) -> dict[str, Any]:
@@ -62,15 +62,15 @@ def upgrade_json(upgraded: Upgraded) -> dict[str, Any]:
     }
 
 
-def _count(compared: Iterable[Compared], effect: Effect) -> int:
+def _count(compared: Iterable[ComparedCase], effect: Effect) -> int:
     return sum(one.effect is effect for one in compared)
 
 
-def _problem(one: Compared, reason: str) -> dict[str, str]:
+def _problem(one: ComparedCase, reason: str) -> dict[str, str]:
     return {"case": one.case.id, "platform": one.axis.platform, "reason": reason}
 
 
-def _axis_json(axis: Axis) -> dict[str, Any]:
+def _axis_json(axis: UpgradeAxis) -> dict[str, Any]:
     points = zip(axis.labels, axis.cells, strict=True)
     return {
         "platform": axis.platform,
@@ -79,7 +79,7 @@ def _axis_json(axis: Axis) -> dict[str, Any]:
 
 
 def _groups_json(
-    upgraded: Upgraded, steps: Sequence[tuple[Compared, Step]]
+    upgraded: Upgraded, steps: Sequence[tuple[ComparedCase, UpgradeStep]]
 ) -> list[dict[str, Any]]:
     """Return the groups, their changes by number: that of the step which made each what it is."""
     numbers = {id(step): number for number, (_, step) in enumerate(steps)}
@@ -92,8 +92,8 @@ def _groups_json(
     ]
 
 
-def _step_json(one: Compared, step: Step) -> dict[str, Any]:
-    labels, seen = one.axis.labels, told(step.change)
+def _step_json(one: ComparedCase, step: UpgradeStep) -> dict[str, Any]:
+    labels, seen = one.axis.labels, show_change(step.change)
     return {
         "case": one.case.id,
         "platform": one.axis.platform,

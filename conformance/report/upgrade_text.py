@@ -14,16 +14,16 @@ from conformance.report.text import listed, visible
 from conformance.report.tracebacks import traceback_lines
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgraded import command, groups, known, upstream
-from conformance.triage.questions.predicate import ending, quoted
-from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
+from conformance.search.failures import ending, quoted
+from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, show_change
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.report.upgraded import Group, Upgraded
-    from conformance.triage.upgrade.compared import Compared, Step
-    from conformance.triage.upgrade.effect import Told
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
+    from conformance.triage.upgrade.effect import ShownChange
 
 WORDS: Final = {
     Effect.BROKEN: ("breaks", "break"),
@@ -172,7 +172,7 @@ def _group_lines(group: Group, root: str, *, every: bool) -> Iterator[str]:
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
     many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
-    yield f"{since(first, step)}{many}: {visible(said(told(step.change)))}"
+    yield f"{since(first, step)}{many}: {visible(said(show_change(step.change)))}"
     yield f"  {', '.join(names) if every else listed(names)}"
     if others := "; ".join(_others(first, step)):
         yield f"  also {others}"
@@ -186,16 +186,16 @@ def _group_lines(group: Group, root: str, *, every: bool) -> Iterator[str]:
     yield f"  {command(first, step)}"
 
 
-def _raised(step: Step, root: str) -> list[str]:
+def _raised(step: UpgradeStep, root: str) -> list[str]:
     """Return the traceback of the newer job that a change of an ending is about."""
-    if told(step.change).artifact != ENDING:
+    if show_change(step.change).artifact != ENDING:
         return []
     sides = (step.change.after, step.change.before)
     found = (traceback_lines(side, [root]) for side in sides if side.record.error is not None)
     return next(found, [])
 
 
-def _others(one: Compared, decisive: Step) -> Iterator[str]:
+def _others(one: ComparedCase, decisive: UpgradeStep) -> Iterator[str]:
     """Yield what else changed on the way, by effect."""
     found: dict[Effect, list[str]] = {}
     for step in one.steps:
@@ -206,7 +206,7 @@ def _others(one: Compared, decisive: Step) -> Iterator[str]:
         yield f"{what} in {', '.join(labels)}"
 
 
-def since(one: Compared, step: Step) -> str:
+def since(one: ComparedCase, step: UpgradeStep) -> str:
     """Return the release of a change; both sides where releases between could not be tried.
 
     Args:
@@ -219,7 +219,7 @@ def since(one: Compared, step: Step) -> str:
     return f"after {labels[step.before]}, by {labels[step.after]}"
 
 
-def said(seen: Told) -> str:
+def said(seen: ShownChange) -> str:
     """Return what of a change is shown, in a line.
 
     Args:
@@ -251,7 +251,7 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
     yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
 
 
-def failure(one: Compared) -> str:
+def failure(one: ComparedCase) -> str:
     """Return how a case fails that is unchanged, and fails for no reason that it declares.
 
     Args:
@@ -305,7 +305,7 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
 
 def _markdown_row(group: Group) -> str:
     first, step = group.members[0], group.step
-    seen = told(step.change)
+    seen = show_change(step.change)
     name = FIGURES.get(seen.artifact, seen.artifact)
     what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
     cells = (

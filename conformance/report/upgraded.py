@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.judge.deviation import applicable
 from conformance.model.outcome import Verdict
-from conformance.triage.upgrade.blaming import sides_of
-from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, told
+from conformance.triage.upgrade.culprit_search import cells_of
+from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, show_change
 
 if TYPE_CHECKING:
     from conformance.model.run import Exclusion
-    from conformance.triage.upgrade.compared import Axis, Compared, Step
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis, UpgradeStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class Upgraded:
         root: Folder of the project, which files of tracebacks are named from.
     """
 
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedCase, ...]
     left_out: tuple[Exclusion, ...] = ()
     jobs: int = 0
     root: str = ""
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[UpgradeAxis, ...]:
         """What lies between both ends, by platform."""
         return tuple({one.axis.platform: one.axis for one in self.compared}.values())
 
@@ -43,7 +43,7 @@ class Upgraded:
         return next((one.case.noun for one in self.compared), "case")
 
     @property
-    def whole(self) -> tuple[Compared, ...]:
+    def whole(self) -> tuple[ComparedCase, ...]:
         """What could be compared."""
         return tuple(one for one in self.compared if one.whole is not None)
 
@@ -53,7 +53,7 @@ class Upgraded:
         return any(one.effect in BREAKING for one in self.whole)
 
     @property
-    def passing(self) -> tuple[tuple[Compared, Step], ...]:
+    def passing(self) -> tuple[tuple[ComparedCase, UpgradeStep], ...]:
         """Cases that break between the ends alone, each with the change that breaks it."""
         return tuple((one, step) for one in self.whole if (step := one.passing) is not None)
 
@@ -68,10 +68,10 @@ class Group:
     """Cases that one release changed in the same way."""
 
     effect: Effect
-    members: tuple[Compared, ...]
+    members: tuple[ComparedCase, ...]
 
     @property
-    def step(self) -> Step:
+    def step(self) -> UpgradeStep:
         """The change, of the first of them."""
         step = self.members[0].decisive
         assert step is not None  # noqa: S101 - what did not change is in no group
@@ -84,7 +84,7 @@ def groups(upgraded: Upgraded) -> list[Group]:
     Args:
         upgraded: The upgrade.
     """
-    found: dict[tuple[Any, ...], list[Compared]] = {}
+    found: dict[tuple[Any, ...], list[ComparedCase]] = {}
     for one in upgraded.whole:
         if (step := one.decisive) is not None:
             key = (one.effect, one.axis.labels[step.before], one.axis.labels[step.after])
@@ -94,9 +94,9 @@ def groups(upgraded: Upgraded) -> list[Group]:
     return sorted(made, key=lambda g: (order.index(g.effect), g.step.after, -len(g.members)))
 
 
-def _cause(step: Step) -> tuple[str, ...]:
+def _cause(step: UpgradeStep) -> tuple[str, ...]:
     """Return what of a change is the same for all that one cause changed."""
-    seen = told(step.change)
+    seen = show_change(step.change)
     if seen.artifact in FIGURES:
         return ("figures",)
     if seen.artifact == "same_as":
@@ -111,7 +111,7 @@ def _cause(step: Step) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def upstream(one: Compared, step: Step) -> str:
+def upstream(one: ComparedCase, step: UpgradeStep) -> str:
     """Return the upstream thread of the deviation that a change began or ended, empty if none.
 
     Args:
@@ -125,7 +125,7 @@ def upstream(one: Compared, step: Step) -> str:
     return next((d.issue for d in declared if d.issue and failed), "")
 
 
-def known(one: Compared, step: Step) -> str:
+def known(one: ComparedCase, step: UpgradeStep) -> str:
     """Return why the failure of a test that a change began or ended is known, empty if it is not.
 
     Args:
@@ -139,14 +139,14 @@ def known(one: Compared, step: Step) -> str:
     return "; ".join(failed.reasons)
 
 
-def command(one: Compared, step: Step) -> str:
+def command(one: ComparedCase, step: UpgradeStep) -> str:
     """Return a command that shows a change.
 
     Args:
         one: The case.
         step: The change.
     """
-    before, after = (planned.cell for planned in sides_of(one, step))
+    before, after = (planned.cell for planned in cells_of(one, step))
     target = one.case.arguments or quote(one.case.id)
     if one.case.kind == "test":
         where = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"

@@ -11,7 +11,7 @@ import pytest
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from conformance.triage.blame.cases import blame_case
+from conformance.triage.blame.blame_case import blame_case
 from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
 

@@ -26,7 +26,7 @@ from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
 from conformance.store.address import address_of
 from conformance.store.entries import entry_of
 from conformance.store.store import Store
-from conformance.triage.upgrade.compared import Axis
+from conformance.triage.upgrade.comparison import UpgradeAxis
 from tests import printed
 from tests.bench import planned_cell, python_of
 from tests.builders import f32
@@ -153,7 +153,7 @@ def test_upgrades(tmp_path: Path) -> None:
         )
         for place, cell in enumerate(PLACES)
     )
-    axis = Axis(platform="cpu4", cells=cells, labels=("requirements.txt", "0.6.2", "env"))
+    axis = UpgradeAxis(platform="cpu4", cells=cells, labels=("requirements.txt", "0.6.2", "env"))
     tried = Tried(tmp_path / "run")
     tried.case("f/broken[x y]", OK, RAISED, RAISED, axis=axis)
     tried.case("f/wrong", OK, OK, WRONG, axis=axis)

@@ -10,7 +10,7 @@ import pytest
 from conformance.report.upgrade_culprits import culprit, suspects, unclear, with_culprits
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
-from conformance.triage.blame.mixture import Moved
+from conformance.search.packages import PackageMove
 from conformance.triage.upgrade.culprits import Culprits
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from tests.report.upgrades import AXIS, OK, RAISED, compared, told
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 LATER = (OK, OK, RAISED, RAISED)
 """Done in 0.6.1, with which numpy and flax moved."""
-NUMPY = Moved("numpy", "2.2.0", "2.3.0")
-FLAX = Moved("flax", "0.2.2.0", "0.2.3.0")
-JAX = (Moved("jax", "0.6.0", "0.6.1"), Moved("jaxlib", "0.6.0", "0.6.1"))
+NUMPY = PackageMove("numpy", "2.2.0", "2.3.0")
+FLAX = PackageMove("flax", "0.2.2.0", "0.2.3.0")
+JAX = (PackageMove("jax", "0.6.0", "0.6.1"), PackageMove("jaxlib", "0.6.0", "0.6.1"))
 COMMAND = "conformance blame f/b jax0.6.0-py311-cpu8 jax0.6.1-py311-cpu8"
 
 
@@ -85,7 +85,7 @@ def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> Non
     ],
 )
 def test_what_a_culprit_is_called(
-    tmp_path: Path, guilty: tuple[tuple[Moved, ...], ...], called: str
+    tmp_path: Path, guilty: tuple[tuple[PackageMove, ...], ...], called: str
 ) -> None:
     """Jax is what is released with it; each of several sets is enough."""
     upgraded = searched(tmp_path, guilty=guilty)

@@ -10,7 +10,7 @@ import pytest
 from conformance.model.run import Exclusion
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_file import CorruptUpgradeError, upgrade_of
-from conformance.triage.upgrade.compared import Compared
+from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case
 from tests.report.upgrades import AXIS, OK, OTHER, RAISED, RELEASES, Tried, file_of, told
@@ -27,8 +27,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         .case("f/b", OK, OK, RAISED, RAISED)
         .case("f/c", RAISED, RAISED, RAISED, RAISED)
     )
-    flaky = Compared(case=case("f/d"), axis=AXIS, flaky="0.6.0: attempts disagree")
-    refused = Compared(case=case("f/e"), axis=AXIS, refused="0.5.3: needs 16 devices")
+    flaky = ComparedCase(case=case("f/d"), axis=AXIS, flaky="0.6.0: attempts disagree")
+    refused = ComparedCase(case=case("f/e"), axis=AXIS, refused="0.5.3: needs 16 devices")
     left_out = (Exclusion(case="", cell="jax0.6.1-py311-cpu8", reason="no wheels"),)
     read = file_of(told(*tried.compared, flaky, refused, left_out=left_out))
     assert (read.from_, read.to) == ("0.5.3", "0.6.2")

@@ -9,7 +9,7 @@ from conformance.model.run import Exclusion
 from conformance.report.upgrade_culprits import beside, culprit, suspects
 from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown, verdict
 from conformance.report.upgraded import groups
-from conformance.triage.upgrade.compared import Compared
+from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case, deviation
 from tests.report.raising import LINES
@@ -28,7 +28,7 @@ def test_a_paragraph_for_a_team(tmp_path: Path) -> None:
         compared(tmp_path, "f/c", OK, OK, WRONG, WRONG),
         compared(tmp_path, "f/d", RAISED, OK, OK, OK),
         compared(tmp_path, "f/e", OK, OK, OK, OK),
-        Compared(case=case("f/f"), axis=AXIS, flaky="0.6.0: attempts disagree"),
+        ComparedCase(case=case("f/f"), axis=AXIS, flaky="0.6.0: attempts disagree"),
     )
     assert verdict(upgraded) == (
         "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 2 break (the first in 0.6.0), 1 becomes "
@@ -150,8 +150,8 @@ def test_what_could_not_be_said(tmp_path: Path) -> None:
     """Why, how often, and what it took."""
     upgraded = told(
         compared(tmp_path, "f/a", OK, OK, OK, OK),
-        Compared(case=case("f/b"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
-        Compared(case=case("f/c"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
+        ComparedCase(case=case("f/b"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
+        ComparedCase(case=case("f/c"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
         left_out=(Exclusion(case="", cell="jax0.6.1-py311-cpu8", reason="no wheels"),),
     )
     assert [*upgrade_lines(upgraded)][-3:] == [

@@ -15,8 +15,8 @@ from conformance.report.report import Report
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_file import upgrade_of
 from conformance.report.upgraded import Upgraded
-from conformance.triage.upgrade.compared import Axis, Compared
-from conformance.triage.upgrade.upgrading import Line
+from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
+from conformance.triage.upgrade.upgrade import CaseUpgrade
 from tests.builders import case, f32
 from tests.report.runs import Directory
 
@@ -40,7 +40,7 @@ def cell_of(release: str, numpy: str) -> PlannedCell:
     return PlannedCell(cell=cell, versions=versions, lock_hash="l", cell_hash="h")
 
 
-AXIS = Axis(
+AXIS = UpgradeAxis(
     platform="cpu8",
     cells=tuple(map(cell_of, RELEASES, NUMPY)),
     labels=RELEASES,
@@ -56,13 +56,13 @@ class Tried:
 
     def __init__(self, folder: Path) -> None:
         self.made = Directory(folder)
-        self.compared: list[Compared] = []
+        self.compared: list[ComparedCase] = []
 
     def case(
-        self, name: str, *seen: dict[str, Any] | None, axis: Axis = AXIS, **more: Any
+        self, name: str, *seen: dict[str, Any] | None, axis: UpgradeAxis = AXIS, **more: Any
     ) -> Tried:
         """Add a case: what it did on each release, None where it was not tried."""
-        line = Line(case(name, **more), RunCase(), axis)
+        line = CaseUpgrade(case(name, **more), RunCase(), axis)
         for place, said in enumerate(seen):
             if said is not None:
                 self.made.job(name, axis.cells[place].cell.id, **said)
@@ -80,13 +80,13 @@ class Tried:
         return Report((run,), upgrades={run.id: upgrade or file_of(self.upgraded())})
 
 
-def compared(folder: Path, name: str, *seen: dict[str, Any], **more: Any) -> Compared:
+def compared(folder: Path, name: str, *seen: dict[str, Any], **more: Any) -> ComparedCase:
     """Return a case that did something on each release."""
     tried = Tried(folder / name.replace("/", "-")).case(name, *seen, **more)
     return tried.compared[0]
 
 
-def told(*cases: Compared, **more: Any) -> Upgraded:
+def told(*cases: ComparedCase, **more: Any) -> Upgraded:
     """Return an upgrade of some cases."""
     return Upgraded(compared=cases, jobs=8, **more)
 

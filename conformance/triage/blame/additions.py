@@ -16,7 +16,7 @@ from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.engine.preparation import planned_with
 from conformance.triage.blame.ends import end_of
-from conformance.triage.blame.mixture import lock_of, mixed_cell
+from conformance.triage.blame.mixtures import lock_of, mixed_cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,47 +24,38 @@ if TYPE_CHECKING:
 
     from conformance.cells.overlay import OverlayLock
     from conformance.engine.job import PlannedCell
-    from conformance.triage.blame.ends import Original
-    from conformance.triage.blame.mixture import End
-
-    Originals = tuple[Original | None, Original | None]
+    from conformance.triage.blame.mixtures import End
 
 
 def with_additions(
-    ends: tuple[End, End],
-    originals: Originals,
-    wanted: tuple[str, ...],
-    *,
-    locks: dict[str, Lock],
-    cache: Path,
-) -> tuple[tuple[End, End], Originals, tuple[str, ...]]:
+    ends: tuple[End, End], wanted: tuple[str, ...], *, locks: dict[str, Lock], cache: Path
+) -> tuple[tuple[End, End], tuple[str, ...]]:
     """Make packages in addition to those of the cells part of both ends, where versions differ.
 
     Args:
         ends: Both ends.
-        originals: The environment that each end stands for, None for the end itself.
         wanted: Requirements in addition to the packages of the cells.
-        locks: Gets the locks of changed originals, by cell id.
+        locks: Receives the locks of changed originals, by cell id.
         cache: Cache folder.
 
     Returns:
-        The ends, what they stand for, and the requirements that remain: those of the user's own
-        wheels, which have no other version. All unchanged where each package has one version at
-        both ends, or an end stands for an environment that must not be touched.
+        The ends, and the requirements that remain: those of the user's own wheels, which have no
+        other version. All unchanged where each package has one version at both ends, or an end
+        stands for an environment that must not be touched.
 
     Raises:
-        NoSolutionError: If what is wanted does not go with an end.
+        NoSolutionError: If the requirements and an end exclude each other.
         InfrastructureError: If an environment cannot be made, or the index does not answer.
     """
-    theirs = any(one is not None and one.planned.cell.interpreter is not None for one in originals)
-    if not wanted or theirs:
-        return ends, originals, wanted
+    originals = [end.original for end in ends if end.original is not None]
+    if not wanted or any(one.planned.cell.interpreter is not None for one in originals):
+        return ends, wanted
     layers = [_layer(end.planned, end.lock, wanted, cache) for end in ends]
     if layers[0].versions == layers[1].versions:
-        return ends, originals, wanted
+        return ends, wanted
     left = tuple(text for text in wanted if Requirement(text).url)
 
-    def extended(planned: PlannedCell, lock: Lock, layer: OverlayLock) -> tuple[PlannedCell, Lock]:
+    def extend(planned: PlannedCell, lock: Lock, layer: OverlayLock) -> tuple[PlannedCell, Lock]:
         added = Lock(text=layer.parts(cache)[0], path=lock.path)
         entries: Mapping[str, str] = {**lock.entries, **added.entries}
         body = "".join(entries[name] for name in sorted(entries))
@@ -74,22 +65,19 @@ def with_additions(
         )
         return planned_with(cell, both, left, cache, planned.passed), both
 
-    before, after = (
-        end_of(*extended(end.planned, end.lock, layer), cache)
-        for end, layer in zip(ends, layers, strict=True)
-    )
+    def extend_end(end: End, layer: OverlayLock) -> End:
+        planned, lock = extend(end.planned, end.lock, layer)
+        original = end.original
+        if original is not None:
+            own = locks[original.planned.cell.id]
+            its_layer = _layer(original.planned, own, wanted, cache)
+            cell, own = extend(original.planned, own, its_layer)
+            locks[cell.cell.id] = own
+            original = replace(original, planned=cell)
+        return end_of(planned, lock, cache, original)
 
-    def extended_original(original: Original | None) -> Original | None:
-        if original is None:
-            return None
-        lock = locks[original.planned.cell.id]
-        layer = _layer(original.planned, lock, wanted, cache)
-        planned, lock = extended(original.planned, lock, layer)
-        locks[planned.cell.id] = lock
-        return replace(original, planned=planned)
-
-    first, last = map(extended_original, originals)
-    return (before, after), (first, last), left
+    before, after = map(extend_end, ends, layers)
+    return (before, after), left
 
 
 def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> OverlayLock:

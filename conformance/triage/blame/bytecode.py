@@ -15,7 +15,7 @@ _CACHE = "__pycache__"
 def lend_bytecode(lender: Path, borrower: Path) -> None:
     """Link the compiled modules of an environment into another, where the source is the same file.
 
-    Python writes a compiled module whole and anew, and so changes none that is linked.
+    Python replaces a compiled module as a whole, and so changes none that is linked.
 
     Args:
         lender: Folder of the environment that has them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.lock import current_host
@@ -12,10 +12,10 @@ from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refus
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.preparation import planned_with
 from conformance.errors import InfrastructureError, UsageError
-from conformance.triage.bisect.points import RESTART
+from conformance.search.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
-from conformance.triage.blame.mixture import End, lock_of, mixed_cell
-from conformance.triage.blame.wants import read_installed
+from conformance.triage.blame.installed import read_installed
+from conformance.triage.blame.mixtures import End, Original, lock_of, mixed_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,25 +28,10 @@ if TYPE_CHECKING:
     from conformance.engine.preparation import Preparation
 
 SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
-"""What both ends must have in common, for it is no package."""
+"""Attributes that both ends must have in common, since they are no packages."""
 INSTALLERS: Final = frozenset({"pip", "setuptools", "uv", "wheel"})
 """Packages of an environment that only made it."""
 _NO_CUT_OFF: Final = "2999-01-01T00:00:00Z"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
-    """An environment that another one stands for.
-
-    Attributes:
-        planned: It.
-        stand_in: What the other one is called.
-        other: What is to blame if they do not show the same.
-    """
-
-    planned: PlannedCell
-    stand_in: str
-    other: str
 
 
 def unified(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
@@ -92,53 +77,39 @@ def ends_of(
     locks: dict[str, Lock],
     cache: Path,
     wanted: tuple[str, ...] = (),
-) -> tuple[tuple[End, End], tuple[Original | None, Original | None]]:
-    """Return both ends, fit to be mixed.
+) -> tuple[End, End]:
+    """Return both ends, on one Python and with packages of an index, so that they can be mixed.
 
     Args:
         cells: The cell that is left, and the one that is gone to.
         releases: Known releases.
         prepare: Looks up locks.
-        locks: Gets the locks of what the ends stand for, by cell id.
+        locks: Receives the locks of the environments that the ends stand for, by cell id.
         cache: Cache folder.
-        wanted: Requirements that cells have beside their own packages, as they are prepared.
-
-    Returns:
-        The ends, and what each stands for, if it is not the cell itself.
+        wanted: Requirements of the cells in addition to their own packages.
 
     Raises:
-        UsageError: If they differ in more than packages, or one cannot be had.
-        InfrastructureError: If one cannot be had now.
+        UsageError: If they differ in more than packages, or one cannot be installed.
+        InfrastructureError: If one cannot be installed now.
     """
-    same = unified(*cells, releases)
-    before, after = (
-        _end(pair, prepare, locks, cache, wanted) for pair in zip(cells, same, strict=True)
-    )
-    return (before[0], after[0]), (before[1], after[1])
 
+    def end(cell: Cell, same: Cell) -> End:
+        planned, lock = _planned(same, prepare)
+        original = None
+        if same.interpreter is not None:
+            locks[same.id] = lock
+            planned, lock, original = stand_in(planned, lock, cache, wanted)
+        elif same != cell:
+            asked, locks[cell.id] = _planned(cell, prepare)
+            original = Original(
+                planned=asked,
+                stand_in=f"the same release on python {same.python}, with which both ends go,",
+                other=f"python {cell.python} or {same.python} makes a difference, too",
+            )
+        return end_of(planned, lock, cache, original)
 
-def _end(
-    pair: tuple[Cell, Cell],
-    prepare: Callable[[Iterable[Cell]], Preparation],
-    locks: dict[str, Lock],
-    cache: Path,
-    wanted: tuple[str, ...],
-) -> tuple[End, Original | None]:
-    """Return an end, and what it stands for, of a cell and the same on the Python of both ends."""
-    cell, same = pair
-    planned, lock = _planned(same, prepare)
-    original = None
-    if same.interpreter is not None:
-        locks[same.id] = lock
-        planned, lock, original = stand_in(planned, lock, cache, wanted)
-    elif same != cell:
-        asked, locks[cell.id] = _planned(cell, prepare)
-        original = Original(
-            planned=asked,
-            stand_in=f"the same release on python {same.python}, with which both ends go,",
-            other=f"python {cell.python} or {same.python} makes a difference, too",
-        )
-    return end_of(planned, lock, cache), original
+    before, after = map(end, cells, unified(*cells, releases))
+    return before, after
 
 
 def _planned(
@@ -159,13 +130,14 @@ def _usable(planned: PlannedCell) -> PlannedCell:
     return planned
 
 
-def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
+def end_of(planned: PlannedCell, lock: Lock, cache: Path, original: Original | None = None) -> End:
     """Return an end, its environment made if it is not there.
 
     Args:
         planned: Its cell.
         lock: Its lock.
         cache: Cache folder.
+        original: The environment that it stands for.
 
     Raises:
         InfrastructureError: If the environment cannot be made.
@@ -174,7 +146,8 @@ def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
         environment = provision(planned.cell, lock=lock, cache=cache)
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; {RESTART}") from error
-    return End(planned=planned, lock=lock, installed=read_installed(environment.python))
+    installed = read_installed(environment.python)
+    return End(planned=planned, lock=lock, installed=installed, original=original)
 
 
 def provide(
@@ -192,7 +165,7 @@ def provide(
         lock: Its lock.
         ends: Both ends.
         cache: Cache folder.
-        wanted: Requirements that it is to have beside; resolved with its own packages.
+        wanted: Requirements in addition, resolved with its own packages.
 
     Returns:
         The mixture, with what is wanted. One that this does not go with is not made.
@@ -216,9 +189,9 @@ def stand_in(
 
     Args:
         planned: The environment, a `path:` cell.
-        lock: What is installed there.
+        lock: The packages that are installed there.
         cache: Cache folder.
-        wanted: Requirements that it is to have beside.
+        wanted: Requirements in addition.
 
     Returns:
         The cell, its lock, and what it stands for.

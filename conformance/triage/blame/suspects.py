@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
-from conformance.triage.blame.wants import closure
+from conformance.triage.blame.installed import closure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.model.case import Case
-    from conformance.triage.blame.mixture import End
+    from conformance.triage.blame.mixtures import End
 
 OWN: Final = {"conformance", "__future__", *STANDARD_LIBRARY}
 """Modules that are of no package."""
@@ -23,7 +23,7 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
     """Return the packages that a target can import, directly or not; empty if that is not known.
 
     Args:
-        sources: Its Python text, and that of every file beside it that it may import.
+        sources: Its Python text, and that of every file in its folder that it may import.
         ends: Both environments.
     """
     names: set[str] = set()
@@ -42,6 +42,6 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
 
 
 def sources_of(case: Case) -> list[str]:
-    """Return the text of a case's file, and of the helpers that it may import from beside it."""
+    """Return the text of a case's file, and of the helpers that it may import."""
     files = [case.file, *sorted(case.file.parent.glob("_*.py"))]
     return [file.read_text("utf-8", "replace") for file in files]

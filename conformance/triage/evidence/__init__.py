@@ -1,1 +1,1 @@
-"""What there is to say of a root cause: since when, by what, and how to see it."""
+"""Evidence on a root cause: the release, the culprits and a reproduction."""

@@ -1,4 +1,4 @@
-"""What a reproduction asserts beside the claims of its case: the facts that are not as recorded."""
+"""Claims that a reproduction asserts in addition: the facts that are not as recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_recorded(case: Case, record: Record, golden: GoldenEntry | None) -> Cas
 
     Args:
         case: The case.
-        record: What came of it.
+        record: Its record.
         golden: Its golden, if there is one.
     """
     if golden is None or record.outcome is not Outcome.OK:

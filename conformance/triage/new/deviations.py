@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 from packaging.version import Version
 
 from conformance.model.outcome import Outcome
-from conformance.triage.bisect.search import changes
-from conformance.triage.questions.state import Kind
+from conformance.search.bisection import change_points
+from conformance.search.state import PointKind
 from conformance.triage.repro.layout import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.triage.questions.state import State
+    from conformance.search.state import PointState
 
 PROPOSED: Final = "proposed from what was seen; say why"
 _LONGEST: Final = 76
@@ -48,7 +48,7 @@ class Stretch:
     """
 
     numbers: Sequence[int]
-    state: State
+    state: PointState
     records: Sequence[Record]
     since: str
     range: str
@@ -61,20 +61,20 @@ class Stretch:
     @property
     def is_good(self) -> bool:
         """Whether they do what the case should do."""
-        return self.state.kind is Kind.GOOD
+        return self.state.kind is PointKind.GOOD
 
 
 def find_stretches(
-    states: Mapping[int, State], records: Mapping[int, Record], releases: Sequence[str]
+    states: Mapping[int, PointState], records: Mapping[int, Record], releases: Sequence[str]
 ) -> list[Stretch]:
     """Return the stretches of releases that show the same.
 
     Args:
-        states: State of each release that was tried, by its number.
+        states: PointState of each release that was tried, by its number.
         records: The records of those.
         releases: Every release, oldest first.
     """
-    edges = {change.after for change in changes(states)}
+    edges = {change.after for change in change_points(states)}
     groups: list[list[int]] = []
     for number in sorted(states):
         if states[number].is_known:

@@ -10,7 +10,7 @@ from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob, load_value
 from conformance.engine.plan import why_not
 from conformance.model.outcome import Verdict
-from conformance.triage.programs.running import not_run
+from conformance.search.prober import not_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,8 +6,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.questions.predicate import ending, quoted
-from conformance.triage.questions.state import Kind
+from conformance.search.failures import ending, quoted
+from conformance.search.state import PointKind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def release_lines(ported: PortedCase) -> Iterator[str]:
         beside = ""
         if (plain := ported.plain.get(number)) is not None:
             beside = f"  (script {'ran' if plain.outcome is Outcome.OK else 'failed'})"
-        good = ported.sweep.states[number].kind is Kind.GOOD
+        good = ported.sweep.states[number].kind is PointKind.GOOD
         shown = "as it should" if good and number not in ported.undeclared else _how(final)
         yield f"{ported.releases[number]:<10} {final.verdict!s:<9} {shown}{beside}"
 
@@ -80,7 +80,7 @@ def undeclared_lines(ported: PortedCase) -> Iterator[str]:
         ported: The case.
     """
     for number, record in sorted(ported.undeclared.items()):
-        good = ported.sweep.states[number].kind is Kind.GOOD
+        good = ported.sweep.states[number].kind is PointKind.GOOD
         how = "does not show the same twice: " if good else ""
         yield f"not declared: {ported.releases[number]}: {how}{'; '.join(record.reasons)}"
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_reference, compare_values
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.bisect.search import wanted
+from conformance.search.bisection import untried_points
+from conformance.search.failures import Classes, ending, same_failure
+from conformance.search.state import GOOD, PointKind, PointState
 from conformance.triage.new.reference import expression
-from conformance.triage.questions.failure import Failures
-from conformance.triage.questions.predicate import ending
-from conformance.triage.questions.state import GOOD, Kind, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +37,7 @@ class Sweep:
     """
 
     records: Mapping[int, Record]
-    states: Mapping[int, State]
+    states: Mapping[int, PointState]
     anchor: int | None
     reference: str
 
@@ -48,7 +47,7 @@ class Sweep:
         if self.anchor is None or self.reference:
             return False
         ran = (n for n, record in self.records.items() if record.outcome is Outcome.OK)
-        return any(self.states[number].kind is Kind.BAD for number in ran)
+        return any(self.states[number].kind is PointKind.BAD for number in ran)
 
 
 def sweep_releases(
@@ -70,7 +69,7 @@ def sweep_releases(
     right = None if anchor is None else runner.value(records[anchor])
     classifier = _Classifier(runner, right)
     states = {number: classifier.state(records[number]) for number in sorted(records)}
-    while points := wanted(states, runner.width, eager=True):
+    while points := untried_points(states, runner.width, eager=True):
         report(points)
         found = runner.run([tried.case], points)[tried.case.name]
         records |= found
@@ -84,17 +83,17 @@ class _Classifier:
 
     def __init__(self, runner: CaseRunner, right: Value | None) -> None:
         self._runner, self._right = runner, right
-        self._failures = Failures()
+        self._failures = Classes(same_failure)
         self._values: list[Value] = []
 
-    def state(self, record: Record) -> State:
+    def state(self, record: Record) -> PointState:
         if record.outcome in _NOT_RUN:
-            return State(Kind.UNKNOWN, ending(record))
+            return PointState(PointKind.UNKNOWN, ending(record))
         if record.outcome is not Outcome.OK:
-            return State(Kind.OTHER, self._failures.of(ending(record)))
+            return PointState(PointKind.OTHER, self._failures.first_of(ending(record)))
         if self._right is None:
             deviates = record.conformance is Conformance.DEVIATES
-            return State(Kind.BAD, "deviates") if deviates else GOOD
+            return PointState(PointKind.BAD, "deviates") if deviates else GOOD
         value = self._runner.value(record)
         if compare_reference(value, self._right).agrees:
             return GOOD
@@ -103,4 +102,4 @@ class _Classifier:
         if number is None:
             number = len(self._values)
             self._values.append(value)
-        return State(Kind.BAD, f"value {number}")
+        return PointState(PointKind.BAD, f"value {number}")

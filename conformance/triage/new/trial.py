@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome
+from conformance.search.failures import SILENT, ending, quoted, same_failure
 from conformance.triage.new.draft import DraftOptions, draft
 from conformance.triage.new.file import Declared, create_file, render_case
 from conformance.triage.new.reference import has_address
 from conformance.triage.new.runner import write_cases
-from conformance.triage.questions.failure import same_failure
-from conformance.triage.questions.predicate import SILENT, ending, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BOUNDS: Final = frozenset({"pipeline-start", "pipeline-end"})
-"""What XLA calls the time before the first pass of a pipeline and after its last."""
+"""Names of the time before the first pass of a pipeline and after its last."""
 _DUMPED: Final = re.compile(
     r"module_(\d+)\..*\.(\d{4,})\.(.+?)\.after_(.+?)\.before_(.+?)\.(?:txt|hlo\.pb(?:\.gz)?)"
 )

@@ -1,4 +1,4 @@
-"""Compiling one program of a cell again and again, in a process that may be lost on the way."""
+"""Compiles one program of a cell repeatedly, in a process that a crash may end."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Outcome
 from conformance.scratch import Scratch
+from conformance.triage.passes.answer import DISABLED
 from conformance.worker import frames
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from conformance.engine.client import Worker
 
 Frame = tuple["Mapping[str, Any]", bytes]
-DISABLED: Final = "xla_disable_hlo_passes"
-"""The compiler option, and the XLA flag, that names passes."""
 DUMP: Final = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
 """Compiler options that make XLA write a file after each pass that changed something."""
 FOREVER: Final = 24 * 3600.0
@@ -51,7 +50,7 @@ class LostError(ConformanceError):
 
 @dataclass(slots=True)
 class _Session:
-    """A process that answers, and what it said of the program before the first question."""
+    """A process that compiles the program, and its messages before the first compilation."""
 
     link: socket.socket
     thread: threading.Thread
@@ -104,7 +103,7 @@ class PassProber:
         return self._living().config
 
     def renew(self) -> None:
-        """End the process: the next question begins another, which remembers nothing."""
+        """End the process: the next trial begins another, which remembers nothing."""
         if self._session is not None:
             self._session.link.close()
             self._session.thread.join(GRACE)
@@ -117,7 +116,7 @@ class PassProber:
             options: Compiler options, as `compile(compiler_options=...)` takes them.
 
         Returns:
-            What came of it, judged by the case's own reference and claims.
+            The job, judged by the case's own reference and claims.
         """
         frames_, done = self._asked({"options": dict(options), "run": True})
         return judged(self._finished(frames_, done), self._blobs)
@@ -138,11 +137,11 @@ class PassProber:
         return names
 
     def configured(self, name: str, value: Any) -> StoredJob:
-        """Run the program anew, from the start, with an option of `jax.config`.
+        """Run the program from the start, with an option of `jax.config`.
 
         Args:
             name: The option.
-            value: What it is set to.
+            value: Its value.
         """
         case = self._job.case
         if name == "jax_enable_x64":  # a job's own affair
@@ -155,7 +154,7 @@ class PassProber:
             raise InfrastructureError(f"{self._job.planned.cell.id}: {error}") from error
 
     def _asked(self, question: Mapping[str, Any]) -> tuple[list[Frame], Finished | None]:
-        """Return what was said, and how the process ended if it did before it had said it all."""
+        """Return the messages about one compilation, and how the process ended if it did."""
         session = self._living()
         said = list(session.staged)
         try:
@@ -218,7 +217,7 @@ class PassProber:
         return f"{self._job.planned.cell.id}: the program could not be staged: {said}"
 
     def _serve(self, channel: str, ended: list[Finished]) -> None:
-        """Have a process of the worker answer; runs in its own thread."""
+        """Run the process in the worker, in a thread of its own."""
         case = self._job.case
         program = {
             "file": str(case.file),
@@ -257,7 +256,7 @@ class PassProber:
 
 
 def judged(finished: Finished, blobs: BlobStore) -> StoredJob:
-    """Return what came of a program, judged by the case's own reference and claims.
+    """Return the job of a program, judged by the case's own reference and claims.
 
     Args:
         finished: The program.

@@ -1,4 +1,4 @@
-"""Running one script again and again, with HLO passes disabled and other flags."""
+"""Runs one program repeatedly, with HLO passes disabled and other flags."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import msgspec
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
-from conformance.triage.passes.prober import DISABLED, DUMP
+from conformance.search.failures import ending
+from conformance.triage.passes.answer import DISABLED
+from conformance.triage.passes.prober import DUMP
 from conformance.triage.programs.program import Program, ProgramKind
-from conformance.triage.questions.predicate import ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,14 +27,13 @@ OPTIONS: Final = Program(
     text="python -c 'import jax, json; print(json.dumps({name: value for name, value in "
     "dict(jax.config.values).items() if isinstance(value, (bool, int, float, str))}))'",
 )
-"""What prints the plain options of jax, with their values."""
+"""A program that prints the plain options of jax, with their values."""
 
 
 class ProgramPasses:
     """Tries a script, a test or a command; see `conformance.triage.passes.prober.PassProber`.
 
-    What it compiles is its own affair: a pass is disabled for all of it, each time in a process of
-    its own.
+    A pass is disabled for all that the program compiles, each time in a process of its own.
 
     Args:
         runner: Runs it.
@@ -41,7 +41,7 @@ class ProgramPasses:
     """
 
     lost = 0
-    """Processes that ended before they answered: each answer has its own."""
+    """Processes that ended before they answered: each trial has its own."""
 
     def __init__(self, runner: ProgramRunner, planned: PlannedCell) -> None:
         self._runner = runner
@@ -72,7 +72,7 @@ class ProgramPasses:
         return found
 
     def renew(self) -> None:
-        """Begin anew: each answer does."""
+        """Do nothing: each trial has a process of its own."""
 
     def compiled(self, options: Mapping[str, Any]) -> StoredJob:
         """Run the program with flags of XLA.
@@ -98,7 +98,7 @@ class ProgramPasses:
 
         Args:
             name: The option.
-            value: What it is set to, as far as the program leaves it so.
+            value: Its value, unless the program sets it itself.
         """
         return self._side(variables={name.upper(): _text(value)})
 

@@ -1,4 +1,4 @@
-"""What is tried besides passes: XLA flags and options of jax, each once and alone."""
+"""XLA flags and options of jax that are tried in addition to passes, each once and alone."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def flags_for(cell: Cell) -> Iterator[tuple[str, bool]]:
     """Yield the flags to be tried in a cell, each with the value to try.
 
     Args:
-        cell: The cell; a flag that it sets already, to whatever, is left out.
+        cell: The cell; flags that it sets already are left out.
     """
     kind = cell.platform.partition(":")[0].partition("-")[0]
     given = {flag.removeprefix("--").partition("=")[0] for flag in cell.xla_flags}

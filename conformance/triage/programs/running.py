@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.scratch import temporary_folder
+from conformance.search.predicates import OUTPUT, STDOUT
+from conformance.search.prober import not_run
 from conformance.triage.programs import process
 from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
 from conformance.triage.programs.hang import dump_after, hang_of
@@ -42,13 +45,12 @@ from conformance.triage.programs.output import normalize_output
 from conformance.triage.programs.program import ProgramKind
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.times import metric_of, times_of
-from conformance.triage.questions.predicate import OUTPUT, STDOUT
 from conformance.worker import script
 from conformance.worker.instrumentation.sitecustomize import HANG, INPUTS, TIMES
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.cells.lock import Lock
     from conformance.engine.blobs import BlobStore
@@ -77,6 +79,7 @@ class ProgramRunner:
         facts: Whether the facts of all that it compiles are told.
         timed: Whether it is measured without its imports, and by its own regions.
         metric: Finds a number in what it prints.
+        slots: How many of its processes run at the same time.
         stopped: Set when it is to end.
     """
 
@@ -91,6 +94,7 @@ class ProgramRunner:
     facts: bool = False
     timed: bool = False
     metric: re.Pattern[str] | None = None
+    slots: int = 1
     stopped: Event = field(default_factory=Event)
 
     @property
@@ -98,6 +102,15 @@ class ProgramRunner:
         """Hash of what decides how it ends, but for the cell and the files it reads."""
         wanted = (*self.wanted, *self.preferred)
         return self.target.hash(timeout=self.timeout, wanted=wanted)
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:  # noqa: ARG002 - no result is cached
+        """Run it in each cell; see `conformance.search.prober.Prober`."""
+        with ThreadPoolExecutor(self.slots) as pool:
+            try:
+                yield from pool.map(self.run, cells)
+            except BaseException:
+                self.stopped.set()
+                raise
 
     def run(
         self,
@@ -254,23 +267,3 @@ class ProgramRunner:
 def _versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:
     """Return the versions of a cell's packages, and of those beside them."""
     return {**planned.versions, **(installed_in(beside) if beside else {})}
-
-
-def not_run(
-    name: str, code: str, planned: PlannedCell, reason: str, outcome: Outcome = Outcome.UNSUPPORTED
-) -> Record:
-    """Return the record of a target that a cell cannot run, or could not.
-
-    Args:
-        name: What the target is called.
-        code: Its hash.
-        planned: The cell.
-        reason: Why.
-        outcome: Whether that is so by nature, or a fault of the host.
-    """
-    kind = str(outcome)
-    error = ErrorInfo(type=kind, message=reason, signature=f"{kind}: {reason}", where="")
-    return Record(
-        case=name, cell=planned.cell.id, case_hash=code, cell_hash=planned.cell_hash,
-        outcome=outcome, stage=Stage.PROVISION, error=error,
-    )  # fmt: skip

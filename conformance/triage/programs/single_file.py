@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.input_files import READ_FILES, decode_inputs
 from conformance.errors import UsageError
-from conformance.triage.questions.predicate import SILENT, ending
+from conformance.search.failures import SILENT, ending
 
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore

@@ -20,7 +20,7 @@ from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.questions.predicate import quoted
+from conformance.search.failures import quoted
 from conformance.triage.repro.source import extract
 from conformance.triage.shrink.criteria import MissingError, SameFact, SameWrongValue
 from conformance.triage.shrink.layout import (

@@ -19,10 +19,9 @@ from conformance.judge.errors import cause_of
 from conformance.judge.values import compare_reference
 from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
-from conformance.triage.questions.facts import fact_of
-from conformance.triage.questions.failure import same_failure
-from conformance.triage.questions.output import differing_lines, same_output
-from conformance.triage.questions.predicate import quoted
+from conformance.search.facts import fact_of
+from conformance.search.failures import quoted, same_failure
+from conformance.search.output import differing_lines, same_output
 from conformance.triage.shrink.results import TrialResult
 
 if TYPE_CHECKING:

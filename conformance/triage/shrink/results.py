@@ -13,7 +13,7 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import observation_of, record_of
 from conformance.engine.variants import is_variant_artifact
 from conformance.model.codec import decode_value
-from conformance.triage.questions.predicate import output_of
+from conformance.search.predicates import output_of
 
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
-from conformance.triage.questions.output import same_output
-from conformance.triage.questions.predicate import SILENT, quoted
+from conformance.search.failures import SILENT, quoted
+from conformance.search.output import same_output
 from conformance.triage.repro.layout import comment
 from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
 from conformance.triage.shrink.layout import lines_of_code

@@ -1,7 +1,8 @@
 """The search for the smallest text that still shows it: cuts are tried, many at a time first.
 
-Pure but for the probes, which are a function that is handed in. A way of cutting whose cuts hardly
-depend on each other is halved: all of them at once, then halves, then quarters, down to each alone.
+Pure but for the probes, which are a function that is handed in. Cuts that hardly depend on each
+other are swept in parts, as delta debugging does: all of them at once, then halves, then quarters,
+down to each alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from conformance.search.ddmin import sweep
 from conformance.triage.shrink import sites
 from conformance.triage.shrink.edits import apply
 
@@ -96,25 +98,17 @@ class Search:
 
     def _way(self, way: Way) -> None:
         refused = self._memory.setdefault(way.name, set())
-        found = way.sites(self.text, self.keep)
-        length = len(found) if way.halved else 1
-        while length:
-            found = self._sweep(way, length, refused)
-            length = min(length, len(found)) // 2
+        sweep(
+            lambda: way.sites(self.text, self.keep),
+            lambda groups: self._first(groups, refused),
+            together=way.halved,
+        )
 
-    def _sweep(self, way: Way, length: int, refused: set[tuple[str, ...]]) -> list[Edit]:
-        """Try groups of cuts of one length until none of them is taken."""
-        while True:
-            found = way.sites(self.text, self.keep)
-            groups = [found[at : at + length] for at in range(0, len(found), length)]
-            if length == 1:
-                groups = [group for group in groups if _known(group[0]) not in refused]
-            if not self._first(groups, refused):
-                return found
-
-    def _first(self, groups: list[list[Edit]], refused: set[tuple[str, ...]]) -> bool:
+    def _first(self, groups: Sequence[Sequence[Edit]], refused: set[tuple[str, ...]]) -> bool:
         """Try groups in turn, some at a time; take the first that still shows it."""
-        pending: list[tuple[str, list[Edit]]] = []
+        pending: list[tuple[str, Sequence[Edit]]] = []
+        if all(len(group) == 1 for group in groups):
+            groups = [group for group in groups if _known(group[0]) not in refused]
         for group in groups:
             text = apply(group, self.keep)
             if text is None or text in self._refused:
@@ -127,7 +121,9 @@ class Search:
                 pending = []
         return bool(pending) and self._taken(pending, refused)
 
-    def _taken(self, pending: list[tuple[str, list[Edit]]], refused: set[tuple[str, ...]]) -> bool:
+    def _taken(
+        self, pending: list[tuple[str, Sequence[Edit]]], refused: set[tuple[str, ...]]
+    ) -> bool:
         number = self.probe([text for text, _ in pending])
         for text, group in pending[:number]:
             self._refused.add(text)
@@ -139,7 +135,7 @@ class Search:
         return True
 
 
-def _refuse(group: list[Edit], refused: set[tuple[str, ...]]) -> None:
+def _refuse(group: Sequence[Edit], refused: set[tuple[str, ...]]) -> None:
     if len(group) == 1:
         refused.add(_known(group[0]))
 

@@ -1,4 +1,4 @@
-"""What a change is to those who upgrade: it breaks, or silently computes something else, ..."""
+"""The effect of a change on an upgrade: it breaks, silently computes another value, ..."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.judge.ir import FACT, changed_facts
 from conformance.judge.ways import SAME_AS, way_ending
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.questions.predicate import ending, quoted
+from conformance.search.failures import ending, quoted
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Effect(StrEnum):
-    """What a change does to a program; the graver first."""
+    """The effect of a change on a program, the gravest first."""
 
     BROKEN = "broken"
     """It worked, and raises, crashes, takes too long or too much memory; or does in another way."""
@@ -51,14 +51,14 @@ class Effect(StrEnum):
 BREAKING: Final = frozenset({Effect.BROKEN, Effect.WRONG, Effect.VALUE})
 """Effects for which an upgrade fails."""
 SILENT: Final = frozenset({Effect.WRONG, Effect.VALUE})
-"""Those of them that no error tells of."""
+"""Those of them that raise no error."""
 FIGURES: Final = {
     "flops": "floating-point operations",
     "bytes": "bytes accessed",
     "temp_bytes": "bytes of temporary memory",
     "peak_bytes": "bytes of memory at the peak",
 }
-"""What the cost and memory analyses of XLA say, by fact."""
+"""Figures of the cost and memory analyses of XLA, by fact."""
 GROWN: Final = 1.1
 """How many times as much counts as more."""
 LEAST: Final = 1024
@@ -66,9 +66,9 @@ LEAST: Final = 1024
 
 
 _OTHERWISE: Final = {VALUE: Effect.VALUE, FACTS: Effect.FACTS, WAYS: Effect.ENDING}
-"""What it is that something differs in a job that ends as before, neither better nor worse."""
+"""Effects of a difference in a job that ends as before, neither better nor worse."""
 _DECLARED: Final = re.compile(r"^(not as the )?deviation [^:]*: ")
-"""How a reason begins that a deviation declares, whose thread is told anyway."""
+"""The beginning of a reason that a deviation declares, whose issue is shown anyway."""
 _OF_WAY: Final = f"{SAME_AS} "
 """How a reason begins that is about another way."""
 _FAILS: Final = re.compile(rf"{_OF_WAY}\w+: ({'|'.join(set(Outcome) - {Outcome.OK})})\b")
@@ -77,13 +77,13 @@ CONTEXT: Final = 20
 """Characters that are shown of what two texts have in common, before they differ."""
 
 
-class Told(NamedTuple):
-    """What of a change is shown.
+class ShownChange(NamedTuple):
+    """The part of a change that is shown.
 
     Attributes:
         artifact: `ending`, `value`, `same_as`, the name of a fact or of a figure.
-        before: What it was.
-        after: What it is.
+        before: Its text before.
+        after: Its text after.
     """
 
     artifact: str
@@ -126,33 +126,35 @@ def _of_endings(before: Record, after: Record) -> Effect:
     return Effect.WRONG if after.conformance is Conformance.DEVIATES else Effect.FIXED
 
 
-def told(change: Transition) -> Told:
+def show_change(change: Transition) -> ShownChange:
     """Return what of a change is shown: what is gravest.
 
     Args:
         change: Two jobs of one case, of which something differs.
     """
-    return next(_told(change))
+    return next(_shown_changes(change))
 
 
-def _told(change: Transition) -> Iterator[Told]:
+def _shown_changes(change: Transition) -> Iterator[ShownChange]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
-        yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
+        yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
     if VALUE in change.changed:
-        yield Told(VALUE, *_values(change))
+        yield ShownChange(VALUE, *_values(change))
     if WAYS in change.changed:
-        yield from _told_of_ways(_in_ways(change.before), _in_ways(change.after))
+        ways = _in_ways(change.before), _in_ways(change.after)
+        if ways[0] != ways[1]:
+            yield ShownChange(WAYS, *apart(*ways))
     if before.conformance is not after.conformance and ended_as(before) != ended_as(after):
-        yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
+        yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
     for sentence in changed_facts(after.facts, before.facts):
         name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
-        yield Told(name, *_parts(before.facts[name], after.facts[name]))
+        yield ShownChange(name, *_parts(before.facts[name], after.facts[name]))
     for name in _grown(before, after):
-        yield Told(name, str(int(before.facts[name])), str(int(after.facts[name])))
+        yield ShownChange(name, str(int(before.facts[name])), str(int(after.facts[name])))
     if before.conformance is not after.conformance:
-        yield Told(VALUE, str(before.conformance), str(after.conformance))
-    yield Told("ir", ", ".join(change.changed), "")
+        yield ShownChange(VALUE, str(before.conformance), str(after.conformance))
+    yield ShownChange("ir", ", ".join(change.changed), "")
 
 
 def ended_as(record: Record) -> str:
@@ -169,11 +171,6 @@ def ended_as(record: Record) -> str:
 def _reasons(record: Record) -> Iterator[str]:
     """Yield why a job deviates."""
     return (_DECLARED.sub("", reason) for reason in record.reasons)
-
-
-def _told_of_ways(before: str, after: str) -> Iterator[Told]:
-    if before != after:
-        yield Told(WAYS, *apart(before, after))
 
 
 def _in_ways(side: StoredJob) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.model.run import Exclusion
 from conformance.report.site.addresses import UPGRADE
-from conformance.triage.upgrade.compared import Compared
+from conformance.triage.upgrade.comparison import ComparedCase
 from tests.builders import case, deviation
 from tests.report.upgrades import AXIS, OK, RAISED, WRONG, Tried, file_of, told
 
@@ -42,8 +42,8 @@ def report_of(folder: Path, *, name: str, reason: str) -> Report:
         .case("f/same", OK, None, None, OK)
     )
     asides = (
-        Compared(case=case(f"f/{name}-2"), axis=AXIS, flaky=reason),
-        Compared(case=case(f"f/{name}-3"), axis=AXIS, refused=reason),
+        ComparedCase(case=case(f"f/{name}-2"), axis=AXIS, flaky=reason),
+        ComparedCase(case=case(f"f/{name}-3"), axis=AXIS, refused=reason),
     )
     left_out = (Exclusion(case="", cell=name, reason=reason),)
     return tried.report(file_of(told(*tried.compared, *asides, left_out=left_out)))

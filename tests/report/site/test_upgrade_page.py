@@ -15,7 +15,7 @@ from conformance.report.site.addresses import UPGRADE
 from conformance.report.site.site import first_page, site
 from conformance.report.site.upgrade_page import upgrade_pages
 from conformance.report.upgrade_file import Package, Searched
-from conformance.triage.upgrade.compared import Compared
+from conformance.triage.upgrade.comparison import ComparedCase
 from tests.builders import case, deviation, f32
 from tests.report.raising import RAISED as TRACED
 from tests.report.runs import CELLS, Directory
@@ -67,8 +67,8 @@ def test_what_a_page_tells(tried: Tried) -> None:
 def test_what_is_not_said_is_told(tried: Tried) -> None:
     """What is flaky with its spread, what was not compared, fails alike, or was left out."""
     asides = (
-        Compared(case=case("f/flaky"), axis=AXIS, flaky="0.6.0: attempts disagree: 1.0, 2.0"),
-        Compared(case=case("f/large"), axis=AXIS, refused="0.5.3: needs 16 devices"),
+        ComparedCase(case=case("f/flaky"), axis=AXIS, flaky="0.6.0: attempts disagree: 1.0, 2.0"),
+        ComparedCase(case=case("f/large"), axis=AXIS, refused="0.5.3: needs 16 devices"),
     )
     tried.case("f/fails", RAISED, RAISED, RAISED, RAISED)
     left_out = (Exclusion(case="", cell="jax0.6.3-py311-cpu8", reason="mine 1.0 asks for jax<0.6"),)

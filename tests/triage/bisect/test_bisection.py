@@ -19,20 +19,21 @@ from conformance.engine.run_directory import Results, RunDirectory
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.bisect.axis import Point
+from conformance.search.axes import AxisPoint
+from conformance.search.metrics import MARGIN, TIME
+from conformance.search.points import Points
+from conformance.search.predicates import EndpointsError
+from conformance.search.state import PointKind
+from conformance.search.trials import Trials
 from conformance.triage.bisect.bisection import Bisection
-from conformance.triage.bisect.flakiness import UNLIKELY, runs_needed
-from conformance.triage.bisect.points import Points
-from conformance.triage.bisect.timeline import timeline
-from conformance.triage.questions.figures import MARGIN, TIME
-from conformance.triage.questions.predicate import EndsError
-from conformance.triage.questions.state import Kind
+from conformance.triage.bisect.endpoints import EndpointSearch
+from conformance.triage.bisect.resampling import UNLIKELY, runs_needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.triage.bisect.answer import Answer
+    from conformance.triage.bisect.answer import BisectAnswer
 
 ENDINGS = ["good", "bad", "other", "third", "silent"]
 
@@ -57,7 +58,7 @@ class Told:
         return planned.versions
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
-        """Yield a record for each cell; see `conformance.triage.bisect.prober.Prober`."""
+        """Yield a record for each cell; see `conformance.search.prober.Prober`."""
         del again
         for planned in cells:
             number = int(planned.cell_hash)
@@ -87,10 +88,10 @@ class Told:
         )  # fmt: skip
 
 
-def points_of(count: int) -> list[Point]:
+def points_of(count: int) -> list[AxisPoint]:
     """Return points that are called by their numbers."""
     cells = (Cell(release=f"0.{number}.0", python="3.11", devices=1) for number in range(count))
-    return [Point(label=cell.release, cell=cell) for cell in cells]
+    return [AxisPoint(label=cell.release, cell=cell) for cell in cells]
 
 
 def planned(cells: Iterable[Cell]) -> Preparation:
@@ -106,17 +107,19 @@ def planned(cells: Iterable[Cell]) -> Preparation:
 
 def bisected(
     folder: Path, told: Told, *, reverse: bool = False, timed: bool = False, **options: Any
-) -> Answer:
+) -> BisectAnswer:
     """Search, with the log of a folder."""
     directory = RunDirectory(folder)
     points = Points(points_of(len(told.points)), planned, check=lambda: None)
     known = directory.read_records()
     with closing(Results(directory)) as log:
-        return Bisection(
-            points=points, reverse=reverse, prober=told, blobs=directory.blobs, log=log,
-            known=known, tolerance=Tolerance(),
-            figure=TIME if timed else None, width=1, progress=lambda step: None, **options,
-        ).run()  # fmt: skip
+        trials = Trials[int](
+            cell_of=points.__getitem__, name_of=points.labels.__getitem__, prober=told,
+            blobs=directory.blobs, keep=log.append, known=known, tolerance=Tolerance(),
+            metric=TIME if timed else None,
+        )  # fmt: skip
+        endpoints = EndpointSearch(trials=trials, last=len(points) - 1, reverse=reverse, **options)
+        return Bisection(points=points, trials=trials, endpoints=endpoints).run()
 
 
 @given(st.lists(st.sampled_from(ENDINGS), max_size=20), st.booleans(), st.integers(0, 2**32))
@@ -169,7 +172,7 @@ def test_samples_of_the_log_count(tmp_path: Path) -> None:
 def test_a_figure_that_does_not_differ_is_ambiguous(tmp_path: Path) -> None:
     """Nothing is searched between ends that overlap."""
     told = Told([1.0] * 5)
-    with pytest.raises(EndsError, match="ambiguous, the ends overlap"):
+    with pytest.raises(EndpointsError, match="ambiguous, the ends overlap"):
         bisected(tmp_path, told, timed=True)
     assert set(told.probes) == {0, 4}
 
@@ -177,7 +180,7 @@ def test_a_figure_that_does_not_differ_is_ambiguous(tmp_path: Path) -> None:
 def test_a_point_that_fails_is_neither(tmp_path: Path) -> None:
     """It takes no time that could be compared."""
     answer = bisected(tmp_path, Told([1.0, "other", 2.0]), timed=True)
-    assert answer.states[1].kind is Kind.OTHER
+    assert answer.states[1].kind is PointKind.OTHER
     assert answer.others == [1]
 
 
@@ -193,12 +196,12 @@ def test_a_scan_shows_every_stretch(
     told = Told(points)
     folder = tmp_path_factory.mktemp("log")
     if not {"bad", "other", "third"}.intersection(inner):
-        with pytest.raises(EndsError, match=f"all {len(points)} points were tried"):
+        with pytest.raises(EndpointsError, match=f"all {len(points)} points were tried"):
             bisected(folder, told, scan=True)
         return
     answer = bisected(folder, told, scan=True)
     assert set(told.probes) == set(range(len(points)))
-    shown = [points[n] for one in timeline(answer) for n in range(one.first, one.last + 1)]
+    shown = [points[n] for one in answer.timeline for n in range(one.first, one.last + 1)]
     assert len(shown) == len(points)
     assert points[answer.first_bad] not in ("good", "silent")
     assert points[answer.last_good] == "good"
@@ -233,11 +236,11 @@ def test_what_works_between_ends_that_fail_is_good(
 
 def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
     """Where the one failure became the other is found; alike, it says what each point shows."""
-    with pytest.raises(EndsError, match=r"badError: m \(2\); otherError: m \(1\)"):
+    with pytest.raises(EndpointsError, match=r"badError: m \(2\); otherError: m \(1\)"):
         bisected(tmp_path / "alike", Told(["bad", "other", "bad"]), scan=True)
     answer = bisected(tmp_path / "two", Told(["other", "other", "bad", "bad"]), scan=True)
     assert (answer.last_good, answer.first_bad) == (1, 2)
-    assert answer.fails(answer.ends[0])
+    assert answer.fails(answer.good_end)
 
 
 def test_the_end_called_good_that_fails_is_the_bad_one(tmp_path: Path) -> None:
@@ -262,7 +265,7 @@ def test_a_point_that_is_good_by_chance_is_tried_again(tmp_path: Path) -> None:
 def test_a_good_end_that_fails_at_times_is_none(tmp_path: Path) -> None:
     """Nothing before it is known to be good."""
     told = Told([("good",) * 4 + ("bad",), ("bad", "good")])
-    with pytest.raises(EndsError, match=r"0\.0\.0 is bad, too, at times: badError: m \(1 of"):
+    with pytest.raises(EndpointsError, match=r"0\.0\.0 is bad, too, at times: badError: m \(1 of"):
         bisected(tmp_path, told)
 
 
@@ -280,7 +283,7 @@ def test_every_point_is_tried(tmp_path: Path) -> None:
     assert bisected(tmp_path / "few", told).first_bad == 4
     answer = bisected(tmp_path / "every", told, every=True)
     assert (answer.last_good, answer.first_bad) == (1, 2)
-    assert [one.tried for one in timeline(answer)] == [2, 1, 1, 2]
+    assert [one.tried for one in answer.timeline] == [2, 1, 1, 2]
 
 
 def test_an_end_that_no_environment_serves_is_moved(tmp_path: Path) -> None:
@@ -288,7 +291,7 @@ def test_an_end_that_no_environment_serves_is_moved(tmp_path: Path) -> None:
     told = Told(["silent", "silent", "silent", "good", "good", "bad"])
     answer = bisected(tmp_path, told, scan=True)
     assert (answer.last_good, answer.first_bad) == (4, 5)
-    assert timeline(answer)[0].state.kind is Kind.UNKNOWN
+    assert answer.timeline[0].state.kind is PointKind.UNKNOWN
 
 
 def test_what_a_report_saw_is_sought(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, Lock
 from conformance.engine.preparation import planned_cell
-from conformance.triage.blame.mixture import End
-from conformance.triage.blame.wants import Installed
+from conformance.triage.blame.installed import Installed
+from conformance.triage.blame.mixtures import End
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

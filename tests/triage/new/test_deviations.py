@@ -8,11 +8,11 @@ import pytest
 
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.search.state import GOOD, PointKind, PointState
 from conformance.triage.new.deviations import find_stretches, pattern, propose, spell_release
-from conformance.triage.questions.state import GOOD, Kind, State
 
 RELEASES = ["0.4.30", "0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.9.0.1"]
-UNKNOWN = State(Kind.UNKNOWN)
+UNKNOWN = PointState(PointKind.UNKNOWN)
 
 
 def record(outcome: Outcome = Outcome.OK, type_: str = "", message: str = "") -> Record:
@@ -24,19 +24,24 @@ def record(outcome: Outcome = Outcome.OK, type_: str = "", message: str = "") ->
     )  # fmt: skip
 
 
-def failed(type_: str = "TypeError", message: str = "it is wrong") -> tuple[State, Record]:
+def failed(type_: str = "TypeError", message: str = "it is wrong") -> tuple[PointState, Record]:
     """Return a release that fails."""
-    return State(Kind.OTHER, f"{type_}: {message}"), record(Outcome.RAISED, type_, message)
+    return PointState(PointKind.OTHER, f"{type_}: {message}"), record(
+        Outcome.RAISED, type_, message
+    )
 
 
 ABSENT = failed("AttributeError", "module 'jax' has no attribute 'set_mesh'")
-REFUSED = (State(Kind.OTHER, "flag"), record(Outcome.UNSUPPORTED, "unsupported", "no such flag"))
-WRONG = (State(Kind.BAD, "value 0"), record())
+REFUSED = (
+    PointState(PointKind.OTHER, "flag"),
+    record(Outcome.UNSUPPORTED, "unsupported", "no such flag"),
+)
+WRONG = (PointState(PointKind.BAD, "value 0"), record())
 RIGHT = (GOOD, record())
 SILENT = (UNKNOWN, record(Outcome.INFRA))
 
 
-def declared(*shown: tuple[State, Record] | None) -> tuple[list[str], str]:
+def declared(*shown: tuple[PointState, Record] | None) -> tuple[list[str], str]:
     """Return ranges of the deviations proposed, and the releases of the case."""
     states = {n: one[0] for n, one in enumerate(shown) if one is not None}
     records = {n: one[1] for n, one in enumerate(shown) if one is not None}
@@ -65,7 +70,7 @@ def declared(*shown: tuple[State, Record] | None) -> tuple[list[str], str]:
     ],
 )  # fmt: skip
 def test_ranges(
-    shown: tuple[tuple[State, Record] | None, ...], ranges: list[str], releases: str
+    shown: tuple[tuple[PointState, Record] | None, ...], ranges: list[str], releases: str
 ) -> None:
     """What is not there yet, and what XLA refuses, is no deviation: the case does not apply."""
     assert declared(*shown) == (ranges, releases)

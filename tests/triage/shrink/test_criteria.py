@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.blobs import BlobStore
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.questions.predicate import OUTPUT
+from conformance.search.predicates import OUTPUT
 from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
 from conformance.triage.shrink.results import ScriptResult
 

@@ -10,7 +10,7 @@ from conformance.engine.transitions import transition
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.model.value import Leaf
-from conformance.triage.upgrade.effect import Effect, Told, apart, effect_of, told
+from conformance.triage.upgrade.effect import Effect, ShownChange, apart, effect_of, show_change
 from tests.builders import f32, value
 from tests.report.runs import ADD, CELLS, Directory, sides
 
@@ -32,6 +32,7 @@ REDUCED = ADD.replace(
     "%sum (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
     "  %b = f32[] parameter(1)\n  ROOT %c = f32[] add(%a, %b)\n}\n\nENTRY",
 )
+OTHER_VALUE = ShownChange("value", "out[1] = 2.0", "out[1] = 3.0")
 
 
 def between(
@@ -81,7 +82,7 @@ def test_a_program_that_comes_to_disagree_with_itself(
 ) -> None:
     """What breaks is the other way; a value that it gives there is silently wrong."""
     found = between(tmp_path, before, after, RunCase(same_as=("eager",)))
-    assert (effect_of(found), told(found)) == (effect, Told("same_as", *seen))
+    assert (effect_of(found), show_change(found)) == (effect, ShownChange("same_as", *seen))
 
 
 def test_what_is_right_within_the_tolerance_and_then_is_not(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_what_is_right_within_the_tolerance_and_then_is_not(tmp_path: Path) -> N
     after = {**OK, **DEVIATES, "reasons": ("out: 1 of 2 differ by 1e-5",)}
     found = between(tmp_path, OK, after)
     assert effect_of(found) is Effect.WRONG
-    assert told(found) == Told("ending", "ok", "ok, but out: 1 of 2 differ by 1e-5")
+    assert show_change(found) == ShownChange("ending", "ok", "ok, but out: 1 of 2 differ by 1e-5")
 
 
 def with_figures(**figures: float) -> dict[str, Any]:
@@ -101,44 +102,49 @@ def with_figures(**figures: float) -> dict[str, Any]:
     ("before", "after", "effect", "seen"),
     [
         (OK, OK, Effect.UNCHANGED, None),
-        (OK, RAISED, Effect.BROKEN, Told("ending", "ok", "ValueError: bad shape")),
+        (OK, RAISED, Effect.BROKEN, ShownChange("ending", "ok", "ValueError: bad shape")),
         ({**OK, **UNKNOWN}, {**RAISED, **UNKNOWN}, Effect.BROKEN, None),
-        (RAISED, OK, Effect.FIXED, Told("ending", "ValueError: bad shape", "ok")),
-        (OK, {**OTHER, **DEVIATES}, Effect.WRONG, Told("value", "out[1] = 2.0", "out[1] = 3.0")),
-        (OK, OTHER, Effect.VALUE, Told("value", "out[1] = 2.0", "out[1] = 3.0")),
+        (RAISED, OK, Effect.FIXED, ShownChange("ending", "ValueError: bad shape", "ok")),
+        (OK, {**OTHER, **DEVIATES}, Effect.WRONG, OTHER_VALUE),
+        (OK, OTHER, Effect.VALUE, OTHER_VALUE),
         (
             RAISED,
             {**OTHER, **DEVIATES, "reasons": ("deviation jax>=0.6 (a/b#1): out 1 of 2 differ",)},
             Effect.WRONG,
-            Told("ending", "ValueError: bad shape", "ok, but out 1 of 2 differ"),
+            ShownChange("ending", "ValueError: bad shape", "ok, but out 1 of 2 differ"),
         ),
         ({**OK, **DEVIATES}, RAISED, Effect.BROKEN, None),
         (RAISED, {"error": ("TypeError", "bad shape")}, Effect.ENDING, None),
         ({**RAISED, **CONFORMS}, OK, Effect.ENDING, None),
         ({**OTHER, **DEVIATES}, OK, Effect.FIXED, None),
-        (OK, {"value": f32(1)}, Effect.VALUE, Told("value", "out shape (2,)", "out shape (1,)")),
+        (OK, {"value": f32(1)}, Effect.VALUE,
+         ShownChange("value", "out shape (2,)", "out shape (1,)")),
         (with_figures(flops=10_000.0), with_figures(flops=11_500.0), Effect.LARGER,
-         Told("flops", "10000", "11500")),
+         ShownChange("flops", "10000", "11500")),
         (with_figures(flops=10_000.0), with_figures(flops=10_900.0), Effect.UNCHANGED, None),
         (with_figures(temp_bytes=8.0), with_figures(temp_bytes=64.0), Effect.UNCHANGED, None),
         (with_figures(bytes=9000.0), with_figures(bytes=900.0), Effect.UNCHANGED, None),
     ],
 )  # fmt: skip
 def test_what_a_change_does(
-    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], effect: Effect, seen: Told | None
+    tmp_path: Path,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    effect: Effect,
+    seen: ShownChange | None,
 ) -> None:
     """References decide what is broken, wrong or fixed; small figures are no news."""
     found = between(tmp_path, before, after)
     assert effect_of(found) is effect
     if seen is not None:
-        assert told(found) == seen
+        assert show_change(found) == seen
 
 
 def test_facts(tmp_path: Path) -> None:
     """A collective that was not there: what both sides say of it."""
     found = between(tmp_path, {**OK, "texts": {"hlo": ADD}}, {**OK, "texts": {"hlo": REDUCED}})
     assert effect_of(found) is Effect.FACTS
-    assert told(found) == Told("collectives", "all-reduce 0", "all-reduce 1")
+    assert show_change(found) == ShownChange("collectives", "all-reduce 0", "all-reduce 1")
 
 
 def test_words_that_a_program_returns(tmp_path: Path) -> None:
@@ -147,8 +153,8 @@ def test_words_that_a_program_returns(tmp_path: Path) -> None:
         {"value": value(Leaf(path="out", kind="python", dtype="str", data=repr(word).encode()))}
         for word in ("2023.12", "2024.12")
     )
-    seen = told(between(tmp_path, before, after))
-    assert seen == Told("value", "out = '2023.12'", "out = '2024.12'")
+    seen = show_change(between(tmp_path, before, after))
+    assert seen == ShownChange("value", "out = '2023.12'", "out = '2024.12'")
 
 
 def test_long_messages_are_shown_where_they_differ() -> None:

@@ -1,0 +1,322 @@
+"""The investigation of a root cause: where it was right, what changed it, a file that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.app.axes import axis_to, cell_with, release_of
+from conformance.app.bisect import LOGS, BisectOptions, find_change
+from conformance.app.context import default_jobs
+from conformance.app.session import Session
+from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.installed_files import edited_files
+from conformance.cells.releases import is_nightly
+from conformance.engine.digests import DigestStore
+from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
+from conformance.engine.record_judge import golden_variant
+from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import find_runs, load_run
+from conformance.errors import ConformanceError, InfrastructureError, UsageError
+from conformance.files import write_atomically
+from conformance.golden.errors import GoldenError
+from conformance.golden.store import GoldenStore
+from conformance.judge.ir import FACT
+from conformance.model.evidence import REPRODUCTIONS, Culprit, Evidence
+from conformance.model.outcome import Conformance, Outcome
+from conformance.search.failures import ending, same_failure
+from conformance.search.packages import package_moves
+from conformance.search.prober import CaseProber
+from conformance.triage.blame.blame_case import blame_case
+from conformance.triage.blame.render import doubts
+from conformance.triage.evidence.claims import with_recorded
+from conformance.triage.evidence.good_releases import candidates, seen_right
+from conformance.triage.repro.carried import load_source
+from conformance.triage.repro.run import seen_job
+from conformance.triage.repro.writing import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from conformance.app.context import ProjectContext
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.engine.digests import Digest
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.job_runner import JobRunner
+    from conformance.engine.run_loader import LoadedRun
+    from conformance.model.case import Case
+    from conformance.model.golden import GoldenEntry
+    from conformance.model.record import Record
+    from conformance.search.packages import PackageMove
+    from conformance.triage.bisect.answer import BisectAnswer
+    from conformance.triage.blame.answer import BlameAnswer
+
+
+@dataclass
+class Services:
+    """The cells, searches and files with which root causes of a run are investigated.
+
+    Attributes:
+        context: The project.
+        directory: The run.
+        wanted: Requirements of its cells in addition to their own packages.
+        fresh: Whether the logs of earlier searches are forgotten.
+        say: Receives a line for each step.
+    """
+
+    context: ProjectContext
+    directory: RunDirectory
+    wanted: tuple[str, ...]
+    fresh: bool
+    say: Callable[[str], None]
+    _locks: dict[str, Lock] = field(default_factory=dict)
+
+    def find_good_releases(self, case: Case, cell: Cell) -> Iterator[str]:
+        """Yield releases and nights at which a case may have been right, the likeliest first."""
+        release = release_of(cell)
+        seen = ""
+        if is_nightly(release):
+            seen = seen_right(self._digests, case.id, stable_cell_ids([cell.id])[cell.id])
+        known = self.context.releases.versions
+        yield from candidates(release, known, same=cell.interpreter is not None, seen=seen)
+
+    def try_release(self, case: Case, cell: Cell, release: str) -> Record:
+        """Return the judged record of a case in a cell with another release."""
+        planned = self._planned(cell_with(cell, release, self.context))
+        (record,) = CaseProber(case=case, trier=self._trier).probe([planned])
+        self.say(f"{release}: {record.verdict}")
+        return record
+
+    def bisect(self, case: Case, cell: Cell, good: str, when: str) -> BisectAnswer:
+        """Search for the change of a case, from a release to a cell."""
+        axis = axis_to(self.context, good, cell)
+        # The cell is part of the name of the log.
+        asked = BisectOptions(
+            good=good, bad=cell.release, platform=cell.id, when=when or None, wanted=self.wanted,
+            fresh=self.fresh,
+        )  # fmt: skip
+        return find_change(self.context, case, asked, self.say, axis=axis).answer
+
+    def blame(self, case: Case, before: Cell, after: Cell, when: str) -> BlameAnswer:
+        """Search for the packages that make a difference between two cells."""
+        return blame_case(
+            case, (before, after), releases=self.context.releases,
+            prepare=partial(self._session.prepare, wanted=self.wanted), trier=self._trier,
+            locks=self._locks, cache=self.context.cache, wanted=self.wanted, when=when,
+        )  # fmt: skip
+
+    def reproduce(self, cause: str, record: Record, case: Case, cell: Cell) -> tuple[str, str]:
+        """Write a file that shows a job; return its path in the run directory, and its command.
+
+        Raises:
+            UsageError: If the case or the cell is not what it was, or a file of one process cannot
+                show it.
+        """
+        planned = self._planned(cell)
+        told = f"{case.id} on {cell.id}"
+        if (record.case_hash, record.cell_hash) != (case.content_hash, planned.cell_hash):
+            raise UsageError(f"{told} has changed since the run")
+        if cell.place.processes > 1:
+            raise UsageError(f"{told} takes {cell.place.processes} processes, a file is one")
+        case = with_recorded(case, record, self._golden(Job(case=case, planned=planned)))
+        one = seen_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
+        if one.seen.conformance is Conformance.CONFORMS:
+            raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
+        path = f"{REPRODUCTIONS}/{cause}.py"
+        wanted = self._session.requirements(self.wanted)
+        source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
+        written = write(one.job, source, one.seen, f"{cause}.py", own)
+        write_atomically(self.directory.path / path, written.text.encode())
+        if cell.interpreter is None:
+            return path, f"uv run {path}"
+        return path, f"{quote(str(cell.interpreter))} {path}"
+
+    def _golden(self, job: Job) -> GoldenEntry | None:
+        try:
+            store = GoldenStore(job.case.families)
+            return store.lookup(job.case, golden_variant(job), job.planned.release)
+        except GoldenError:
+            return None
+
+    def _planned(self, cell: Cell) -> PlannedCell:
+        found = self._session.prepare([cell], self.wanted)
+        self._locks.update(found.locks)
+        for left_out in found.exclusions:
+            raise UsageError(f"{cell.id}: {left_out.reason}")
+        return found.cells[0]
+
+    @cached_property
+    def _session(self) -> Session:
+        return Session(context=self.context)
+
+    @cached_property
+    def _run(self) -> LoadedRun:
+        return load_run(self.directory)
+
+    @cached_property
+    def _trier(self) -> JobRunner:
+        blobs = RunDirectory(self.context.project.root / LOGS / "tried").blobs
+        return self._session.job_runner(self._session.executor(self._locks), blobs)
+
+    @cached_property
+    def _digests(self) -> Sequence[Digest]:
+        """Digests of the other runs, the newest first, without those that cannot be read."""
+        own = self.directory.path
+        folders = {own.absolute().parent, self.context.project.root / "reports" / "runs"}
+        runs = {
+            run.path: run
+            for folder in folders
+            for run in (find_runs(folder) if any(folder.glob("*/run.json")) else ())
+            if run.path.absolute() != own.absolute()
+        }
+        store = DigestStore(self.context.cache / "digests", default_jobs())
+        found, _ = store.get_all(list(runs.values()))
+        return sorted(found.values(), key=lambda one: (one.started, one.run), reverse=True)
+
+
+@dataclass(slots=True)
+class Investigation:
+    """The investigation of one root cause: a good release, the change, the culprits, a file.
+
+    Attributes:
+        services: The cells, searches and files of the project.
+        cause: Id of the cause.
+        record: The job that represents it.
+        case: Its case.
+        cell: Its cell.
+        blame: Whether packages are searched for, which may take new environments.
+    """
+
+    services: Services
+    cause: str
+    record: Record
+    case: Case
+    cell: Cell
+    blame: bool = True
+    _notes: list[str] = field(default_factory=list)
+    _unfinished: bool = False
+
+    def evidence(self) -> Evidence:
+        """Return the evidence; an error that prevents a part of it is noted instead."""
+        found = Evidence(cause=self.cause, case=self.case.id, cell=self.cell.id)
+        found = self._step(found, self._reproduced, "no reproduction")
+        found = self._step(found, self._searched, "no first bad release")
+        return _with(found, untold=tuple(self._notes), unfinished=self._unfinished)
+
+    def _step(
+        self, found: Evidence, step: Callable[[Evidence], Evidence], without: str
+    ) -> Evidence:
+        try:
+            return step(found)
+        except ConformanceError as error:
+            self._unfinished |= isinstance(error, InfrastructureError)
+            self._notes.append(f"{without}: {error}")
+            return found
+
+    def _reproduced(self, found: Evidence) -> Evidence:
+        file, command = self.services.reproduce(self.cause, self.record, self.case, self.cell)
+        return _with(found, repro=file, command=command)
+
+    def _searched(self, found: Evidence) -> Evidence:
+        good = self._good()
+        if good is None:
+            return found
+        release, record = good
+        when = self._when(record)
+        answer = self.services.bisect(self.case, self.cell, release, when)
+        labels = answer.labels
+        if not answer.confirmed:
+            names = ", ".join(labels[point] for point in answer.flaky)
+            self._notes.append(f"{names} did not show the same twice")
+        found = _with(
+            found, good=release, last_good=labels[answer.last_good],
+            first_bad=labels[answer.first_bad], asked=answer.predicate.about,
+            confirmed=answer.confirmed,
+        )  # fmt: skip
+        between = (answer.points[answer.last_good], answer.points[answer.first_bad])
+        return self._step(
+            found, lambda one: _with(one, culprits=self._culprits(*between, when)),
+            "no culprit",
+        )  # fmt: skip
+
+    def _good(self) -> tuple[str, Record] | None:
+        """Return the first release at which the case is as expected, and what came of it there."""
+        tried = []
+        lost = False
+        for release in self.services.find_good_releases(self.case, self.cell):
+            record = self.services.try_release(self.case, self.cell, release)
+            if record.outcome.observed and not record.unexpected:
+                return release, record
+            lost |= record.outcome is Outcome.INFRA
+            tried.append(f"{release} ({_why(record)})")
+        self._unfinished |= lost
+        self._notes.append(
+            f"nothing is known where it is right; tried {', '.join(tried)}"
+            if tried
+            else "there is no older release at which it may be right"
+        )
+        return None
+
+    def _when(self, good: Record) -> str:
+        """Return the value of `--when`; empty for any predicate that tells the ends apart."""
+        records = (good, self.record)
+        failed = [record.outcome is not Outcome.OK for record in records]
+        if all(failed) and not same_failure(*map(ending, records)):
+            return "ending"
+        first = next(iter(self.record.reasons), "")
+        return "facts" if first.startswith(FACT) and not any(failed) else ""
+
+    def _culprits(self, before: PlannedCell, after: PlannedCell, when: str) -> tuple[Culprit, ...]:
+        """Return what makes the difference between two points that are next to each other."""
+        differ = package_moves(before.versions, after.versions)
+        if not differ:
+            return self._edited(after)
+        if len(differ) == 1:
+            return _culprits(differ)
+        if not self.blame:
+            self._notes.append(f"{len(differ)} packages differ, and were not told apart")
+            return ()
+        blamed = self.services.blame(self.case, before.cell, after.cell, when)
+        self._notes += doubts(blamed)
+        if not blamed.confirmed:
+            return ()
+        return _culprits(blamed.culprits)
+
+    def _edited(self, after: PlannedCell) -> tuple[Culprit, ...]:
+        """Return the packages of an environment whose files are not as they were installed."""
+        python = after.cell.interpreter
+        edited = {} if python is None else edited_files(python)
+        if not edited:
+            self._notes.append(
+                "the packages of both have the same versions and the files that were installed; "
+                "what else there is was not looked at"
+            )
+        versions = after.versions
+        return tuple(
+            Culprit(package=n, before=versions.get(n, ""), after=versions.get(n, ""), files=files)
+            for n, files in edited.items()
+        )
+
+
+def _culprits(moves: Iterable[PackageMove]) -> tuple[Culprit, ...]:
+    return tuple(Culprit(**move._asdict()) for move in moves)
+
+
+def _with(found: Evidence, **more: object) -> Evidence:
+    """Return evidence with some of it replaced."""
+    return msgspec.structs.replace(found, **more)
+
+
+def _why(record: Record) -> str:
+    """Return why a job is not right, in a few words."""
+    said = record.reasons[0] if record.reasons else ""
+    if not said and record.error is not None:
+        said = record.error.message
+    first = said.strip().partition("\n")[0]
+    return first[:160] or str(record.outcome)

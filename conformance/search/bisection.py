@@ -1,0 +1,144 @@
+"""Bisection of an ordered axis: every change between its ends, with few points tried. Pure.
+
+Between two points that differ there is a change; such an interval is halved until its ends are
+neighbours. A third state within an interval makes two intervals of it, so that all changes are
+found that the halving meets, not only one. Points that cannot be compared are stepped around. A
+change that is undone between two points that were tried is not found: for that, every point must be
+tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from conformance.search.state import PointState
+
+    Differ = Callable[[int, int], bool]
+    """Says whether two points that were tried differ, the one with the lower number first."""
+    States = Mapping[int, PointState]
+    """State of each point that was tried, by its number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePoint:
+    """Two points that differ, with no point in between that could be compared.
+
+    Attributes:
+        before: Number of the last point before the change.
+        after: Number of the first point after it.
+        unknown: Numbers of the points in between, which cannot be compared.
+    """
+
+    before: int
+    after: int
+    unknown: tuple[int, ...] = ()
+
+
+def find_changes(tried: Iterable[int], differ: Differ) -> list[tuple[int, int]]:
+    """Return the neighbours, of the points that were tried, between which something changed.
+
+    A gradual change differs between no neighbours: it is where it is first seen to differ from the
+    first point.
+
+    Args:
+        tried: Numbers of the points that were tried and can be compared.
+        differ: Says whether two of them differ.
+    """
+    ordered = sorted(tried)
+    found = [pair for pair in pairwise(ordered) if differ(*pair)]
+    if found or len(ordered) <= 1 or not differ(ordered[0], ordered[-1]):
+        return found
+    return [next(pair for pair in pairwise(ordered) if differ(ordered[0], pair[1]))]
+
+
+def next_points(
+    points: Sequence[int],
+    tried: Collection[int],
+    differ: Differ,
+    *,
+    coarse: Collection[int] = (),
+    every: bool = False,
+    width: int | None = None,
+    eager: bool = False,
+) -> list[int]:
+    """Return the points to try next; none when every change is between neighbours.
+
+    Args:
+        points: Numbers of all points that can be compared, as far as is known, in order.
+        tried: Those of them that were tried.
+        differ: Says whether two of those differ.
+        coarse: Points to try before intervals are halved, if the ends differ.
+        every: Whether to scan: to try every point.
+        width: How many to try at a time, one of each interval; None for one of every interval.
+        eager: Whether to cut an interval into more than two parts where there are fewer intervals
+            than `width`: more points in all, in fewer rounds.
+    """
+    if len(points) < 2:  # noqa: PLR2004 - nothing to compare
+        return []
+    left = [number for number in points if number not in tried]
+    if at_ends := [number for number in left if number in (points[0], points[-1])]:
+        return at_ends
+    if every:
+        return left
+    # Ends that are alike need no coarse points. Others may have been tried for the sake of another
+    # target, and an interval whose ends differ there is halved like any other.
+    if (at_coarse := [number for number in left if number in coarse]) and differ(
+        points[0], points[-1]
+    ):
+        return at_coarse
+    known = [number for number in points if number in tried]
+    inner = (
+        [number for number in left if before < number < after]
+        for before, after in find_changes(known, differ)
+    )
+    intervals = sorted(filter(None, inner), key=len, reverse=True)
+    width = len(intervals) if width is None else width
+    spare = max(width - len(intervals), 0) if eager else 0
+    found: list[int] = []
+    for number, interval in enumerate(intervals[:width]):
+        parts = min(1 + (spare if number == 0 else 0), len(interval))
+        cuts = (interval[(n + 1) * len(interval) // (parts + 1)] for n in range(parts))
+        found += dict.fromkeys(cuts)
+    return found
+
+
+def change_points(states: States) -> list[ChangePoint]:
+    """Return the changes between points that were tried, whether or not others lie in between.
+
+    Args:
+        states: State of each point that was tried.
+    """
+    known = (number for number, state in states.items() if state.is_known)
+    return [
+        ChangePoint(
+            before=before,
+            after=after,
+            unknown=tuple(n for n in range(before + 1, after) if n in states),
+        )
+        for before, after in find_changes(known, _differ_in(states))
+    ]
+
+
+def untried_points(states: States, width: int = 1, *, eager: bool = False) -> list[int]:
+    """Return the points to try next, where each state is equal to another one or not.
+
+    Args:
+        states: State of each point that was tried, the ends among them.
+        width: How many to try at a time.
+        eager: See `next_points`.
+    """
+    known = {number for number, state in states.items() if state.is_known}
+    if not known:
+        return []
+    between = range(min(known), max(known) + 1)
+    points = [number for number in between if number in known or number not in states]
+    return next_points(points, known, _differ_in(states), width=width, eager=eager)
+
+
+def _differ_in(states: States) -> Differ:
+    return lambda before, after: states[before] != states[after]

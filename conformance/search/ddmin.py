@@ -1,0 +1,360 @@
+"""Delta debugging: the search for a minimal set of units that makes a difference. Pure.
+
+The problem is that of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
+IEEE Transactions on Software Engineering 28(2), 2002: the test of a set of units has three results,
+and a set is sought that is enough and of which no unit can be left out, by trial. Their algorithm,
+ddmin, halves the set. Where units have an order, it takes fewer trials to bisect heads: the last
+unit of the shortest head that is enough is one of those sought. That unit is kept, and the search
+goes on in the rest of that head until what is kept is enough. Unresolved heads are stepped around,
+and the units that they hide are thinned out in ever smaller parts, as ddmin does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from conformance.search.state import PointKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from conformance.search.state import PointState
+
+PATIENCE: Final = 4
+"""Unresolved heads between two resolved ones before another way is tried."""
+
+U = TypeVar("U", bound="Any")
+
+
+class SetResult(StrEnum):
+    """The result of the test of a set of units."""
+
+    ENOUGH = "enough"
+    """The set makes the difference."""
+    NOT_ENOUGH = "not enough"
+    """It does not."""
+    UNRESOLVED = "unresolved"
+    """Neither: with this set the target fails for another reason, or cannot be tried."""
+
+
+def result_of(state: PointState, *, enough: PointKind) -> SetResult:
+    """Return the result for a set by the state of the target with it.
+
+    Args:
+        state: The state, good or bad if it is resolved.
+        enough: The kind of state that the difference makes of the other one.
+    """
+    if state.kind is enough:
+        return SetResult.ENOUGH
+    is_resolved = state.kind in {PointKind.GOOD, PointKind.BAD}
+    return SetResult.NOT_ENOUGH if is_resolved else SetResult.UNRESOLVED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units(Generic[U]):
+    """Units, in an order in which each comes after those that it needs.
+
+    Attributes:
+        order: The units.
+        needs: The units that a unit needs to be in a set, directly or not; empty if none needs any.
+        suspects: The likely culprits.
+        groups: The units in stretches, each searched as one at first; empty for one group each.
+    """
+
+    order: tuple[U, ...]
+    needs: Mapping[U, frozenset[U]] = field(default_factory=dict)
+    suspects: frozenset[U] = frozenset()
+    groups: tuple[tuple[U, ...], ...] = ()
+
+    def closed(self, units: Iterable[U]) -> frozenset[U]:
+        """Return units with all that they need."""
+        found = frozenset(units)
+        return found.union(*(self.needs.get(unit, ()) for unit in found))
+
+    def dependents(self, units: Collection[U]) -> frozenset[U]:
+        """Return units with all that need one of them."""
+        wanted = frozenset(units)
+        return wanted | {unit for unit, needed in self.needs.items() if needed & wanted}
+
+    def ordered(self, units: Iterable[U]) -> tuple[U, ...]:
+        """Return units in order."""
+        wanted = frozenset(units)
+        return tuple(unit for unit in self.order if unit in wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimalSet(Generic[U]):
+    """A set of units that is enough.
+
+    Attributes:
+        culprits: Units, none of which can be left out, by trial; in order.
+        needed: Units that they need, without which they cannot be tried.
+        unresolved: Culprits that cannot be told apart: without them, the result is unresolved.
+    """
+
+    culprits: tuple[U, ...]
+    needed: tuple[U, ...] = ()
+    unresolved: tuple[U, ...] = ()
+
+    @property
+    def units(self) -> frozenset[U]:
+        """All units of the set."""
+        return frozenset((*self.culprits, *self.needed))
+
+
+class SetTest(Generic[U]):
+    """The test of sets of units, which tries no set twice.
+
+    Args:
+        units: The units.
+        test: Tries a set of units, given in order.
+        known: Results that need no trial; the empty set is not enough.
+    """
+
+    def __init__(
+        self,
+        units: Units[U],
+        test: Callable[[tuple[U, ...]], SetResult],
+        known: Mapping[frozenset[U], SetResult] | None = None,
+    ) -> None:
+        self.units = units
+        self._test = test
+        self._known = {frozenset[U](): SetResult.NOT_ENOUGH, **(known or {})}
+
+    def __call__(self, chosen: Iterable[U]) -> SetResult:
+        """Return the result for a set, tried now if it was not before."""
+        key = frozenset(chosen)
+        if key not in self._known:
+            self._known[key] = self._test(self.units.ordered(key))
+        return self._known[key]
+
+    def is_enough(self, chosen: Iterable[U]) -> bool:
+        """Say whether a set is enough."""
+        return self(chosen) is SetResult.ENOUGH
+
+    def learn(self, units: Iterable[U]) -> list[U]:
+        """Add the units that are new at the end of the order, and return them."""
+        new = [unit for unit in dict.fromkeys(units) if unit not in self.units.order]
+        self.units = replace(self.units, order=(*self.units.order, *new))
+        return new
+
+
+def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -> MinimalSet[U]:
+    """Return a minimal set that is enough, of a set that is.
+
+    Args:
+        test: Tries sets, none twice, and none that lacks what one of its units needs.
+        universe: The set, which is enough.
+        strict: Whether an unresolved head counts as one that is not enough, which takes fewer
+            trials where culprits seldom hide in unresolved sets.
+    """
+    units = test.units
+    everything = frozenset(universe)
+    groups = units.groups or tuple((unit,) for unit in units.order)
+    kept: frozenset[U] = frozenset()
+    rest = _without([frozenset(group) & everything for group in groups], kept)
+    is_wide = False
+    while not test.is_enough(kept):
+        low, high = _bisect_heads(test, kept, rest, strict=strict)
+        found = frozenset[U]().union(*rest[low:high])
+        if len(found) > high - low:  # groups of units were searched as one so far
+            parts = (part for group in rest[low:high] for part in _split(units, group))
+            rest = [*rest[:low], *parts]
+            continue
+        kept = units.closed(kept | found)
+        rest = _without(rest[:low], kept)
+        is_wide |= high - low > 1
+    if is_wide:
+        kept = _thin_out(test, kept, units.ordered(kept))
+    return _leave_out(test, kept)
+
+
+def _without(groups: list[frozenset[U]], kept: frozenset[U]) -> list[frozenset[U]]:
+    return [left for group in groups if (left := group - kept)]
+
+
+def _split(units: Units[U], group: frozenset[U]) -> list[frozenset[U]]:
+    """Return the parts of a group: those that are no suspects still as one, or each unit."""
+    singles = [frozenset({unit}) for unit in units.ordered(group)]
+    suspects = [single for single in singles if single <= units.suspects]
+    rest = group.difference(*suspects)
+    return [rest, *suspects] if suspects == singles[-1:] and rest else singles
+
+
+def _bisect_heads(
+    test: SetTest[U], kept: frozenset[U], rest: list[frozenset[U]], *, strict: bool
+) -> tuple[int, int]:
+    """Return two heads: one that is not enough beside what is kept, and one that is.
+
+    They are as near to each other as can be: the heads in between are unresolved, or most of them.
+    """
+    low, high = 0, len(rest)
+    unresolved: set[int] = set()
+    while (middle := _middle(low, high, unresolved)) is not None and len(unresolved) < PATIENCE:
+        result = test(kept.union(*rest[:middle]))
+        if result is SetResult.ENOUGH:
+            high, unresolved = middle, {number for number in unresolved if number < middle}
+        elif result is SetResult.NOT_ENOUGH or strict:
+            low, unresolved = middle, {number for number in unresolved if number > middle}
+        else:
+            unresolved.add(middle)
+    return low, high
+
+
+def _middle(low: int, high: int, unresolved: set[int]) -> int | None:
+    """Return a head between two that was not tried, far from those that were."""
+    tried = [low, *sorted(number for number in unresolved if low < number < high), high]
+    one, other = max(pairwise(tried), key=lambda pair: pair[1] - pair[0])
+    return (one + other) // 2 if other - one > 1 else None
+
+
+def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> frozenset[U]:
+    """Leave out of what is enough some units with what needs them, in ever smaller parts."""
+    left = kept - test.units.dependents(some)
+    if left == kept or test.is_enough(left):
+        return left
+    if len(some) == 1:
+        return kept
+    half = len(some) // 2
+    return _thin_out(test, _thin_out(test, kept, some[half:]), some[:half])
+
+
+def _leave_out(test: SetTest[U], kept: frozenset[U]) -> MinimalSet[U]:
+    """Leave out each unit that can be, with what needs it; return what is left."""
+    units = test.units
+    needed = frozenset[U]().union(*(units.needs.get(unit, ()) for unit in kept))
+    unresolved: list[U] = []
+    for unit in reversed(units.ordered(kept)):
+        if unit in needed and not unresolved:
+            continue  # what needs it cannot be left out: nor can the unit
+        left = kept - units.dependents([unit])
+        result = test(left)
+        if result is SetResult.ENOUGH:
+            return _leave_out(test, left)
+        if result is SetResult.UNRESOLVED:
+            unresolved.append(unit)
+    culprits = units.ordered(kept - needed)
+    return MinimalSet(
+        culprits=culprits,
+        needed=units.ordered(kept & needed),
+        unresolved=tuple(unit for unit in culprits if unit in unresolved),
+    )
+
+
+def minimize_all(test: SetTest[U]) -> tuple[list[MinimalSet[U]], SetResult]:
+    """Return minimal sets, each enough by itself, and the result without any of their units.
+
+    Args:
+        test: Tries sets; all units together are enough.
+    """
+    universe = frozenset(test.units.order)
+    found: list[MinimalSet[U]] = []
+    held = SetResult.ENOUGH
+    while held is SetResult.ENOUGH:
+        found.append(minimize(test, universe))
+        universe -= test.units.dependents(found[-1].culprits)
+        held = test(universe)
+    return found, held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnoughSet(Generic[U]):
+    """A set that is enough, of units that may fail together or undo each other.
+
+    Attributes:
+        enough: The set, empty if none was found.
+        together: The units that can be tried all together.
+        refused: Units with which, among those tried by then, the result is unresolved.
+    """
+
+    enough: tuple[U, ...]
+    together: tuple[U, ...]
+    refused: tuple[U, ...]
+
+
+def find_enough(
+    test: SetTest[U], learn: Callable[[tuple[U, ...]], Sequence[U]] = lambda _: ()
+) -> EnoughSet[U]:
+    """Return a set that is enough, where it is not known that all units are.
+
+    All units are tried together, without those that make the result unresolved. If that is not
+    enough, units are learned that matter only then. Last come ever smaller parts: all together may
+    undo what some of them do.
+
+    Args:
+        test: Tries sets.
+        learn: Returns the units that matter while a set is tried, known ones or not.
+    """
+    units, refused = list(test.units.order), list[U]()
+    enough: Sequence[U] = ()
+    while not enough:
+        result = test(units)
+        if result is SetResult.UNRESOLVED:
+            units, result = _shortest_resolved(test, units)
+            if result is SetResult.UNRESOLVED:
+                refused.append(units[-1])
+                units = [unit for unit in test.units.order if unit not in refused]
+                continue
+        if result is SetResult.ENOUGH:
+            enough = units
+        elif new := test.learn(learn(test.units.ordered(units))):
+            units = [*units, *new]
+        else:
+            break
+    if not enough:
+        parts = (part for size in halving_sizes(len(units)) for part in chunks(units, size))
+        enough = next(filter(test.is_enough, chain(([unit] for unit in refused), parts)), ())
+    ordered = test.units.ordered
+    return EnoughSet(enough=ordered(enough), together=ordered(units), refused=ordered(refused))
+
+
+def _shortest_resolved(test: SetTest[U], units: list[U]) -> tuple[list[U], SetResult]:
+    """Return a head of units that is enough, or the shortest that is unresolved."""
+    short, long = 0, len(units)
+    while long - short > 1:
+        middle = (short + long) // 2
+        result = test(units[:middle])
+        if result is SetResult.ENOUGH:
+            return units[:middle], result
+        if result is SetResult.NOT_ENOUGH:
+            short = middle
+        else:
+            long = middle
+    return units[:long], SetResult.UNRESOLVED
+
+
+def sweep(
+    find_units: Callable[[], Sequence[U]],
+    take: Callable[[Sequence[Sequence[U]]], bool],
+    *,
+    together: bool = True,
+) -> None:
+    """Reduce something by its units, in parts of ever smaller size, as long as one can be taken.
+
+    Args:
+        find_units: Returns the units, which are others after each reduction.
+        take: Reduces by the first of some parts that it can; returns whether it did.
+        together: Whether several units are tried as one.
+    """
+    units = find_units()
+    size = len(units) if together else 1
+    while size:
+        while take(list(chunks(units, size))):
+            units = find_units()
+        size = min(size, len(units)) // 2
+
+
+def chunks(items: Sequence[U], size: int) -> Iterator[Sequence[U]]:
+    """Yield stretches of a size, the last one maybe shorter."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def halving_sizes(count: int) -> Iterator[int]:
+    """Yield the sizes of ddmin's parts of a count: a half, a quarter, ..., 1, each rounded up."""
+    parts = 2
+    while parts < 2 * count:
+        yield -(-count // parts)
+        parts *= 2

@@ -1,0 +1,117 @@
+"""How jobs end, and whether two failures are the same, however upstream words them. Pure."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from conformance.judge.errors import cause_of
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.model.record import Record
+
+SILENT: Final = frozenset({Outcome.INFRA, Outcome.UNSUPPORTED, Outcome.NOT_RUN})
+"""Outcomes that say nothing of the target."""
+ALIKE: Final = 0.6
+"""Share of words in common from which two messages are wordings of one."""
+WORDS: Final = 60
+"""Words of a message that are compared: its beginning says why, its end where."""
+MOST: Final = 120
+"""Characters of an ending that is quoted."""
+_NAMED: Final = re.compile(
+    r"(?:has no attribute|cannot import name|No module named|unexpected keyword argument"
+    r"|missing \d+ required (?:positional|keyword-only) arguments?:|name) '([^']+)'"
+)
+"""The name of the thing that is missing or unknown, in a message."""
+_WORD: Final = re.compile(r"[A-Za-z_]+|#|[^\w\s]")
+
+T = TypeVar("T")
+
+
+def ending(record: Record) -> str:
+    """Return how a job ended: its outcome, or the signature of its error."""
+    return str(record.outcome) if record.error is None else record.error.signature
+
+
+def failure_class(record: Record) -> str:
+    """Return the class of a failure: the type of its exception, or how the process ended.
+
+    Returns:
+        Empty for a job that did not fail.
+    """
+    if record.outcome is Outcome.OK:
+        return ""
+    if record.outcome is Outcome.RAISED and record.error is not None:
+        return record.error.type
+    return str(record.outcome)
+
+
+def quoted(text: str) -> str:
+    """Return an ending in one line that is not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= MOST else f"{line[: MOST - 3]}..."
+
+
+def same_failure(one: str, other: str) -> bool:
+    """Say whether two endings are the same failure: one type of error, and one message.
+
+    Upstream rewords messages from release to release, appends advice, and renames types: only the
+    beginnings are compared, without numbers.
+
+    Args:
+        one: An ending, `Type: message`, or an outcome.
+        other: Another ending.
+    """
+    if one == other:
+        return True
+    (type_, _, message), (other_type, _, other_message) = one.partition(":"), other.partition(":")
+    if type_ != other_type or not message or not other_message:
+        return False
+    words, other_words = _words(message), _words(other_message)
+    if _names_differ(message, other_message):
+        return False
+    shorter = min(len(words), len(other_words))
+    # Appended advice does not make the message before it another one.
+    heads = words[: shorter + shorter // 2], other_words[: shorter + shorter // 2]
+    return SequenceMatcher(None, *heads, autojunk=False).ratio() >= ALIKE
+
+
+def _names_differ(one: str, other: str) -> bool:
+    """Say whether two messages name different things that are missing or unknown.
+
+    Python words such errors alike whatever the name is, so that only the name tells them apart.
+    """
+    found, others = ({m[1] for m in _NAMED.finditer(cause_of(text))} for text in (one, other))
+    return bool(found and others and not found & others)
+
+
+def _words(message: str) -> list[str]:
+    return _WORD.findall(cause_of(message))[:WORDS]
+
+
+class Classes(Generic[T]):
+    """Classes of equal items, in the order in which they were first seen.
+
+    Args:
+        same: Says whether an item is of the class of another one.
+        known: The first items of known classes.
+    """
+
+    def __init__(self, same: Callable[[T, T], bool], *known: T) -> None:
+        self._same, self._firsts = same, list(known)
+
+    def number_of(self, item: T) -> int:
+        """Return the number of the class of an item; a new class if it is like no other."""
+        for number, first in enumerate(self._firsts):
+            if self._same(item, first):
+                return number
+        self._firsts.append(item)
+        return len(self._firsts) - 1
+
+    def first_of(self, item: T) -> T:
+        """Return the item that was seen first of the class of an item."""
+        return self._firsts[self.number_of(item)]

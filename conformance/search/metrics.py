@@ -1,0 +1,224 @@
+"""Predicates on a measured number: whether a time or an amount of memory is good or bad.
+
+One sample says little on a machine that others use, too. Each endpoint is measured until nearly all
+of its samples are on its own side of the threshold between both; then a point is measured until its
+samples on one side outnumber those on the other by a margin, which is Wald's sequential probability
+ratio test for the side of a sample. Medians and counts of sides are robust against a single slow
+sample. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from conformance.model.outcome import Outcome
+from conformance.search.facts import other
+from conformance.search.failures import SILENT, ending, quoted
+from conformance.search.predicates import EndpointsError
+from conformance.search.state import BAD, GOOD, PointKind, PointState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.engine.job_comparison import StoredJob
+    from conformance.model.record import Record
+
+FIRST: Final = 6
+"""Samples of each endpoint before they are compared."""
+MOST: Final = 15
+"""Samples of one point; a point that is undecided then is ambiguous."""
+MARGIN: Final = 3
+"""How many more samples on one side decide: 64 to 1 where four of five samples are right. As many
+more samples of an endpoint forgive one of it that is on the other's side."""
+MIB: Final = 2**20
+SHORTEST: Final = 1e-5
+"""Seconds that a clock of microseconds cannot tell apart on a host that does other work, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A number that is measured of a job.
+
+    Attributes:
+        name: Its name.
+        of: Returns it for a record, None where it was not measured.
+        render: Returns it as text.
+        resolution: Medians that differ by no more than this are the same.
+    """
+
+    name: str
+    of: Callable[[Record], float | None]
+    render: Callable[[float], str]
+    resolution: float = 0.0
+
+    def values(self, records: Sequence[Record]) -> list[float]:
+        """Return the metric of each record that has it."""
+        return [value for record in records if (value := self.of(record)) is not None]
+
+    def summarize(self, records: Sequence[Record]) -> str:
+        """Return the median and the range of samples, of which one has the metric."""
+        values = self.values(records)
+        low, mid, high = map(self.render, (min(values), median(values), max(values)))
+        return f"median {mid} of {len(values)} ({low} to {high})"
+
+
+def time_of(stage: str) -> Metric:
+    """Return the seconds that a stage of a case takes, e.g. `compile`."""
+    return _time(f"time to {stage}", stage)
+
+
+def time_of_region(region: str) -> Metric:
+    """Return the seconds that a region of a program takes at its fastest."""
+    return _time(f"time of region {region}", f"region {region}")
+
+
+def _seconds(value: float) -> str:
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"  # noqa: PLR2004
+
+
+def _time(name: str, *keys: str) -> Metric:
+    def of(record: Record) -> float | None:
+        return next((record.seconds[key] for key in keys if key in record.seconds), None)
+
+    return Metric(name=name, of=of, render=_seconds, resolution=SHORTEST)
+
+
+TIME: Final = _time("time", "regions", "own", "job")
+"""Seconds of a job: those of the regions that a program times, else all but its imports."""
+PRINTED: Final = Metric(
+    name="metric",
+    of=lambda record: record.facts.get("metric"),
+    render=lambda value: f"{value:g}",
+)
+"""A number that a program prints."""
+MEMORY: Final = Metric(
+    name="memory",
+    of=lambda record: float(record.max_rss_bytes) or None,
+    render=lambda bytes_: f"{bytes_ / MIB:,.0f} MiB",
+)
+"""Peak resident memory of a job's process, in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByMetric:
+    """Measures as the bad endpoint does, not as the good one.
+
+    Attributes:
+        metric: The metric.
+        good: Median of the good endpoint.
+        bad: Median of the bad one.
+    """
+
+    metric: Metric
+    good: float
+    bad: float
+
+    @property
+    def name(self) -> str:
+        """The name that `--when` has for it."""
+        return self.metric.name
+
+    @property
+    def about(self) -> str:
+        """The threshold."""
+        how = "more" if self.good < self.bad else "less"
+        good, bad, limit = map(self.metric.render, (self.good, self.bad, self.threshold))
+        return f"takes {how} {self.metric.name} than {limit}, between medians of {good} and {bad}"
+
+    @property
+    def threshold(self) -> float:
+        """The geometric mean of both medians.
+
+        Of numbers that need not be positive, such as a printed metric, the arithmetic mean.
+        """
+        if min(self.good, self.bad) <= 0:
+            return (self.good + self.bad) / 2
+        return sqrt(self.good * self.bad)
+
+    def is_good(self, sample: float) -> bool:
+        """Say whether a sample is on the side of the good endpoint."""
+        return (sample < self.threshold) == (self.good < self.bad)
+
+    def state(self, samples: Sequence[StoredJob]) -> PointState | None:
+        """Return the state of a point; None if it needs more samples."""
+        records = [side.record for side in samples]
+        if (failed := _failed(records)) is not None:
+            silent = failed.outcome in SILENT
+            return PointState(PointKind.UNKNOWN, ending(failed)) if silent else other(failed)
+        values = self.metric.values(records)
+        bad = sum(not self.is_good(value) for value in values)
+        margin = 2 * bad - len(values)
+        if abs(margin) >= MARGIN:
+            return BAD if margin > 0 else GOOD
+        if len(records) < MOST:
+            return None
+        return PointState(PointKind.UNKNOWN, f"ambiguous: {bad} of {len(values)} samples are bad")
+
+    def summarize(self, samples: Sequence[StoredJob]) -> str:
+        """Return what was measured, in a few words."""
+        records = [side.record for side in samples]
+        failed = _failed(records)
+        return self.metric.summarize(records) if failed is None else quoted(ending(failed))
+
+
+def split(metric: Metric, good: Sequence[float], bad: Sequence[float]) -> ByMetric | None:
+    """Return the predicate between samples of two endpoints, None as long as they overlap.
+
+    Args:
+        metric: The metric.
+        good: Samples of the good endpoint.
+        bad: Samples of the bad one.
+    """
+    found = ByMetric(metric=metric, good=median(good), bad=median(bad))
+    if abs(found.good - found.bad) <= metric.resolution:
+        return None
+    astray = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
+    enough = all(
+        count <= (len(samples) - FIRST) // MARGIN
+        for count, samples in zip(astray, (good, bad), strict=True)
+    )
+    return found if enough else None
+
+
+def _failed(records: Sequence[Record]) -> Record | None:
+    return next((record for record in records if record.outcome is not Outcome.OK), None)
+
+
+def compare_endpoints(
+    metric: Metric, good: Sequence[StoredJob], bad: Sequence[StoredJob], names: tuple[str, str]
+) -> ByMetric | None:
+    """Return the predicate that tells two endpoints apart, None if they need more samples.
+
+    Args:
+        metric: The metric.
+        good: Samples of the good endpoint.
+        bad: Samples of the bad one.
+        names: Their names in messages.
+
+    Raises:
+        EndpointsError: If one of them fails, or they overlap however often they are measured.
+    """
+    ends = [[side.record for side in samples] for samples in (good, bad)]
+    for records, name in zip(ends, names, strict=True):
+        if (failed := _failed(records)) is not None:
+            raise EndpointsError(f"{name}: no {metric.name} to measure: {quoted(ending(failed))}")
+        if not metric.values(records):
+            raise EndpointsError(
+                f"{name}: has no {metric.name}; expected a --stage, --region or --metric of its own"
+            )
+    if min(map(len, ends)) < FIRST:
+        return None
+    found = split(metric, *map(metric.values, ends))
+    if found is not None:
+        return found
+    if min(map(len, ends)) < MOST:
+        return None
+    said = " and ".join(
+        f"{name} {metric.summarize(records)}" for name, records in zip(names, ends, strict=True)
+    )
+    raise EndpointsError(f"{metric.name}: ambiguous, the ends overlap: {said}; name other ends")

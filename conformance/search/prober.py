@@ -1,0 +1,115 @@
+"""Probers, which try a target in cells; each trial is recorded like any other job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from conformance.engine.input_files import read_the_same
+from conformance.engine.job import Job
+from conformance.engine.plan import why_not
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.job_runner import JobRunner
+    from conformance.model.case import Case
+
+
+class Prober(Protocol):
+    """Tries one target in cells."""
+
+    @property
+    def hash(self) -> str:
+        """Hash of the target, as in its records."""
+        ...
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages that the target has in a cell."""
+        ...
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Try the target in each cell, several at a time.
+
+        Args:
+            cells: The cells.
+            again: Whether cached results do not count.
+
+        Yields:
+            A record for each cell, in any order.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseProber:
+    """A prober of a case.
+
+    Attributes:
+        case: The case.
+        trier: Tries jobs.
+        calls: How often a compiled program is called again, for the time of a warm call.
+    """
+
+    case: Case
+    trier: JobRunner
+    calls: int = 0
+
+    @property
+    def hash(self) -> str:
+        """Hash of the target, as in its records."""
+        return self.case.content_hash
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages that the target has in a cell."""
+        return planned.versions
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Try the case in each cell; see `Prober.probe`."""
+        jobs = []
+        for planned in cells:
+            if reason := why_not(self.case, planned):
+                yield not_run(self.case.id, self.case.content_hash, planned, reason)
+            else:
+                jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))
+        for _, record in self.trier.run(jobs, again=again):
+            yield record
+
+
+def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> list[Record]:
+    """Return the records of a log that a target would repeat.
+
+    Args:
+        prober: Tries the target.
+        records: The log.
+        blobs: Where its artifacts are.
+
+    Returns:
+        Those of the target as it is: none of a program that has other options, or that read a file
+        which has changed since.
+    """
+    return [one for one in records if one.case_hash == prober.hash and read_the_same(one, blobs)]
+
+
+def not_run(
+    name: str, code: str, planned: PlannedCell, reason: str, outcome: Outcome = Outcome.UNSUPPORTED
+) -> Record:
+    """Return the record of a target that a cell cannot run, or could not.
+
+    Args:
+        name: The name of the target.
+        code: Its hash.
+        planned: The cell.
+        reason: Why.
+        outcome: `UNSUPPORTED` by nature, or `INFRA` for a fault of the host.
+    """
+    kind = str(outcome)
+    error = ErrorInfo(type=kind, message=reason, signature=f"{kind}: {reason}", where="")
+    return Record(
+        case=name, cell=planned.cell.id, case_hash=code, cell_hash=planned.cell_hash,
+        outcome=outcome, stage=Stage.PROVISION, error=error,
+    )  # fmt: skip

@@ -1,0 +1,256 @@
+"""The trials of a search: every sample of its points, also of an earlier search, and every step."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from conformance.engine.job_comparison import StoredJob
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome
+from conformance.search.failures import SILENT, ending, quoted
+from conformance.search.metrics import MARGIN, compare_endpoints
+from conformance.search.points import RESTART
+from conformance.search.predicates import Endpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job import PlannedCell
+    from conformance.judge.tolerance import Tolerance
+    from conformance.model.record import Record
+    from conformance.search.metrics import ByMetric, Metric
+    from conformance.search.predicates import Predicate
+    from conformance.search.prober import Prober
+    from conformance.search.samples import PointPredicate
+    from conformance.search.state import PointState
+
+RECOUNTS: Final = 3
+"""More trials of a point that does not do the same twice."""
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep(Generic[K]):
+    """One step of a search: the state of one point.
+
+    Attributes:
+        point: The point: its number on an axis, or the units of a set.
+        samples: The records of its trials; one, unless a metric is measured.
+        state: Its state; None while all points are tried, before there is a predicate.
+        summary: The same in words.
+        seconds: How long the trials took.
+        again: Whether the step confirms an earlier one.
+        replayed: Whether it comes from the log of an earlier search.
+    """
+
+    point: K
+    samples: Sequence[Record]
+    state: PointState | None
+    summary: str
+    seconds: float
+    again: bool = False
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer(Generic[K]):
+    """The answer of a search.
+
+    Attributes:
+        predicate: The predicate.
+        steps: Every step, in order.
+        flaky: Points that do not do the same twice: their states, by how often they were seen.
+    """
+
+    predicate: Predicate | PointPredicate
+    steps: Sequence[SearchStep[K]]
+    flaky: Mapping[K, Counter[PointState]] = field(default_factory=dict)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the points of the answer did the same twice."""
+        return not self.flaky
+
+
+@dataclass(slots=True, kw_only=True)
+class Trials(Generic[K]):
+    """The points of a search, their samples and their states.
+
+    Attributes:
+        cell_of: Returns the cell of a point; makes it ready, if it is not.
+        name_of: Returns the name of a point in messages, None for the ids of cells.
+        prober: Tries the target.
+        blobs: Where artifacts are.
+        keep: Receives each record before it counts.
+        known: Records of an earlier search with the same predicate.
+        tolerance: How far values may differ.
+        metric: The metric, if one is measured.
+        progress: Called with each step.
+        samples: Samples of each point that was tried.
+        states: State of each point, by the latest predicate.
+        steps: Every step, in order.
+        announced: Points whose result is reported when it is there, before it has a state.
+    """
+
+    cell_of: Callable[[K], PlannedCell]
+    name_of: Callable[[K], str] | None = None
+    prober: Prober
+    blobs: BlobStore
+    keep: Callable[[Record], object]
+    known: Iterable[Record] = ()
+    tolerance: Tolerance
+    metric: Metric | None = None
+    progress: Callable[[SearchStep[K]], None] = lambda _: None
+    samples: dict[K, list[StoredJob]] = field(default_factory=dict)
+    states: dict[K, PointState] = field(default_factory=dict)
+    steps: list[SearchStep[K]] = field(default_factory=list)
+    announced: set[K] = field(default_factory=set)
+    _past: dict[tuple[str, str], deque[Record]] = field(init=False)
+    _replayed: set[K] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Sort the records of the earlier search by all that decides them."""
+        self._past = defaultdict(deque)
+        for record in self.known:
+            if record.outcome not in SILENT and record.cell_hash:
+                self._past[record.cell, record.cell_hash].append(record)
+
+    def record(self, point: K) -> Record:
+        """Return the first record of a point."""
+        return self.samples[point][0].record
+
+    def fails(self, point: K) -> bool:
+        """Say whether the target fails at a point."""
+        return self.record(point).outcome not in {Outcome.OK, *SILENT}
+
+    def endpoints(self, good: K, bad: K, unstable: frozenset[int] = frozenset()) -> Endpoints:
+        """Return two points as endpoints."""
+        return Endpoints(
+            good=self.samples[good][0], bad=self.samples[bad][0],
+            names=(self.cell_of(good).cell.id, self.cell_of(bad).cell.id),
+            tolerance=self.tolerance, unstable=unstable,
+        )  # fmt: skip
+
+    def try_points(self, points: Sequence[K], *, again: bool = False) -> None:
+        """Try the target at some points; each record is in the log before it counts.
+
+        Args:
+            points: The points.
+            again: Whether the results of earlier searches do not count.
+        """
+        cells = []
+        for point in points:
+            cell = self.cell_of(point)
+            # A user's own environment may have changed since.
+            past = None if cell.cell.interpreter else self._past.get((cell.cell.id, cell.cell_hash))
+            for _ in range(1 if self.metric is None else MARGIN):
+                if past and not again:
+                    self._replayed.add(point)
+                    self._add(point, past.popleft())
+                else:
+                    cells.append(cell)
+        point_of = {self.cell_of(point).cell.id: point for point in points}
+        # A second sample, or a metric, must not come from the cache of results.
+        again = again or self.metric is not None or any(point in self.samples for point in points)
+        for record in self.prober.probe(cells, again=again):
+            self.keep(record)
+            point = point_of[record.cell]
+            self._replayed.discard(point)
+            self._add(point, record)
+
+    def _add(self, point: K, record: Record) -> None:
+        samples = self.samples.setdefault(point, [])
+        samples.append(StoredJob(record, self.blobs))
+        if point in self.announced and len(samples) == 1:
+            self.progress(self._step(point, None, quoted(ending(record))))
+
+    def try_endpoints(self, *ends: K) -> None:
+        """Try both endpoints.
+
+        Raises:
+            InfrastructureError: If one cannot be tried now: the reason may be gone next time.
+        """
+        self.try_points(ends)
+        for end in ends:
+            record = self.samples[end][-1].record
+            if record.outcome is Outcome.INFRA:
+                name = self.name_of(end) if self.name_of else self.cell_of(end).cell.id
+                said = record.error.message if record.error else record.outcome
+                raise InfrastructureError(f"{name}: {said}; {RESTART}")
+
+    def measure_endpoints(self, metric: Metric, good: K, bad: K) -> ByMetric:
+        """Measure both endpoints until their metrics differ.
+
+        Raises:
+            EndpointsError: If they do not, or one has no such metric.
+        """
+        names = (self.cell_of(good).cell.id, self.cell_of(bad).cell.id)
+        predicate = None
+        while predicate is None:
+            # In turns: other work of the machine falls on both.
+            self.try_endpoints(good, bad)
+            samples = (self.samples[good], self.samples[bad])
+            predicate = compare_endpoints(metric, *samples, names)
+        return predicate
+
+    def decide(
+        self, predicate: PointPredicate, points: Iterable[K], *, again: bool = False
+    ) -> dict[K, PointState]:
+        """Return the states of points, each tried as often as the predicate asks for.
+
+        Args:
+            predicate: The predicate.
+            points: The points.
+            again: Whether earlier samples do not count.
+        """
+        left = list(points)
+        if again:
+            for point in left:
+                self.samples.pop(point, None)
+        states: dict[K, PointState] = {}
+        while True:
+            for point in left:
+                samples = self.samples.get(point)
+                if samples and (state := predicate.state(samples)) is not None:
+                    states[point] = state
+                    self._report(predicate, point, state, again=again)
+            if not (left := [point for point in left if point not in states]):
+                return states
+            self.try_points(left, again=again)
+
+    def _report(
+        self, predicate: PointPredicate, point: K, state: PointState, *, again: bool
+    ) -> None:
+        if not again:
+            self.states[point] = state
+        step = self._step(point, state, predicate.summarize(self.samples[point]), again=again)
+        self.steps.append(step)
+        if point in self.announced:
+            self.announced.discard(point)  # the timeline shows the state
+        else:
+            self.progress(step)
+
+    def _step(
+        self, point: K, state: PointState | None, summary: str, *, again: bool = False
+    ) -> SearchStep[K]:
+        records = [side.record for side in self.samples[point]]
+        return SearchStep(
+            point=point, samples=records, state=state, summary=summary, again=again,
+            seconds=sum(record.seconds.get("job", 0.0) for record in records),
+            replayed=point in self._replayed,
+        )  # fmt: skip
+
+    def confirm(self, predicate: PointPredicate, *points: K) -> dict[K, Counter[PointState]]:
+        """Try points once more; return the states of those that do not do the same twice."""
+        flaky: dict[K, Counter[PointState]] = {}
+        for point, state in self.decide(predicate, points, again=True).items():
+            if state.kind is not self.states[point].kind:
+                flaky[point] = Counter([self.states[point], state])
+        for _ in range(RECOUNTS if flaky else 0):
+            for point, state in self.decide(predicate, flaky, again=True).items():
+                flaky[point][state] += 1
+        return flaky

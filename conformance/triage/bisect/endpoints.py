@@ -1,0 +1,320 @@
+"""The endpoints of a bisection: two points that a predicate tells apart, on their axis or in it.
+
+The ends of an axis are the endpoints where a predicate tells them apart. Where none does, others
+are looked for: a report may name a point, an interface may be missing at the good end, and a target
+may fail only in between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from conformance.model.outcome import Conformance, Outcome
+from conformance.search.failures import SILENT, ending, quoted, same_failure
+from conformance.search.output import unstable_lines
+from conformance.search.predicates import (
+    AlikeError,
+    ByOutput,
+    DifferentFailuresError,
+    EndpointsError,
+    choose_predicate,
+)
+from conformance.search.samples import Repeated
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.search.predicates import Endpoints
+    from conformance.search.trials import Trials
+
+MOST_SCANNED: Final = 64
+"""Points of an axis that is scanned unasked: all releases, but not the nightlies of a year."""
+_LACKS: Final = re.compile(
+    r"^AttributeError: module '[\w.]+' has no attribute|^ImportError: cannot import name"
+    r"|^ModuleNotFoundError: "
+)
+"""Endings of a program that uses an interface which a release does not have."""
+_SAME, _DIFFERS, _DEVIATES = 0, 1, 2
+_SEVERITY: Final = {
+    Outcome.RAISED: 3,
+    Outcome.OUT_OF_MEMORY: 4,
+    Outcome.TIMED_OUT: 5,
+    Outcome.CRASHED: 6,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class EndpointSearch:
+    """The search for endpoints.
+
+    Attributes:
+        trials: The trials of the bisection.
+        last: Number of the last point.
+        reverse: Whether the good endpoint has the higher number.
+        when: The value of `--when`; empty for any predicate that tells the endpoints apart.
+        fact: The value of `--fact`, the name of a fact.
+        scan: Whether all points are tried where the ends alone show no difference.
+        every: Whether all points are tried in any case.
+        repeat: Samples that make a point good.
+        seen_on: Number of the point that a report names, if any.
+        turned: Whether the endpoints changed sides: the one called good fails.
+    """
+
+    trials: Trials[int]
+    last: int
+    reverse: bool = False
+    when: str = ""
+    fact: str = ""
+    scan: bool = False
+    every: bool = False
+    repeat: int = 1
+    seen_on: int | None = None
+    turned: bool = False
+    _unstable: frozenset[int] = field(default=frozenset())
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Numbers of the good and the bad end of the axis."""
+        return (self.last, 0) if self.reverse else (0, self.last)
+
+    def find_predicate(self) -> Repeated:
+        """Try both ends, or all points, and return the predicate that tells good from bad.
+
+        Raises:
+            EndpointsError: If no predicate does, or an end says nothing.
+            UsageError: If there is no such fact.
+            InfrastructureError: If an end cannot be tried now.
+        """
+        self.trials.try_endpoints(*self.ends)
+        good, bad = self._installable_ends()
+        if (reported := self._from_report(good, bad)) is not None:
+            return reported
+        if self._is_fix(good, bad):
+            if (missing := self._from_interface(good, bad)) is not None:
+                return missing
+            self._turn()
+            good, bad = bad, good
+        try:
+            predicate = self._tell_apart(good, bad)
+        except (AlikeError, DifferentFailuresError) as error:
+            if not (self.every or (self.scan and self._is_short)):
+                raise
+            self._try_all()
+            if self._never_works(bad) and isinstance(error, DifferentFailuresError):
+                return self._by_ending(good, bad)
+            return self._tell_apart(*self._ends_within(good, bad, error))
+        if self.every:
+            self._try_all()
+            return self.worse_than(good, bad) or predicate
+        return predicate
+
+    def worse_than(self, good: int, bad: int) -> Repeated | None:
+        """Return the predicate of the worst point, None if it is no worse than the bad one."""
+        worst = self._worst(good)
+        if worst is None or self._severity(worst, good) <= self._severity(bad, good):
+            return None
+        return self._tell_apart(good, worst)
+
+    def _installable_ends(self) -> tuple[int, int]:
+        """Return the outermost points that can be tried, where an end has no environment."""
+        good, bad = self.ends
+        if self.scan:
+            if self._is_refused(good) and not self._is_refused(bad):
+                good = self._nearest(bad, good, self._is_refused)
+            elif self._is_refused(bad) and not self._is_refused(good):
+                bad = self._nearest(good, bad, self._is_refused)
+        return self.ends if good == bad else (good, bad)
+
+    def _is_refused(self, point: int) -> bool:
+        """Say whether the requirements cannot be installed together at a point."""
+        record = self.trials.record(point)
+        error = record.error.type if record.error else ""
+        return record.outcome is Outcome.UNSUPPORTED and error == str(Outcome.UNSUPPORTED)
+
+    def _nearest(self, known: int, far: int, is_refused: Callable[[int], bool]) -> int:
+        """Return the point nearest to a far one, seen from a known one, that is not refused."""
+        while abs(known - far) > 1:
+            middle = (known + far) // 2
+            if middle not in self.trials.samples:
+                self.trials.try_points([middle])
+            if is_refused(middle):
+                far = middle
+            else:
+                known = middle
+        return known
+
+    def _from_report(self, good: int, bad: int) -> Repeated | None:
+        """Return the predicate of the point that a report names, None if there is no difference.
+
+        The bad end may do something else by now, and the good end may do the same already: then the
+        reported behaviour was fixed.
+        """
+        seen = self.seen_on
+        if seen is None:
+            return None
+        if seen not in self.trials.samples:
+            self.trials.try_points([seen])
+        if self.trials.record(good).outcome is not Outcome.OK:
+            return self._from_reported_failure(seen, bad)
+        with suppress(EndpointsError):
+            try:
+                return self._tell_apart(good, seen)
+            except AlikeError:
+                if not (self.when or self.fact or self.trials.fails(bad)):
+                    predicate = self._tell_apart(bad, seen)
+                    self._turn()
+                    return predicate
+        return None
+
+    def _from_reported_failure(self, seen: int, bad: int) -> Repeated | None:
+        """Return the predicate of a reported failure, where the good end fails, too.
+
+        Returns:
+            None where the bad end fails alike, which is then searched, or nothing works.
+        """
+        endings = (ending(self.trials.record(point)) for point in (seen, bad))
+        may_scan = self.scan and self._is_short
+        if not (self.trials.fails(seen) and may_scan) or same_failure(*endings):
+            return None
+        self._try_all()
+        if not (works := self._working()):
+            return None
+        before = [n for n in works if (n < seen) is not self.reverse]
+        if not before:
+            self._turn()
+        return self._by_ending(min(before or works, key=lambda n: abs(n - seen)), seen)
+
+    def _from_interface(self, good: int, bad: int) -> Repeated | None:
+        """Return the predicate from the first point that has the interface the good end lacks.
+
+        A missing interface says nothing of the behaviour at the bad end. Where that first point and
+        the bad end do the same, all points are tried, as between ends that are alike.
+
+        Returns:
+            None if the good end fails for another reason, or all points that have it do the same.
+        """
+
+        def lacks(point: int) -> bool:
+            return _LACKS.search(ending(self.trials.record(point))) is not None
+
+        if not (self.scan and lacks(good)):
+            return None
+        first = self._nearest(bad, good, lacks)
+        if first == bad or self.trials.record(first).outcome is not Outcome.OK:
+            return None
+        try:
+            return self._tell_apart(first, bad)
+        except AlikeError as error:
+            if not self._is_short:
+                return None
+            self._try_all()
+            with suppress(AlikeError):
+                return self._tell_apart(*self._ends_within(first, bad, error))
+        return None
+
+    def _is_fix(self, good: int, bad: int) -> bool:
+        """Say whether the end called good fails and the one called bad does not."""
+        before, after = self.trials.record(good), self.trials.record(bad)
+        if before.outcome in SILENT or after.outcome is not Outcome.OK:
+            return False
+        conformance = before.conformance, after.conformance
+        return before.outcome is not Outcome.OK or conformance == (
+            Conformance.DEVIATES, Conformance.CONFORMS,
+        )  # fmt: skip
+
+    def _turn(self) -> None:
+        self.reverse, self.turned = not self.reverse, True
+
+    def _tell_apart(self, good: int, bad: int) -> Repeated:
+        """Return the predicate that tells two points apart."""
+        # The failure that was fixed may have been another one long before.
+        is_fixed = self.turned and self.trials.record(bad).outcome is not Outcome.OK
+        when = self.when or ("exit" if is_fixed else "")
+        predicate = choose_predicate(self._endpoints(good, bad), when, self.fact)
+        if isinstance(predicate, ByOutput):
+            # Lines that a cell prints differently from run to run say nothing.
+            for point in (good, bad):
+                if len(self.trials.samples[point]) == 1:
+                    self.trials.try_points([point])
+                texts = map(predicate.text, self.trials.samples[point][:2])
+                self._unstable |= unstable_lines(*texts)
+            predicate = choose_predicate(self._endpoints(good, bad), self.when, self.fact)
+        return Repeated(predicate, self.repeat)
+
+    def _by_ending(self, good: int, bad: int) -> Repeated:
+        return Repeated(choose_predicate(self._endpoints(good, bad), "ending"), self.repeat)
+
+    def _endpoints(self, good: int, bad: int) -> Endpoints:
+        return self.trials.endpoints(good, bad, self._unstable)
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether all points may be tried unasked."""
+        return self.last < MOST_SCANNED
+
+    def _try_all(self) -> None:
+        """Scan the axis: try every point that was not tried."""
+        left = [n for n in range(self.last + 1) if n not in self.trials.samples]
+        self.trials.announced.update(left)
+        self.trials.try_points(left)
+
+    def _working(self) -> list[int]:
+        """Return the points at which the target works."""
+        return [n for n in self.trials.samples if self.trials.record(n).outcome is Outcome.OK]
+
+    def _never_works(self, bad: int) -> bool:
+        return self.trials.record(bad).outcome is not Outcome.OK and not self._working()
+
+    def _ends_within(self, good: int, bad: int, error: EndpointsError) -> tuple[int, int]:
+        """Return a good and a bad point of a scan, where both ends are alike or both fail.
+
+        Raises:
+            EndpointsError: If all points are alike, or the target works nowhere.
+        """
+        if self.trials.record(bad).outcome is not Outcome.OK:
+            if works := self._working():
+                return min(works, key=lambda n: abs(n - bad)), bad
+        elif (worst := self._worst(good)) is not None:
+            return good, worst
+        points = sorted(self.trials.samples)
+        counts = Counter(quoted(ending(self.trials.record(n))) for n in points)
+        endings = "; ".join(f"{text} ({count})" for text, count in counts.items())
+        count = plural(self.last + 1, "point")
+        raise type(error)(f"{error}; all {count} were tried, and none differs more: {endings}")
+
+    def _worst(self, good: int) -> int | None:
+        """Return the worst point, of several the nearest to the good one; None if all are alike.
+
+        A point that lacks an interface, on the far side of the good one, is no worse than that.
+        """
+        beyond = range(good + 1, self.last + 1) if self.reverse else range(good)
+        ranks = {n: self._severity(n, good) for n in self.trials.samples if n not in beyond}
+        top = max(ranks.values())
+        if top == _SAME:
+            return None
+        return min((n for n in ranks if ranks[n] == top), key=lambda n: abs(n - good))
+
+    def _severity(self, point: int, good: int) -> int:
+        """Return how bad a point is: a crash is worse than an error, an error than a value."""
+        record, before = self.trials.record(point), self.trials.record(good)
+        if record.outcome in SILENT or not self._differs(good, point):
+            return _SAME
+        if record.outcome is before.outcome is Outcome.OK:
+            deviates = record.conformance is Conformance.DEVIATES
+            worsened = deviates and before.conformance is not record.conformance
+            return _DEVIATES if worsened else _DIFFERS
+        return _SEVERITY.get(record.outcome, _DIFFERS)
+
+    def _differs(self, good: int, point: int) -> bool:
+        try:
+            choose_predicate(self._endpoints(good, point), self.when, self.fact)
+        except DifferentFailuresError:
+            return True
+        except EndpointsError:
+            return False
+        return True

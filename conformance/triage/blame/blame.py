@@ -1,0 +1,127 @@
+"""Blame: both environments, the predicate that tells them apart, mixtures, and the answer again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.job_comparison import StoredJob
+from conformance.errors import ConformanceError
+from conformance.model.outcome import ExitCode
+from conformance.search.ddmin import SetResult, SetTest, minimize_all, result_of
+from conformance.search.predicates import EndpointsError, choose_predicate
+from conformance.search.samples import Repeated
+from conformance.search.state import PointKind
+from conformance.triage.blame.answer import BlameAnswer
+
+if TYPE_CHECKING:
+    from conformance.search.ddmin import MinimalSet
+    from conformance.search.samples import PointPredicate
+    from conformance.search.trials import Trials
+    from conformance.triage.blame.answer import MovedUnits
+    from conformance.triage.blame.mixtures import Mixtures
+    from conformance.triage.blame.package_units import Unit
+
+
+NONE: Final[MovedUnits] = frozenset()
+"""Nothing is moved."""
+
+
+class OtherwiseError(ConformanceError):
+    """An environment behaves differently from the one that it stands for."""
+
+    exit_code = ExitCode.UNEXPECTED
+
+
+@dataclass(slots=True, kw_only=True)
+class Blame:
+    """The search for the packages that make a difference.
+
+    Attributes:
+        mixtures: The mixtures of both environments.
+        trials: The trials of the mixtures.
+        when: The value of `--when`; empty for any predicate that tells the ends apart.
+        fact: The value of `--fact`, the name of a fact.
+    """
+
+    mixtures: Mixtures
+    trials: Trials[MovedUnits]
+    when: str = ""
+    fact: str = ""
+
+    @property
+    def _all(self) -> MovedUnits:
+        return frozenset(self.mixtures.units.order)
+
+    def run(self) -> BlameAnswer:
+        """Search.
+
+        Raises:
+            UsageError: If there is no such fact.
+            EndpointsError: If no predicate tells the ends apart, or an end says nothing.
+            OtherwiseError: If an end does not do what the environment does that it stands for.
+            InfrastructureError: If something cannot be tried now, or the disk refuses.
+        """
+        predicate = self._find_predicate()
+        self.trials.decide(predicate, (NONE, self._all))
+        self._check_originals(predicate)
+
+        def test(units: tuple[Unit, ...]) -> SetResult:
+            moved = frozenset(units)
+            state = self.trials.decide(predicate, [moved])[moved]
+            return result_of(state, enough=PointKind.BAD)
+
+        known = {self._all: SetResult.ENOUGH}
+        guilty, held = minimize_all(SetTest(self.mixtures.units, test, known))
+        return BlameAnswer(
+            predicate=predicate, steps=self.trials.steps, mixtures=self.mixtures, guilty=guilty,
+            held=held, reverse=isinstance(predicate, Repeated) and predicate.turned,
+            flaky=self.trials.confirm(predicate, self._without(guilty[0]), guilty[0].units),
+        )  # fmt: skip
+
+    def _find_predicate(self) -> PointPredicate:
+        """Try both ends, and return the predicate that tells them apart.
+
+        Nothing says which end is the right one: both are tried as the good one.
+        """
+        trials = self.trials
+        if trials.metric is not None:
+            return trials.measure_endpoints(trials.metric, NONE, self._all)
+        trials.try_endpoints(NONE, self._all)
+        try:
+            forth = trials.endpoints(NONE, self._all)
+            return Repeated(choose_predicate(forth, self.when, self.fact))
+        except EndpointsError as error:
+            try:
+                back = trials.endpoints(self._all, NONE)
+                return Repeated(choose_predicate(back, self.when, self.fact), turned=True)
+            except EndpointsError:
+                raise error from None
+
+    def _check_originals(self, predicate: PointPredicate) -> None:
+        """Refuse an end that does not do what the environment does that it stands for."""
+        for units, end in zip((NONE, self._all), self.mixtures.ends, strict=True):
+            if (original := end.original) is None:
+                continue
+            (sample,) = self.trials.prober.probe([original.planned])
+            self.trials.keep(sample)
+            samples = [StoredJob(sample, self.trials.blobs)]
+            state = predicate.state(samples)
+            # Both ends are good or bad: any other state differs from both.
+            if state is not None and state.kind is not self.trials.states[units].kind:
+                shown = predicate.summarize(self.trials.samples[units])
+                raise OtherwiseError(
+                    f"{original.planned.cell.id} shows {predicate.summarize(samples)}, "
+                    f"{original.stand_in} shows {shown}: {original.other}"
+                )
+
+    def _without(self, guilty: MinimalSet[Unit]) -> MovedUnits:
+        """Return a mixture without one of the culprits, which does what is done before."""
+        dependents = self.mixtures.units.dependents
+        without = (guilty.units - dependents([unit]) for unit in guilty.culprits)
+        states = self.trials.states
+        return next(
+            units
+            for units in (*without, NONE)
+            if units in states and states[units].kind is PointKind.GOOD
+        )

@@ -1,0 +1,156 @@
+"""The packages that are installed in an environment, and their requirements of each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from importlib.metadata import distributions
+from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from importlib.metadata import Distribution
+    from pathlib import Path
+
+    from conformance.cells.lock import Lock
+
+    Wants = Mapping[str, tuple[Requirement, ...]]
+
+
+_FROM_ELSEWHERE: Final = "direct_url.json"
+"""The file of an installed package that says where it came from, if from no index (PEP 610)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """The packages that are installed in an environment.
+
+    Attributes:
+        requires: The requirements of each package, of all extras, by normalised name.
+        modules: The packages that a top-level module is of, by its name.
+        local: Packages that came from no index: from a folder, a file, a repository.
+    """
+
+    requires: Wants = field(default_factory=dict)
+    modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    local: frozenset[str] = frozenset()
+
+
+def read_installed(python: Path) -> Installed:
+    """Return what is installed in an environment that was provisioned.
+
+    Args:
+        python: Its interpreter.
+    """
+    folders = python.parent.parent.glob("lib/python*/site-packages")
+    requires: dict[str, tuple[Requirement, ...]] = {}
+    modules: dict[str, set[str]] = defaultdict(set)
+    local: set[str] = set()
+    for found in distributions(path=[str(folder) for folder in folders]):
+        name = canonicalize_name(found.metadata["Name"])
+        requires[name] = tuple(_read(found.requires or ()))
+        for module in _modules(found):
+            modules[module].add(name)
+        if found.read_text(_FROM_ELSEWHERE):
+            local.add(name)
+    return Installed(
+        requires=requires,
+        modules={name: frozenset(of) for name, of in modules.items()},
+        local=frozenset(local),
+    )
+
+
+def _read(texts: Iterable[str]) -> Iterator[Requirement]:
+    for text in texts:
+        try:
+            asked = Requirement(text)
+        except InvalidRequirement:  # of an old package; what cannot be read forbids nothing
+            continue
+        asked.name = canonicalize_name(asked.name)
+        yield asked
+
+
+def _modules(found: Distribution) -> set[str]:
+    """Return the top-level modules of a package."""
+    parts = (file.parts[0] for file in found.files or () if file.suffix in {".py", ".so"})
+    return {part.partition(".")[0] for part in parts if part != ".."}
+
+
+def wants_of(installed: Installed, lock: Lock) -> Wants:
+    """Return what each package asks for and gets in its environment.
+
+    What it does not get there either, e.g. because it was left out, is of no account.
+
+    Args:
+        installed: The installed packages.
+        lock: The lock of the environment.
+    """
+    extras: dict[str, set[str]] = defaultdict(set)
+    for asked in _read(lock.headers.get("requires", "").split()):
+        extras[asked.name] |= asked.extras
+    python = lock.headers.get("python", "")
+    while True:
+        known = sum(map(len, extras.values()))
+        wants = {name: tuple(_asked(installed, name, extras, python)) for name in lock.pins}
+        for asked in (one for several in wants.values() for one in several):
+            extras[asked.name] |= asked.extras
+        if sum(map(len, extras.values())) == known:
+            break
+    return {
+        name: tuple(one for one in several if admits(one, lock.pins))
+        for name, several in wants.items()
+    }
+
+
+def _asked(
+    installed: Installed, name: str, extras: Mapping[str, set[str]], python: str
+) -> Iterator[Requirement]:
+    """Yield what a package asks for, with the extras that somebody wants of it."""
+    minor = ".".join(python.split(".")[:2])
+    world = {"python_version": minor, "python_full_version": f"{minor}.0"}
+    for asked in installed.requires.get(name, ()):
+        wanted = ("", *extras.get(name, ()))
+        if asked.marker is None or any(
+            asked.marker.evaluate({**world, "extra": e}) for e in wanted
+        ):
+            yield asked
+
+
+def admits(asked: Requirement, versions: Mapping[str, str]) -> bool:
+    """Say whether a requirement is met.
+
+    Args:
+        asked: It, with the normalised name.
+        versions: Version by package.
+    """
+    version = versions.get(asked.name)
+    return version is not None and asked.specifier.contains(version, prereleases=True)
+
+
+def closure(names: Iterable[str], *several: Wants) -> set[str]:
+    """Return packages, and those that they ask for, directly or not.
+
+    Args:
+        names: The packages.
+        several: Requirements by package, of some environments.
+    """
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        if (name := left.pop()) not in found:
+            found.add(name)
+            asked = (one for wants in several for one in wants.get(name, ()))
+            left += (one.name for one in asked)
+    return found
+
+
+def users(wants: Wants) -> dict[str, int]:
+    """Return how many packages ask for each one, directly or not."""
+    counts: dict[str, int] = defaultdict(int)
+    for name in wants:
+        for used in closure([name], wants) - {name}:
+            counts[used] += 1
+    return dict(counts)

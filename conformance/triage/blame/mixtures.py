@@ -1,0 +1,233 @@
+"""Mixtures of two environments: the versions of the one, and of some packages those of the other.
+
+Their locks are put together from those of both ends, so that nothing is resolved again, and every
+package has the version and the hashes of one of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.cell import Cell
+from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
+from conformance.engine.preparation import planned_cell
+from conformance.errors import InfrastructureError, UsageError
+from conformance.search.packages import ABSENT, package_moves
+from conformance.search.points import RESTART
+from conformance.triage.blame.installed import admits, users, wants_of
+from conformance.triage.blame.package_units import units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from conformance.engine.job import PlannedCell
+    from conformance.search.ddmin import Units
+    from conformance.search.packages import PackageMove
+    from conformance.triage.blame.installed import Installed, Wants
+    from conformance.triage.blame.package_units import Unit
+
+_DIGITS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed(Cell):
+    """A cell whose packages are said by a lock alone.
+
+    Attributes:
+        mixture: Digest of its packages, which stands in its id.
+    """
+
+    mixture: str
+
+    def _install_id(self) -> str:
+        return f"{Cell._install_id(self)}-mix.{self.mixture}"  # noqa: SLF001 - its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """An environment that an end stands for.
+
+    Attributes:
+        planned: The environment.
+        stand_in: The name of the end, in a sentence.
+        other: The culprit if both do not behave alike, in a sentence.
+    """
+
+    planned: PlannedCell
+    stand_in: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """One of both environments.
+
+    Attributes:
+        planned: Its cell.
+        lock: Its lock.
+        installed: The packages that are installed there.
+        original: The environment that it stands for, if it is not the one that was asked about.
+        wants: The requirements of its packages that are met there.
+    """
+
+    planned: PlannedCell
+    lock: Lock
+    installed: Installed
+    original: Original | None = None
+    wants: Wants = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find out what its packages ask of each other and get."""
+        object.__setattr__(self, "wants", wants_of(self.installed, self.lock))
+
+
+@dataclass(slots=True, kw_only=True)
+class Mixtures:
+    """The mixtures of two environments, each made when it is first tried.
+
+    Attributes:
+        ends: The environment that is left, and the one that is gone to.
+        suspects: The likely culprits, empty if they are not known.
+        locks: Receives the lock of each mixture, by cell id.
+        provide: Makes the environment of a mixture, if there is none yet, and returns the mixture
+            with the packages that it has in addition.
+        packages: The packages whose version differs, by name.
+        reasons: The packages that must be moved for one to be, each with the reason.
+        units: The packages as they can be moved.
+    """
+
+    ends: tuple[End, End]
+    suspects: Collection[str] = ()
+    locks: dict[str, Lock]
+    provide: Callable[[PlannedCell, Lock], PlannedCell]
+    packages: Mapping[str, PackageMove] = field(init=False)
+    reasons: Mapping[str, Mapping[str, str]] = field(init=False)
+    units: Units[Unit] = field(init=False)
+    _cells: dict[frozenset[Unit], PlannedCell] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the packages that differ, and how they can be moved.
+
+        Raises:
+            UsageError: If no package differs.
+        """
+        before, after = self.ends
+        moves = package_moves(before.lock.pins, after.lock.pins)
+        self.packages = {move.package: move for move in moves}
+        if not self.packages:
+            names = f"{before.planned.cell.id} and {after.planned.cell.id}"
+            raise UsageError(f"{names}: no package differs, expected ends with other versions")
+        self.reasons = needs(before, after)
+        self.units = units_of(
+            tuple(self.packages), self.reasons, suspects=self.suspects, users=users(after.wants)
+        )
+        self._cells = {frozenset(): before.planned, frozenset(self.units.order): after.planned}
+        self.locks |= {end.planned.cell.id: end.lock for end in self.ends}
+
+    def cell_of(self, moved: frozenset[Unit]) -> PlannedCell:
+        """Return the cell of a mixture, its environment made if it is not there.
+
+        Args:
+            moved: The units with the versions of the environment that is gone to.
+
+        Raises:
+            InfrastructureError: If it cannot be made now. A mixture whose packages do not work
+                together is made all the same.
+        """
+        if moved not in self._cells:
+            names = {name for unit in moved for name in unit}
+            planned, lock = mixture(*self.ends, names)
+            self.locks[planned.cell.id] = lock
+            try:
+                self._cells[moved] = self.provide(planned, lock)
+            except InfrastructureError as error:
+                raise InfrastructureError(f"{error}; {RESTART}") from error
+        return self._cells[moved]
+
+
+def needs(before: End, after: End) -> dict[str, dict[str, str]]:
+    """Return which packages must be moved for one to be, each with the reason.
+
+    Args:
+        before: The environment that is left.
+        after: The one that is gone to.
+    """
+    old, new = before.lock.pins, after.lock.pins
+    names = {move.package for move in package_moves(old, new)}
+    found: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
+    for name in sorted(names):
+        for asked in after.wants.get(name, ()):
+            if asked.name in names and not admits(asked, old):
+                got = old.get(asked.name, ABSENT)
+                reason = f"{name} {new[name]} asks for {asked.name}{asked.specifier}, not {got}"
+                found[name].setdefault(asked.name, reason)
+        for asked in before.wants.get(name, ()):
+            if asked.name in names and not admits(asked, new):
+                got = new.get(asked.name, ABSENT)
+                reason = f"{name} {old[name]} asks for {asked.name}{asked.specifier}, not {got}"
+                found[asked.name].setdefault(name, reason)
+    return found
+
+
+def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCell, Lock]:
+    """Return a mixture as it is planned for, and its lock.
+
+    Args:
+        before: The environment that is left.
+        after: The one that is gone to; both are of one Python and one platform.
+        moved: The packages that have its versions.
+    """
+    chosen = (after, moved), (before, {*before.lock.pins, *after.lock.pins} - set(moved))
+    entries: dict[str, str] = {}
+    nightly: set[str] = set()
+    for end, names in chosen:
+        entries |= {name: end.lock.entries[name] for name in names if name in end.lock.entries}
+        nightly |= set(names) & set(end.lock.nightlies)
+    body = "".join(entries[name] for name in sorted(entries))
+    base = (after if "jax" in moved else before).planned
+    cell = mixed_cell(base, body)
+    hosts = before.lock.headers.get("hosts", "").split()
+    both = [host for host in hosts if host in after.lock.headers.get("hosts", "").split()]
+    index = after.lock.nightly_index or before.lock.nightly_index
+    lock = lock_of(cell, body, both, nightlies=nightly, index=index)
+    return planned_cell(cell, lock, passed=base.passed), lock
+
+
+def lock_of(
+    cell: Mixed,
+    body: str,
+    hosts: Iterable[str],
+    *,
+    nightlies: Iterable[str] = (),
+    index: str = "",
+) -> Lock:
+    """Return the lock of a mixed cell.
+
+    Args:
+        cell: The cell.
+        body: Its packages, as a lock spells them.
+        hosts: Hosts that the packages have wheels for.
+        nightlies: Packages that are nightlies.
+        index: Index of the nightlies.
+    """
+    lines = [f"# {MAGIC}", f"# environment: {cell.env_id}", f"# python: {cell.python}"]
+    lines += [f"# hosts: {' '.join(hosts)}"]
+    if named := sorted(nightlies):
+        lines += [f"# {NIGHTLIES}: {' '.join(named)}"]
+    text = "\n".join(lines) + f"\n{body}"
+    return Lock(text=text, path=Path(f"{cell.env_id}.txt"), nightly_index=index)
+
+
+def mixed_cell(base: PlannedCell, packages: str) -> Mixed:
+    """Return a cell with packages of its own, and all else of a cell.
+
+    Args:
+        base: The cell.
+        packages: The packages, as a lock spells them.
+    """
+    digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
+    same = {one.name: getattr(base.cell, one.name) for one in fields(Cell) if one.init}
+    return Mixed(**same | {"release": base.release, "deps": "era", "pins": (), "mixture": digest})

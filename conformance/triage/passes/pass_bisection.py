@@ -1,0 +1,163 @@
+"""Pass bisection: HLO passes, XLA flags and options of jax that make a program do otherwise."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from conformance.engine.job_comparison import StoredJob
+from conformance.ir.difference import diff
+from conformance.ir.graph import IrSyntaxError
+from conformance.model.outcome import Outcome
+from conformance.search.ddmin import SetTest, Units, find_enough, minimize, result_of
+from conformance.search.failures import ending, quoted
+from conformance.search.state import BAD, GOOD, PointKind
+from conformance.search.trials import SearchStep
+from conformance.triage.passes.answer import CONFIG, FLAG, PassAnswer, Setting
+from conformance.triage.passes.names import pass_names
+from conformance.triage.passes.predicates import state_within
+from conformance.triage.passes.settings import flags_for, options_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.cells.cell import Cell
+    from conformance.ir.change import IrDiff
+    from conformance.search.ddmin import SetResult
+    from conformance.search.predicates import Predicate
+    from conformance.search.state import PointState
+    from conformance.triage.passes.prober import PassProber
+    from conformance.triage.passes.programs import ProgramPasses
+
+    SettingProber = PassProber | ProgramPasses
+    """Options of jax are tried in one thread while another tries passes and flags."""
+
+
+class PassBisection:
+    """A pass bisection of one program.
+
+    Args:
+        prober: Tries the program.
+        cell: The cell.
+        predicate: Decides whether the program is good.
+        bad: The program without any setting.
+        progress: Called with each step.
+    """
+
+    def __init__(
+        self,
+        prober: SettingProber,
+        cell: Cell,
+        predicate: Predicate,
+        bad: StoredJob,
+        progress: Callable[[SearchStep[Setting]], None],
+    ) -> None:
+        self._prober = prober
+        self._cell = cell
+        self._predicate = predicate
+        self._bad = bad
+        self._progress = progress
+        self._steps: list[SearchStep[Setting]] = []
+        self._answer = PassAnswer(predicate=predicate, bad=bad, steps=self._steps)
+
+    def run(self, *, settings: bool = True) -> PassAnswer:
+        """Try passes, then flags, and options meanwhile; then the answer once more.
+
+        Args:
+            settings: Whether flags and options are tried.
+        """
+        values = options_for(self._prober.config) if settings else ()
+        options = [Setting(kind=CONFIG, name=name, value=value) for name, value in values]
+        pool = ThreadPoolExecutor(1, "options")
+        try:
+            trials = [pool.submit(self._timed, option) for option in options]
+            if self._answer.is_compiled:
+                self._search_passes()
+            if settings and self._answer.is_compiled:
+                for name, value in flags_for(self._cell):
+                    self._try(Setting(kind=FLAG, name=name, value=value))
+            for option, trial in zip(options, trials, strict=True):
+                self._report(option, *trial.result())
+        finally:  # without a wait: the end of the prober also ends its trials
+            pool.shutdown(wait=False, cancel_futures=True)
+        flaky = self._confirm() if self._answer.is_explained else {}
+        return replace(self._answer, flaky=flaky, lost=self._prober.lost)
+
+    def _search_passes(self) -> None:
+        """Search for culprits, also among passes that act only while others are disabled."""
+        failed = self._bad.record.outcome is not Outcome.OK
+        names = pass_names(self._prober.dumped(), unfinished=failed)
+        tested = SetTest(Units(order=tuple(names)), self._disable)
+        found = find_enough(tested, lambda disabled: pass_names(self._prober.dumped(disabled)))
+        culprits: tuple[str, ...] = ()
+        changes = None
+        if found.enough:
+            culprits = minimize(tested, found.enough, strict=True).culprits
+            step = next(step for step in self._steps if step.point.disabled == culprits)
+            changes = hlo_changes(self._bad, StoredJob(step.samples[0], self._bad.blobs))
+        self._answer = replace(
+            self._answer, passes=tested.units.order, culprits=culprits,
+            together=found.together, refused=found.refused, changes=changes,
+        )  # fmt: skip
+
+    def _disable(self, passes: tuple[str, ...]) -> SetResult:
+        return result_of(self._try(Setting(disabled=passes)), enough=PointKind.GOOD)
+
+    def _confirm(self) -> dict[Setting, Counter[PointState]]:
+        """Try the program and its culprits once more, in a new process; return what differs."""
+        answer = self._answer
+        expected = {Setting(): BAD} if answer.is_compiled else {}
+        if answer.culprits:
+            expected[Setting(disabled=answer.culprits)] = GOOD
+        expected |= {step.point: GOOD for step in answer.settings}
+        self._prober.renew()
+        flaky: dict[Setting, Counter[PointState]] = {}
+        for setting, first in expected.items():
+            state = self._try(setting, again=True)
+            if state.kind is not first.kind:
+                flaky[setting] = Counter([first, state])
+        return flaky
+
+    def _try(self, setting: Setting, *, again: bool = False) -> PointState:
+        return self._report(setting, *self._timed(setting), again=again)
+
+    def _timed(self, setting: Setting) -> tuple[StoredJob, float]:
+        start = time.perf_counter()
+        if setting.kind == CONFIG:
+            side = self._prober.configured(setting.name, setting.value)
+        else:
+            side = self._prober.compiled(setting.options)
+        return side, time.perf_counter() - start
+
+    def _report(
+        self, setting: Setting, side: StoredJob, seconds: float, *, again: bool = False
+    ) -> PointState:
+        state = state_within(self._predicate, side, self._bad)
+        step = SearchStep(
+            point=setting, samples=(side.record,), state=state, seconds=seconds, again=again,
+            summary=quoted(ending(side.record)),
+        )  # fmt: skip
+        self._steps.append(step)
+        self._progress(step)
+        return state
+
+
+def hlo_changes(before: StoredJob, after: StoredJob) -> IrDiff | None:
+    """Return how the optimised HLO of two programs differs, None if it is not known."""
+    one, other = _hlo(before), _hlo(after)
+    if not one or not other:
+        return None
+    try:
+        return diff(one, other, kind="hlo")
+    except IrSyntaxError:
+        return None
+
+
+def _hlo(side: StoredJob) -> str:
+    artifacts: Mapping[str, str] = side.record.artifacts
+    if "hlo" not in artifacts:
+        return ""
+    return side.blobs.get(artifacts["hlo"]).decode("utf-8", "surrogatepass")

@@ -1,0 +1,199 @@
+"""Predicates on a program with passes disabled: whether it is good by now. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.engine.job_comparison import load_value
+from conformance.errors import UsageError
+from conformance.judge.comparison import Agreement
+from conformance.judge.values import compare_values
+from conformance.model.outcome import Conformance, Outcome
+from conformance.search.facts import ByFact, fact_of, other
+from conformance.search.failures import ending, quoted
+from conformance.search.predicates import (
+    OUTPUT,
+    ByConformance,
+    EndpointsError,
+    choose_predicate,
+    state_of,
+)
+from conformance.search.state import BAD, GOOD, PointKind, PointState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.engine.job_comparison import StoredJob
+    from conformance.judge.tolerance import Tolerance
+    from conformance.search.predicates import Endpoints, Predicate
+
+WHEN: Final = ("conformance", "ending", "value", "bits", "facts", "output")
+"""Predicates by their names for `--when`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Becomes:
+    """Becomes what is looked for, or ends as it does in the bad program.
+
+    Attributes:
+        name: The name that `--when` has for it.
+        about: What the bad program does, in a few words.
+        bad: How it ends.
+        is_good: Says whether a program is what is looked for.
+    """
+
+    name: str
+    about: str
+    bad: str
+    is_good: Callable[[StoredJob], bool]
+
+    def state(self, side: StoredJob) -> PointState:
+        """Return the state of a program."""
+        if self.is_good(side):
+            return GOOD
+        return BAD if ending(side.record) == self.bad else other(side.record)
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Gives the bits of a known value, or others.
+
+    Attributes:
+        known: A job that gives the value.
+        tolerance: The tolerance that the case states.
+        same: The state of a program that gives these bits.
+        differ: The state of one that gives others, even if only the last bit differs.
+        about: What a bad program does, in a few words.
+    """
+
+    known: StoredJob
+    tolerance: Tolerance
+    same: PointState
+    differ: PointState
+    about: str
+    name: str = "bits"
+
+    def state(self, side: StoredJob) -> PointState:
+        """Return the state of a program."""
+        if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
+            return other(side.record)
+        if side.record.artifacts["value"] == self.known.record.artifacts["value"]:
+            return self.same
+        compared = compare_values(load_value(side), load_value(self.known), self.tolerance)
+        return self.same if compared.agreement is Agreement.EQUAL else self.differ
+
+
+def predicate_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
+    """Return the predicate within one cell.
+
+    Args:
+        bad: The program there, without any setting.
+        tolerance: How far values may differ.
+        when: The value of `--when`; empty for the reference of the case itself.
+        fact: The value of `--fact`, `NAME` or `NAME=JSON`.
+
+    Raises:
+        UsageError: If the predicate does not apply to the program.
+    """
+    name = f"{bad.record.case} on {bad.record.cell}"
+    if fact:
+        return _fact(bad, fact, None)
+    if when in ("value", "bits"):
+        if "value" not in bad.record.artifacts:
+            raise UsageError(f"--when {when}: {name} gives no value: {quoted(ending(bad.record))}")
+        return Bits(bad, tolerance, same=BAD, differ=GOOD, about="gives these very bits")
+    if when == "output":
+        if "stdout" not in bad.record.artifacts:
+            raise UsageError(f"--when output: {name} is a case; --when bits asks for its value")
+        text = bad.record.artifacts.get(OUTPUT)
+        return Becomes(
+            "output", "prints this very output", ending(bad.record),
+            lambda side: side.record.outcome is Outcome.OK
+            and side.record.artifacts.get(OUTPUT) != text,
+        )  # fmt: skip
+    if when == "facts":
+        raise UsageError("--when facts: within one cell, name the fact with --fact")
+    deviates = bad.record.conformance is Conformance.DEVIATES
+    failed = bad.record.outcome is not Outcome.OK
+    unjudged = bad.record.conformance is Conformance.UNKNOWN
+    if failed and (when == "ending" or (not when and unjudged)):
+        end = ending(bad.record)
+        return Becomes(
+            "ending", f"ends with {quoted(end)}", end,
+            lambda side: side.record.outcome is Outcome.OK,
+        )  # fmt: skip
+    if deviates and when in ("", "conformance"):
+        return Becomes(
+            "conformance", ByConformance().about, ending(bad.record),
+            lambda side: side.record.conformance is Conformance.CONFORMS,
+        )  # fmt: skip
+    seen = "ends well" if when == "ending" else f"{bad.record.conformance}"
+    raise UsageError(
+        f"{name}: {seen}, expected a deviation to explain; --when bits (of a script: output) or "
+        "--fact NAME finds what makes its value or a fact what it is, --good-cell what makes it "
+        "differ from another cell"
+    )
+
+
+def predicate_between(ends: Endpoints, *, when: str, fact: str) -> Predicate:
+    """Return the predicate that tells the program in two cells apart.
+
+    Args:
+        ends: The program in both, without any setting.
+        when: The value of `--when`; empty for any predicate that tells them apart.
+        fact: The value of `--fact`: a name.
+
+    Raises:
+        EndpointsError: If they are alike, or not comparable.
+        UsageError: If there is no such fact.
+    """
+    if fact:
+        return _fact(ends.bad, fact, ends.good)
+    about = "gives other bits than the good cell"
+    bits = Bits(ends.good, ends.tolerance, same=GOOD, differ=BAD, about=about)
+    valued = "value" in ends.good.record.artifacts
+    differ = valued and bits.state(ends.bad) == BAD
+    if when == "bits":
+        if not differ:
+            names = " and ".join(ends.names)
+            raise EndpointsError(f"{names} give the same bits, or no value at all")
+        return bits
+    try:
+        return choose_predicate(ends, when)
+    except EndpointsError:
+        if when or not differ:
+            raise
+        return bits
+
+
+def _fact(bad: StoredJob, text: str, good: StoredJob | None) -> Predicate:
+    name, given, value = text.partition("=")
+    seen = fact_of(bad, name)
+    wanted = _json(value, text) if given else None if good is None else fact_of(good, name)
+    if (given or good is not None) and wanted == seen:
+        raise EndpointsError(f"--fact {text}: is {json.dumps(seen)} in the bad cell too")
+    return ByFact(name, seen, wanted)
+
+
+def _json(text: str, option: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise UsageError(f"--fact {option}: expected JSON after =, e.g. 2 or true") from None
+
+
+def state_within(predicate: Predicate, side: StoredJob, bad: StoredJob) -> PointState:
+    """Return the state of a program with a setting: good, bad or unknown.
+
+    Args:
+        predicate: The predicate.
+        side: The program with the setting.
+        bad: The program without it.
+    """
+    state = state_of(predicate, side)
+    if state == GOOD:
+        return GOOD
+    failed = side.record.outcome is not Outcome.OK and ending(side.record) != ending(bad.record)
+    return PointState(PointKind.UNKNOWN) if failed or not state.is_known else BAD

@@ -1,0 +1,208 @@
+"""The answer of a pass bisection in words, as JSON, and as code to paste. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from packaging.version import Version
+
+from conformance.model.outcome import Outcome
+from conformance.search.failures import ending
+from conformance.search.render import name_some, origin_of, predicate_json, seconds_in
+from conformance.search.state import PointKind
+from conformance.triage.passes.answer import CONFIG, DISABLED, FLAG, PASS
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.ir.change import IrDiff
+    from conformance.search.state import PointState
+    from conformance.search.trials import SearchStep
+    from conformance.triage.passes.answer import PassAnswer, Setting
+
+LISTS_SINCE: Final = Version("0.6.0")
+"""Release of jax from which a compiler option may be a list."""
+PATTERNS: Final = 6
+"""Patterns of HLO changes that are shown."""
+NAMED: Final = 8
+"""Passes that are named of many."""
+_VERDICTS: Final = {PointKind.GOOD: "flips", PointKind.BAD: "stays"}
+
+
+def _verdict(state: PointState | None) -> str:
+    return "unknown" if state is None else _VERDICTS.get(state.kind, "unknown")
+
+
+def step_line(step: SearchStep[Setting]) -> str:
+    """Return a step in a line, e.g. `flips    0.07 s  without 12 passes: algsimp ... dce`."""
+    setting = step.point
+    tried = f"{setting.name}={setting.value}" if setting.name else _without(setting.disabled)
+    failed = step.samples[0].outcome is not Outcome.OK
+    said = f": {step.summary[:100]}" if failed else ""
+    return f"{_verdict(step.state):<8} {step.seconds:5.2f} s  {tried}{origin_of(step)}{said}"
+
+
+def _without(disabled: Sequence[str]) -> str:
+    if not disabled:
+        return "as it is"
+    if len(disabled) <= 2:  # noqa: PLR2004 - what fits into a line
+        return f"without {', '.join(disabled)}"
+    return f"without {plural(len(disabled), 'pass', 'passes')}: {disabled[0]} ... {disabled[-1]}"
+
+
+def answer_lines(answer: PassAnswer) -> Iterator[str]:
+    """Yield the lines of an answer, the culprits first; lines of any length."""
+    yield f"the program {answer.predicate.about}"
+    if answer.is_compiled:
+        yield from _about_passes(answer)
+    else:
+        stage = answer.bad.record.stage
+        yield f"it ends at {stage}, before any pass is run: only options of jax were tried"
+    yield from _about_settings(answer)
+    if answer.confirmed:
+        yield "confirmed: all of it did the same once more, in a new process"
+    for line in _flaky(answer):
+        yield f"flaky: {line}"
+    if answer.culprits and answer.changes is not None:
+        what = "it" if len(answer.culprits) == 1 else "them"
+        yield f"without {what} the optimised HLO changes:"
+        yield from _patterns(answer.changes)
+    processes = plural(answer.lost, "process", "processes")
+    lost = f"; {processes} ended on the way, and another went on" if answer.lost else ""
+    yield f"{plural(len(answer.steps), 'probe')}, {seconds_in(answer.steps)}{lost}"
+
+
+def _about_passes(answer: PassAnswer) -> Iterator[str]:
+    count = len(answer.passes)
+    probes = plural(len(answer.steps_of(PASS)), "probe")
+    of = f"of {plural(count, 'pass that changes', 'passes that change')} it, {probes}"
+    named = ", ".join(answer.culprits)
+    if len(answer.culprits) == 1:
+        yield f"it does not with one pass disabled: {named} ({of})"
+    elif answer.culprits:
+        passes = plural(len(answer.culprits), "pass", "passes")
+        yield f"it does not with {passes} disabled, all of them: {named} ({of})"
+    elif not count:
+        yield "XLA named no pass that changes it"
+    else:
+        yield (
+            f"no pass does it, alone or together ({of}): disabling all {len(answer.together)} that "
+            "may be disabled does not change it, nor does any of them alone or in groups"
+        )
+    if answer.refused:
+        refused = plural(len(answer.refused), "pass", "passes")
+        named = name_some(answer.refused, NAMED)
+        yield f"{refused} cannot be disabled with the others: {named}"
+
+
+def _about_settings(answer: PassAnswer) -> Iterator[str]:
+    for step in answer.settings:
+        what = "the XLA flag" if step.point.kind == FLAG else "the option of jax"
+        yield f"it does not with {what} {step.point.name}={_python(step.point.value)}"
+    options = answer.steps_of(CONFIG)
+    if not answer.flags and not options:
+        return
+    flags = plural(len({step.point.name for step in answer.flags}), "XLA flag")
+    more = "no other makes" if answer.settings else "none makes"
+    unknown = plural(len(answer.unknown_flags), "flag")
+    left = f", without {unknown} that it does not know" if answer.unknown_flags else ""
+    tried = f"{flags} and {plural(len(options), 'option of jax', 'options of jax')}"
+    yield f"tried alone: {tried}{left}; {more} that difference"
+
+
+def _flaky(answer: PassAnswer) -> list[str]:
+    """Return the settings that do not do the same twice, each in a line."""
+    lines = []
+    for step in answer.steps:
+        if step.again and (seen := answer.flaky.get(step.point)):
+            setting = step.point
+            tried = f"with {setting.name}={setting.value}" if setting.name else ""
+            if setting.disabled:
+                tried = f"without {', '.join(setting.disabled)}"
+            first, then = map(_verdict, seen)
+            told = f"{first} at first, {then} then ({step.summary})"
+            lines.append(f"{tried or 'as it is'}: {told}")
+    return lines
+
+
+def _patterns(changes: IrDiff) -> Iterator[str]:
+    if not changes.changes:
+        yield "  not at all, in structure"
+    for change in changes.changes[:PATTERNS]:
+        yield f"  {change.line}"
+    if len(changes.changes) > PATTERNS:
+        yield f"  and {len(changes.changes) - PATTERNS} more patterns"
+
+
+def lines_to_paste(answer: PassAnswer, release: str) -> Iterator[str]:
+    """Yield lines of code with which the program becomes good.
+
+    Args:
+        answer: The answer.
+        release: The jax release of the cell.
+    """
+    if answer.culprits:
+        culprits = ",".join(answer.culprits)
+        if Version(release) >= LISTS_SINCE:
+            yield f'jax.jit(f, compiler_options={{"{DISABLED}": "{culprits}"}})'
+        yield f"XLA_FLAGS=--{DISABLED}={culprits}"
+    for step in answer.settings:
+        name, value = step.point.name, _python(step.point.value)
+        if step.point.kind == FLAG:
+            yield f'jax.jit(f, compiler_options={{"{name}": {value}}})'
+        else:
+            yield f'jax.config.update("{name}", {value})'
+
+
+def _python(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def answer_json(answer: PassAnswer, *, target: str, cell: str, good_cell: str) -> dict[str, Any]:
+    """Return an answer as `--json` has it.
+
+    Args:
+        answer: The answer.
+        target: The name of the target.
+        cell: The cell in which it is bad.
+        good_cell: The cell it was compared with; empty for none.
+    """
+    changes = answer.changes
+    return {
+        "target": target,
+        "cell": cell,
+        "good_cell": good_cell,
+        "predicate": predicate_json(answer),
+        "passes": list(answer.passes),
+        "culprits": list(answer.culprits),
+        "needed": list(answer.refused),
+        "flags": [_setting_json(step) for step in answer.flags],
+        "unknown_flags": answer.unknown_flags,
+        "config": [_setting_json(step) for step in answer.steps_of(CONFIG)],
+        "changes": [change.line for change in changes.changes] if changes else [],
+        "steps": [_step_json(step) for step in answer.steps],
+        "flaky": _flaky(answer),
+        "confirmed": answer.confirmed,
+    }
+
+
+def _setting_json(step: SearchStep[Setting]) -> dict[str, Any]:
+    return {
+        "name": step.point.name, "value": step.point.value, "verdict": _verdict(step.state)
+    }  # fmt: skip
+
+
+def _step_json(step: SearchStep[Setting]) -> dict[str, Any]:
+    setting, (record,) = step.point, step.samples
+    return {
+        "what": setting.kind,
+        "disabled": list(setting.disabled),
+        "set": {setting.name: setting.value} if setting.name else {},
+        "outcome": str(record.outcome),
+        "ending": ending(record),
+        "verdict": _verdict(step.state),
+        "seconds": round(step.seconds, 4),
+        "again": step.again,
+    }

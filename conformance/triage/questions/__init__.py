@@ -1,1 +1,0 @@
-"""What is asked of each point of a search, and what its answers are."""

@@ -1,0 +1,104 @@
+"""The result of an upgrade: the changes of each case between both ends. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
+
+if TYPE_CHECKING:
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.transitions import Transition
+    from conformance.model.case import Case
+    from conformance.triage.upgrade.culprits import Culprits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeAxis:
+    """The cells between both ends, on one platform.
+
+    Attributes:
+        platform: The platform.
+        cells: The cells, from the end that is left to the one that is wanted.
+        labels: The name of each: its release, or the name of the end.
+    """
+
+    platform: str
+    cells: tuple[PlannedCell, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The names of both ends."""
+        return self.labels[0], self.labels[-1]
+
+    @property
+    def coarse(self) -> frozenset[int]:
+        """Places tried before intervals are halved: the last release of each minor one."""
+        minors = {Version(cell.release).release[:2]: n for n, cell in enumerate(self.cells)}
+        return frozenset(minors.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeStep:
+    """A change on the way.
+
+    Attributes:
+        change: The jobs before and after it.
+        effect: Its effect.
+        before: Place on the axis of the job before it.
+        after: Place of the job after it.
+        culprits: The packages that made it, if they were searched for.
+    """
+
+    change: Transition
+    effect: Effect
+    before: int
+    after: int
+    culprits: Culprits | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """One case on one platform, both ends compared.
+
+    Attributes:
+        case: The case.
+        axis: The platform, and what was tried.
+        whole: Both ends; None if they cannot be compared.
+        steps: The changes on the way, in order; none where nothing differs.
+        refused: Why both ends cannot be compared.
+        flaky: How two attempts of the same job disagree; then nothing else is said of it.
+        tried: At how many points it was tried.
+        untried: At how many points that it applies to it was not tried.
+    """
+
+    case: Case
+    axis: UpgradeAxis
+    whole: Transition | None = None
+    steps: tuple[UpgradeStep, ...] = ()
+    refused: str = ""
+    flaky: str = ""
+    tried: int = 0
+    untried: int = 0
+
+    @property
+    def effect(self) -> Effect:
+        """The effect of the whole upgrade, without changes that were undone on the way."""
+        return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
+
+    @property
+    def passing(self) -> UpgradeStep | None:
+        """The first change that breaks it on the way, if it does not break from end to end."""
+        if self.effect in BREAKING:
+            return None
+        return next((step for step in self.steps if step.effect in BREAKING), None)
+
+    @property
+    def decisive(self) -> UpgradeStep | None:
+        """The change that made it so: the last with that effect, else the last of all."""
+        same = [step for step in self.steps if step.effect is self.effect]
+        return next(reversed(same or self.steps), None)

@@ -1,0 +1,86 @@
+"""Searching for the packages that made a change of an upgrade."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from conformance.engine.transitions import ENDING
+from conformance.errors import ConformanceError
+from conformance.model.outcome import Outcome
+from conformance.search.failures import ending, same_failure
+from conformance.triage.blame.render import doubts
+from conformance.triage.upgrade.culprits import Culprits
+from conformance.triage.upgrade.effect import Effect, show_change
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.engine.job import PlannedCell
+    from conformance.triage.blame.answer import BlameAnswer
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
+
+    Search = Callable[..., BlameAnswer]
+
+
+class PredicateOptions(NamedTuple):
+    """Options of `conformance blame` that name the predicate of a change.
+
+    Attributes:
+        when: The predicate, empty for any that tells both sides apart.
+        fact: The fact, empty for none.
+    """
+
+    when: str = ""
+    fact: str = ""
+
+
+def predicate_options_of(step: UpgradeStep) -> PredicateOptions:
+    """Return the question that tells both sides of a change apart.
+
+    Args:
+        step: The change.
+    """
+    if step.effect is Effect.LARGER:
+        return PredicateOptions(fact=show_change(step.change).artifact)
+    records = step.change.before.record, step.change.after.record
+    failed = all(record.outcome is not Outcome.OK for record in records)
+    if failed and ENDING in step.change.changed and not same_failure(*map(ending, records)):
+        return PredicateOptions(when="ending")
+    return PredicateOptions()
+
+
+def cells_of(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
+    """Return the cells of the jobs that a change is between.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    cells = {planned.cell.id: planned for planned in one.axis.cells}
+    return cells[step.change.before.record.cell], cells[step.change.after.record.cell]
+
+
+def culprits_of(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
+    """Search for the packages that made a change; an error becomes a part of the answer.
+
+    Args:
+        one: The case.
+        step: The change.
+        search: `conformance.triage.blame.blame_case.blame_case`, with all arguments but the case,
+            its cells and the predicate.
+    """
+    before, after = (planned.cell for planned in cells_of(one, step))
+    asked = predicate_options_of(step)
+    try:
+        found = search(one.case, (before, after), when=asked.when, fact=asked.fact)
+    except ConformanceError as error:
+        return Culprits(case=one.case.id, untold=str(error))
+    untold = "; ".join(doubts(found))
+    if not found.confirmed:
+        return Culprits(case=one.case.id, untold=untold)
+    return Culprits(
+        case=one.case.id,
+        guilty=tuple(found.packages_of(guilty.culprits) for guilty in found.guilty),
+        beside=found.packages_of(found.guilty[0].needed),
+        untold=untold,
+    )

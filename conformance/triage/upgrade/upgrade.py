@@ -1,0 +1,263 @@
+"""An upgrade, tried: both ends first, then what differs on the releases between, all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
+from conformance.engine.plan import why_not
+from conformance.engine.record_judge import observation_of
+from conformance.engine.run_info import describe_cases
+from conformance.engine.transitions import transition
+from conformance.judge.agreement import DISAGREE, disagreement
+from conformance.judge.ir import changed_facts
+from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import Conformance
+from conformance.search.bisection import find_changes, next_points
+from conformance.search.failures import ending, quoted
+from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
+from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job_runner import JobRunner
+    from conformance.engine.transitions import Transition
+    from conformance.model.case import Case
+    from conformance.model.record import Record
+    from conformance.model.run import RunCase
+    from conformance.triage.upgrade.comparison import UpgradeAxis
+
+    Jobs = dict[Job, tuple["CaseUpgrade", int]]
+
+ATTEMPTS: Final = 3
+"""How often what changed, and has no reference, is tried again."""
+
+
+@dataclass(slots=True)
+class CaseUpgrade:
+    """A case on one platform, under way."""
+
+    case: Case
+    described: RunCase
+    axis: UpgradeAxis
+    sides: dict[int, StoredJob] = field(default_factory=dict)
+    silent: dict[int, str] = field(default_factory=dict)
+    flaky: str = ""
+    tried: int = 0
+    _changes: dict[tuple[int, int], Transition] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for place, planned in enumerate(self.axis.cells):
+            if reason := why_not(self.case, planned):
+                self.silent[place] = reason
+
+    @property
+    def refused(self) -> str:
+        """Why both ends cannot be compared; empty if they can, as far as is known."""
+        ends = (0, len(self.axis.cells) - 1)
+        said = (f"{self.axis.labels[n]}: {self.silent[n]}" for n in ends if n in self.silent)
+        return next(said, "")
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """Places that say something, as far as is known."""
+        return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
+
+    def between(self, before: int, after: int) -> Transition:
+        """Return what changed between two places that were tried."""
+        pair = before, after
+        if pair not in self._changes:
+            sides = self.sides[before], self.sides[after]
+            self._changes[pair] = transition(*sides, self.described)
+        return self._changes[pair]
+
+    def differ(self, before: int, after: int) -> bool:
+        """Say whether something changed between two places."""
+        return effect_of(self.between(before, after)) is not Effect.UNCHANGED
+
+    def job(self, place: int, *, alone: bool = False) -> Job:
+        """Return the case at a place.
+
+        Args:
+            place: The place.
+            alone: Whether it must have a process of its own.
+        """
+        return Job(case=self.case, planned=self.axis.cells[place], alone=alone)
+
+    def next_places(self, *, every: bool) -> list[int]:
+        """Return the places to try next."""
+        if self.refused:
+            return []
+        return next_points(
+            self.points, self.sides, self.differ, coarse=self.axis.coarse, every=every
+        )
+
+    def broken(self) -> Iterator[int]:
+        """Yield the first and the last place of each stretch where the case is broken."""
+        for before, after in self.changed():
+            effect = effect_of(self.between(before, after))
+            if effect in BREAKING:
+                yield after
+            elif effect is Effect.FIXED:
+                yield before
+
+    def changed(self) -> list[tuple[int, int]]:
+        """Return the places between which something changed."""
+        return [] if self.refused else find_changes(self.sides, self.differ)
+
+    def unjudged(self, place: int) -> bool:
+        """Say whether nothing says that what was seen at a place is right, or wrong."""
+        return self.sides[place].record.conformance is Conformance.UNKNOWN
+
+    def take(self, place: int, side: StoredJob) -> None:
+        """Take in what came of the case at a place."""
+        self.tried += 1
+        if side.record.outcome.observed:
+            self.sides[place] = side
+        else:
+            self.silent[place] = quoted(ending(side.record))
+
+    def confirm(self, place: int, again: StoredJob) -> None:
+        """Compare what was seen at a place with what is seen there now."""
+        first = self.sides[place]
+        tolerance = Tolerance.of(self.case)
+        said = disagreement(observation_of(*first), observation_of(*again), tolerance)
+        facts = changed_facts(again.record.facts, first.record.facts)
+        said = said or next((f"{DISAGREE}{one}" for one in facts), "")
+        if said and not self.flaky:
+            self.flaky = f"{self.axis.labels[place]}: {said}"
+
+    def compared(self) -> ComparedCase:
+        """Return what is known in the end."""
+        known = ComparedCase(
+            case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
+            tried=self.tried,
+        )  # fmt: skip
+        if known.refused or known.flaky:
+            return known
+        whole = self.between(0, len(self.axis.cells) - 1)
+        steps = [self._step(*pair) for pair in self.changed()]
+        known = replace(known, untried=len(set(self.points) - self.sides.keys()))
+        effect = effect_of(whole)
+        if steps and effect not in {Effect.UNCHANGED, *(step.effect for step in steps)}:
+            # The job before it does not show it, e.g. another value after an error.
+            steps[-1] = replace(steps[-1], change=whole, effect=effect)
+        return replace(known, whole=whole, steps=tuple(steps))
+
+    def _step(self, before: int, after: int) -> UpgradeStep:
+        change = self.between(before, after)
+        if (effect := effect_of(change)) is Effect.UNCHANGED:
+            # It came little by little: here it is first seen to differ from the beginning.
+            change = self.between(0, after)
+            effect = effect_of(change)
+        return UpgradeStep(change=change, effect=effect, before=before, after=after)
+
+
+class Upgrade:
+    """An upgrade of cases, on one platform or several.
+
+    Args:
+        cases: The cases.
+        axes: The cells between both ends, by platform.
+        root: Folder of the project.
+        trier: JobRunner jobs.
+        blobs: Where their artifacts are.
+        thorough: Whether every case is tried everywhere, also where both ends are alike.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        axes: Sequence[UpgradeAxis],
+        *,
+        root: Path,
+        trier: JobRunner,
+        blobs: BlobStore,
+        thorough: bool = False,
+    ) -> None:
+        described = describe_cases(cases, root)
+        self.cases = [
+            CaseUpgrade(case, described[case.id], axis) for axis in axes for case in cases
+        ]
+        self._trier, self._blobs = trier, blobs
+        self._thorough = thorough
+
+    def run(self) -> Iterator[Record]:
+        """Try everything that must be tried, and yield what comes of each job that is new.
+
+        Both sides of each change are tried once more at the end: a flaky case has no other result.
+        Where no reference applies, it may do the same twice by chance: it is tried twice more.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        while jobs := self._jobs():
+            for job, record in self._trier.run(jobs):
+                line, place = jobs[job]
+                line.take(place, self._side(record))
+                yield record
+        for number in range(ATTEMPTS):
+            attempts = number + 2  # the first one was not for confirmation
+            doubted = self._doubted(attempts, unjudged=number > 0)
+            for job, record in self._trier.run(doubted, again=True):
+                line, place = doubted[job]
+                if not record.outcome.observed:
+                    continue
+                line.confirm(place, self._side(record))
+                if not line.flaky:
+                    self._trier.keep_confirmed(job, record, attempts)
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield every job that was tried and observed, cell by cell."""
+        tried = [(place, line) for line in self.cases for place in line.sides]
+        tried.sort(key=lambda pair: pair[0])
+        yield from (line.job(place) for place, line in tried)
+
+    def compared(self) -> list[ComparedCase]:
+        """Return what is known of each case on each platform, once all was tried."""
+        return [line.compared() for line in self.cases]
+
+    def _side(self, record: Record) -> StoredJob:
+        return StoredJob(record, self._blobs)
+
+    def _jobs(self) -> Jobs:
+        """Return what is to be tried next; together what is of one cell, for its worker's sake."""
+        wanted = [
+            (place, line) for line in self.cases for place in line.next_places(every=self._thorough)
+        ]
+        # What breaks one case may break all for a while: where it does, each of them is tried. Only
+        # once its release is known, for the sake of jobs that would tell nothing.
+        wanted = wanted or list(self._shared())
+        wanted.sort(key=lambda pair: pair[0])
+        return {line.job(place): (line, place) for place, line in wanted}
+
+    def _shared(self) -> Iterator[tuple[int, CaseUpgrade]]:
+        """Yield the untried cases at every place where another case of its axis is broken."""
+        broken: dict[str, set[int]] = {}
+        for line in self.cases:
+            broken.setdefault(line.axis.platform, set()).update(line.broken())
+        for line in self.cases:
+            if not line.refused:
+                untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
+                yield from ((place, line) for place in untried)
+
+    def _doubted(self, attempts: int, *, unjudged: bool) -> Jobs:
+        """Return both sides of every change, or only what has no reference, to be tried again.
+
+        Args:
+            attempts: How often each is to be tried; what an earlier run tried so often is not.
+            unjudged: Whether only what has no reference is meant.
+        """
+        return {
+            line.job(place, alone=True): (line, place)
+            for line in self.cases
+            for place in dict.fromkeys(chain.from_iterable(line.changed()))
+            if not unjudged or (line.unjudged(place) and not line.flaky)
+            if line.sides[place].record.attempts < attempts
+        }

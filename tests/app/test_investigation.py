@@ -1,0 +1,128 @@
+"""Finding out about a root cause: what stands in the way of one thing, and what of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.app.investigation import Investigation
+from conformance.cells.cell import Cell
+from conformance.engine.job import PlannedCell
+from conformance.errors import InfrastructureError, UsageError
+from conformance.model.case import Case
+from conformance.model.evidence import Culprit
+from conformance.model.outcome import Outcome, Verdict
+from tests.engine.records import record
+
+CASE = Case(id="f/a", family="f", topic="t", name="a", kind="program", file=Path("t.py"), line=1)
+CELL = Cell(release="0.6.2", python="3.11")
+RIGHT = record("f/a", "x", Verdict.MATCH)
+WRONG = record("f/a", "x", Verdict.REGRESSED, "out differs")
+
+
+def planned(**versions: str) -> PlannedCell:
+    """Return a cell with some packages."""
+    return PlannedCell(cell=CELL, versions=versions, lock_hash="", cell_hash="")
+
+
+class World:
+    """A world in which a case became wrong between two points."""
+
+    def __init__(self, *versions: dict[str, str], right: str = "0.5.0") -> None:
+        self.points = [planned(**one) for one in versions]
+        self.right = right
+
+    def find_good_releases(self, *_: Any) -> list[str]:
+        """Return where it may have been right."""
+        return ["0.6.1", "0.6.0", "0.5.0"]
+
+    def try_release(self, case: Case, cell: Cell, release: str) -> Any:
+        """Return what comes of it."""
+        del case, cell
+        return RIGHT if release == self.right else WRONG
+
+    def bisect(self, *_: Any) -> Any:
+        """Return the first of both points as the last good one."""
+        return SimpleNamespace(
+            labels=["0.5.0", "0.6.0"], points=self.points, last_good=0, first_bad=1,
+            confirmed=True, flaky={}, predicate=SimpleNamespace(about="deviates"),
+        )  # fmt: skip
+
+    def blame(self, *_: Any) -> Any:
+        """Have no network."""
+        raise InfrastructureError("no network")
+
+    def reproduce(self, cause: str, *_: Any) -> tuple[str, str]:
+        """Write a file."""
+        return f"repro/{cause}.py", f"uv run repro/{cause}.py"
+
+
+def found(world: Any, *, blame: bool = True) -> Any:
+    """Find out."""
+    return Investigation(world, "c", WRONG, CASE, CELL, blame).evidence()
+
+
+def test_one_package_that_differs_is_the_culprit() -> None:
+    """No other is sought."""
+    one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2"}))
+    assert (one.good, one.last_good, one.first_bad) == ("0.5.0", "0.5.0", "0.6.0")
+    assert one.culprits == (Culprit(package="jax", before="1", after="1.1"),)
+    assert (one.repro, one.untold, one.unfinished) == ("repro/c.py", (), False)
+
+
+def test_what_the_host_keeps_from_being_found_out_is_for_another_time() -> None:
+    """The rest is told."""
+    one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}))
+    assert (one.last_good, one.culprits) == ("0.5.0", ())
+    assert (one.untold, one.unfinished) == (("no culprit: no network",), True)
+
+
+def test_packages_are_not_told_apart_where_that_is_not_wanted() -> None:
+    """It is said that they are not."""
+    one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}), blame=False)
+    assert one.untold == ("2 packages differ, and were not told apart",)
+    assert not one.unfinished
+
+
+def test_nothing_is_searched_where_it_was_never_right() -> None:
+    """What was tried is told."""
+    one = found(World(right="none"))
+    assert (one.good, one.first_bad, one.repro) == ("", "", "repro/c.py")
+    tried = ", ".join(f"{release} (out differs)" for release in ("0.6.1", "0.6.0", "0.5.0"))
+    assert one.untold == (f"nothing is known where it is right; tried {tried}",)
+
+
+@pytest.mark.parametrize(
+    ("error", "unfinished"), [(UsageError("no"), False), (InfrastructureError("no"), True)]
+)
+def test_a_reproduction_that_cannot_be_had_ends_nothing(
+    error: Exception, unfinished: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was searched is told."""
+
+    def refused(*_: Any) -> tuple[str, str]:
+        raise error
+
+    world = World({"jax": "1"}, {"jax": "2"})
+    monkeypatch.setattr(world, "reproduce", refused)
+    one = found(world)
+    assert (one.untold, one.unfinished) == (("no reproduction: no",), unfinished)
+    assert one.first_bad == "0.6.0"
+
+
+def test_a_release_that_cannot_be_had_now_is_for_another_time() -> None:
+    """The next one is tried."""
+
+    class Lost(World):
+        def try_release(self, case: Case, cell: Cell, release: str) -> Any:
+            if release == "0.6.1":
+                return replace(WRONG, outcome=Outcome.INFRA, verdict=Verdict.INFRA)
+            return super().try_release(case, cell, release)
+
+    one = found(Lost({"jax": "1"}, {"jax": "2"}))
+    assert (one.good, one.unfinished) == ("0.5.0", False)
+    assert found(Lost({"jax": "1"}, {"jax": "2"}, right="none")).unfinished

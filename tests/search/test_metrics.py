@@ -1,0 +1,174 @@
+"""What is measured: which end's population a point belongs to."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.engine.blobs import BlobStore
+from conformance.engine.job_comparison import StoredJob
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+from conformance.search.metrics import (
+    FIRST,
+    MEMORY,
+    MOST,
+    TIME,
+    ByMetric,
+    compare_endpoints,
+    split,
+    time_of,
+)
+from conformance.search.predicates import EndpointsError
+from conformance.search.state import BAD, GOOD, PointKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    MakeSides = Callable[..., list[StoredJob]]
+
+NAMES = ("0.5.3", "0.6.0")
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> MakeSides:
+    """Make jobs that took so many seconds each."""
+    blobs = BlobStore(tmp_path)
+
+    def make(*seconds: float, outcome: Outcome = Outcome.OK) -> list[StoredJob]:
+        error = ErrorInfo(type="E", message="m", signature="E: m")
+        return [
+            StoredJob(
+                Record(
+                    case="slow.py", cell="c", case_hash="h", cell_hash="c", outcome=outcome,
+                    stage=Stage.EXECUTE, error=None if outcome is Outcome.OK else error,
+                    seconds={"job": each}, max_rss_bytes=int(each * 2**20),
+                ),
+                blobs,
+            )
+            for each in seconds
+        ]  # fmt: skip
+
+    return make
+
+
+def asked(sides: MakeSides, good: Sequence[float], bad: Sequence[float]) -> ByMetric | None:
+    """Return the predicate between two ends."""
+    return compare_endpoints(TIME, sides(*good), sides(*bad), NAMES)
+
+
+def test_ends_that_lie_apart_have_a_threshold_between_them(sides: MakeSides) -> None:
+    """It is as many times the one as the other is times it."""
+    question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
+    assert question is not None
+    assert question.about == "takes more time than 2.00 s, between medians of 1.00 s and 4.00 s"
+    assert question.state(sides(1.5, 1.1, 1.9)) == GOOD
+    assert question.state(sides(2.1, 9.0, 3.0)) == BAD
+
+
+def test_the_bad_end_may_take_less(sides: MakeSides) -> None:
+    """Whoever seeks what made it fast says so."""
+    question = asked(sides, [4.0] * FIRST, [1.0] * FIRST)
+    assert question is not None
+    assert question.state(sides(1.0, 1.0, 1.0)) == BAD
+
+
+def test_few_samples_ask_for_more(sides: MakeSides) -> None:
+    """Of the ends, and of a point that is not clear."""
+    assert asked(sides, [1.0] * (FIRST - 1), [4.0] * (FIRST - 1)) is None
+    question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
+    assert question is not None
+    assert question.state(sides(1.0, 1.0)) is None
+    assert question.state(sides(1.0, 4.0, 1.0)) is None
+    assert question.state(sides(1.0, 4.0, 1.0, 1.0, 1.0)) == GOOD
+
+
+def test_one_slow_sample_asks_for_more_and_is_forgiven_then(sides: MakeSides) -> None:
+    """Somebody else used the machine for a moment."""
+    good = [9.0, *[1.0] * (FIRST - 1)]
+    assert asked(sides, good, [4.0] * FIRST) is None
+    assert asked(sides, [*good, 1.0, 1.0, 1.0], [4.0] * (FIRST + 3)) is not None
+
+
+def test_ends_that_overlap_are_ambiguous(sides: MakeSides) -> None:
+    """Both are told with their spread."""
+    noise = [1.0 + n / MOST for n in range(MOST)]
+    with pytest.raises(EndpointsError) as info:
+        asked(sides, noise, [each + 0.1 for each in noise])
+    assert str(info.value) == (
+        "time: ambiguous, the ends overlap: 0.5.3 median 1.47 s of 15 (1.00 s to 1.93 s) and "
+        "0.6.0 median 1.57 s of 15 (1.10 s to 2.03 s); name other ends"
+    )
+
+
+def test_times_below_the_resolution_are_alike(sides: MakeSides) -> None:
+    """A microsecond is what rounding makes of a warm call, and what else the host does."""
+    with pytest.raises(EndpointsError, match="the ends overlap"):
+        asked(sides, [4e-6] * MOST, [5e-6] * MOST)
+    assert asked(sides, [4e-6] * FIRST, [4e-5] * FIRST) is not None
+
+
+def test_a_point_in_between_is_ambiguous(sides: MakeSides) -> None:
+    """It says nothing, and is told with counts."""
+    question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
+    assert question is not None
+    state = question.state(sides(*[1.0, 4.0] * (MOST // 2), 4.0))
+    assert state is not None
+    assert state.kind is PointKind.UNKNOWN
+    assert state.about == "ambiguous: 8 of 15 samples are bad"
+
+
+def test_a_job_that_fails_has_no_figure(sides: MakeSides) -> None:
+    """At an end that is an error, between them another state."""
+    with pytest.raises(EndpointsError, match=r"0\.6\.0: no time to measure: E: m"):
+        compare_endpoints(TIME, sides(1.0), sides(1.0, outcome=Outcome.RAISED), NAMES)
+    question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
+    assert question is not None
+    for outcome, kind in (
+        (Outcome.RAISED, PointKind.OTHER),
+        (Outcome.UNSUPPORTED, PointKind.UNKNOWN),
+    ):
+        state = question.state(sides(1.0, outcome=outcome))
+        assert state is not None
+        assert state.kind is kind
+
+
+def test_a_stage_that_is_not_there_is_an_error(sides: MakeSides) -> None:
+    """A script has no stages."""
+    with pytest.raises(EndpointsError, match="has no time to compile; expected a --stage"):
+        compare_endpoints(time_of("compile"), sides(1.0), sides(2.0), NAMES)
+
+
+def test_memory_is_told_in_mebibytes(sides: MakeSides) -> None:
+    """The peak of the process."""
+    question = compare_endpoints(MEMORY, sides(*[100.0] * FIRST), sides(*[400.0] * FIRST), NAMES)
+    assert question is not None
+    assert question.summarize(sides(90, 100, 120)) == "median 100 MiB of 3 (90 MiB to 120 MiB)"
+
+
+@given(
+    st.integers(0, 2**32), st.floats(0.01, 100), st.floats(1.5, 20), st.floats(0.0, 0.05)
+)  # fmt: skip
+def test_populations_that_lie_apart_are_told_apart(
+    seed: int, scale: float, ratio: float, spread: float
+) -> None:
+    """However large the numbers are, and whichever end is the greater."""
+    noise = random.Random(seed)  # noqa: S311 - no secret
+    low = [scale * (1 + spread * noise.random()) for _ in range(FIRST)]
+    high = [ratio * scale * (1 + spread * noise.random()) for _ in range(FIRST)]
+    for good, bad in ((low, high), (high, low)):
+        found = split(TIME, good, bad)
+        assert found is not None
+        assert all(map(found.is_good, good))
+        assert not any(map(found.is_good, bad))
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=FIRST, max_size=MOST))
+def test_one_population_is_not_told_from_itself(samples: list[float]) -> None:
+    """The law that no release is blamed for nothing."""
+    assert split(TIME, samples, samples) is None

@@ -1,0 +1,277 @@
+"""A search in mixtures on paper, of a target whose ending is told by versions."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.cells.cell import Cell
+from conformance.engine.preparation import planned_cell
+from conformance.engine.run_directory import Results, RunDirectory
+from conformance.errors import InfrastructureError, UsageError
+from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import Conformance, Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+from conformance.search.metrics import TIME
+from conformance.search.predicates import EndpointsError
+from conformance.search.trials import Trials
+from conformance.triage.blame.blame import Blame, OtherwiseError
+from conformance.triage.blame.mixtures import Mixtures, Original
+from conformance.triage.blame.render import answer_json, answer_lines, step_line
+
+from .environments import end, lock_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.engine.job import PlannedCell
+    from conformance.search.metrics import Metric
+    from conformance.triage.blame.answer import BlameAnswer
+    from conformance.triage.blame.mixtures import End
+
+    Versions = Mapping[str, str]
+    Ends = Callable[[Versions], str]
+    """How a target ends with some versions: `ok`, `infra`, or the name of an error."""
+
+OLD = {"jax": "0.6.0", "jaxlib": "0.6.0", "numpy": "1.26.4", "scipy": "1.15"}
+NEW = {"jax": "0.6.2", "jaxlib": "0.6.2", "numpy": "2.0.2", "scipy": "1.16", "rich": "14"}
+REQUIRES = {"jax": ["jaxlib==0.6.0"]}, {"jax": ["jaxlib==0.6.2"]}
+ENDS = (end(OLD, REQUIRES[0]), end(NEW, REQUIRES[1]))
+
+
+class Target:
+    """A target, and where it was tried."""
+
+    hash = "c"
+
+    def __init__(self, ends: Ends, seconds: Callable[[Versions], float] = lambda _: 0.1) -> None:
+        self._ends, self._seconds = ends, seconds
+        self.tried: list[Versions] = []
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages in a cell."""
+        return planned.versions
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Yield a record for each cell; see `conformance.search.prober.Prober`."""
+        del again
+        for planned in cells:
+            self.tried.append(planned.versions)
+            said = self._ends(planned.versions)
+            outcome = {"ok": Outcome.OK, "infra": Outcome.INFRA}.get(said, Outcome.RAISED)
+            error = ErrorInfo(type=said, message=said, signature=said, where="")
+            yield Record(
+                case="script/x", cell=planned.cell.id, case_hash="c", cell_hash=planned.cell_hash,
+                outcome=outcome, stage=Stage.EXECUTE, error=None if said == "ok" else error,
+                seconds={"job": self._seconds(planned.versions)},
+            )  # fmt: skip
+
+
+def blamed(
+    folder: Path,
+    target: Target,
+    *,
+    ends: tuple[End, End] = ENDS,
+    provide: Callable[..., Any] = lambda planned, _: planned,
+    metric: Metric | None = None,
+    known: Iterable[Record] = (),
+    **more: Any,
+) -> BlameAnswer:
+    """Search; mixtures are on paper, so nothing is made of them."""
+    directory = RunDirectory(folder)
+    mixtures = Mixtures(ends=ends, locks={}, provide=provide)
+    with closing(Results(directory)) as log:
+        trials = Trials(
+            cell_of=mixtures.cell_of, prober=target, blobs=directory.blobs, keep=log.append,
+            known=known, tolerance=Tolerance(), metric=metric,
+        )  # fmt: skip
+        return Blame(mixtures=mixtures, trials=trials, **more).run()
+
+
+def names(found: BlameAnswer) -> set[str]:
+    """Return the packages of the first guilty set."""
+    return {moved.package for moved in found.culprits}
+
+
+def test_a_culprit(tmp_path: Path) -> None:
+    """It is named with both versions, and confirmed: both sides are tried twice."""
+    target = Target(lambda v: "KeyError" if v["numpy"] == "2.0.2" else "ok")
+    found = blamed(tmp_path, target)
+    assert [str(moved) for moved in found.culprits] == ["numpy 1.26.4 -> 2.0.2"]
+    assert found.confirmed
+    tried = [tuple(sorted(versions.items())) for versions in target.tried]
+    twice = {versions for versions in tried if tried.count(versions) == 2}
+    assert {dict(v)["numpy"] for v in twice} == {"1.26.4", "2.0.2"}
+    lines = list(answer_lines(found))
+    assert lines[0] == "to blame: numpy 1.26.4 -> 2.0.2 (after: ends with KeyError)"
+    assert "held back (numpy==1.26.4), and all else moved: the change is gone" in lines
+    assert "confirmed: both sides showed the same once more" in lines
+    (line,) = (line for line in lines if line.startswith("always together: "))
+    assert line.startswith("always together: jax, jaxlib: jax 0.6.0 asks for jaxlib==0.6.0, not")
+
+
+def test_packages_that_move_together_are_one_culprit(tmp_path: Path) -> None:
+    """Neither can be told from the other."""
+    target = Target(lambda v: "KeyError" if v["jax"] == "0.6.2" else "ok")
+    assert names(blamed(tmp_path, target)) == {"jax", "jaxlib"}
+    assert all(v["jax"] == v["jaxlib"] for v in target.tried)
+
+
+def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
+    """It does not matter which end is the right one, also where the question says which."""
+    target = Target(lambda v: "ok" if v["scipy"] == "1.16" else "KeyError")
+    for when in ("", "exit"):
+        found = blamed(tmp_path / (when or "any"), target, when=when)
+        assert names(found) == {"scipy"}
+        (line,) = (line for line in answer_lines(found) if line.startswith("to blame: "))
+        assert line.endswith(
+            "(before: fails, in whatever way)" if when else "(after: ends with ok)"
+        )
+
+
+class Judged(Target):
+    """A target that runs everywhere, and is right with one scipy."""
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Yield a record for each cell."""
+        for planned, record in zip(cells, super().probe(cells, again=again), strict=True):
+            right = planned.versions["scipy"] == "1.16"
+            conformance = Conformance.CONFORMS if right else Conformance.DEVIATES
+            yield replace(record, conformance=conformance)
+
+
+def test_what_was_wrong_by_its_reference_and_is_right(tmp_path: Path) -> None:
+    """Without being told that this is the question: which end is the right one is not said."""
+    found = blamed(tmp_path, Judged(lambda _: "ok"))
+    assert names(found) == {"scipy"}
+    assert next(answer_lines(found)) == (
+        "to blame: scipy 1.15 -> 1.16 (before: deviates from its own reference)"
+    )
+
+
+def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
+    """It is said which mixtures say nothing, and why; what they hide is named together."""
+
+    def ends(versions: Versions) -> str:
+        if (versions["numpy"] == "2.0.2") != (versions["scipy"] == "1.16"):
+            return "ImportError"
+        return "KeyError" if versions["numpy"] == "2.0.2" else "ok"
+
+    found = blamed(tmp_path, Target(ends))
+    assert names(found) == {"numpy", "scipy"}
+    lines = list(answer_lines(found))
+    assert any(line.startswith("says nothing: ") and "ImportError" in line for line in lines)
+    assert any(line.startswith("  not told apart: ") for line in lines)
+    told = answer_json(found, "x")
+    assert told["not_told_apart"] == ["numpy", "scipy"]
+    assert {entry["reason"] for entry in told["unresolved"]} == {"ImportError"}
+
+
+def test_a_mixture_that_breaks_the_worker(tmp_path: Path) -> None:
+    """It says nothing; the search goes on around it."""
+
+    def ends(versions: Versions) -> str:
+        broken = versions["numpy"] == "2.0.2" and versions["scipy"] == "1.15"
+        return "infra" if broken else "KeyError" if "rich" in versions else "ok"
+
+    assert names(blamed(tmp_path, Target(ends))) == {"rich"}
+
+
+def test_two_that_act_together(tmp_path: Path) -> None:
+    """Both are named, and that it takes both."""
+    ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" and v["scipy"] == "1.16" else "ok"  # noqa: E731
+    lines = list(answer_lines(blamed(tmp_path, Target(ends))))
+    both = "scipy 1.15 -> 1.16, numpy 1.26.4 -> 2.0.2"
+    assert lines[0] in {
+        f"to blame, together: {said} (after: ends with KeyError)"
+        for said in (both, ", ".join(reversed(both.split(", "))))
+    }
+
+
+def test_two_that_each_suffice(tmp_path: Path) -> None:
+    """Both are told."""
+    ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" or v["scipy"] == "1.16" else "ok"  # noqa: E731
+    found = blamed(tmp_path, Target(ends))
+    told = answer_json(found, "x")
+    both = [*told["culprits"], *(one for other in told["others"] for one in other)]
+    assert {one["package"] for one in both} == {"numpy", "scipy"}
+    assert any(line.startswith("to blame as well") for line in answer_lines(found))
+
+
+def test_a_target_that_does_not_show_the_same_twice(tmp_path: Path) -> None:
+    """It is told with counts, and is no answer."""
+    seen: list[str] = []
+
+    def ends(versions: Versions) -> str:
+        if versions["numpy"] == "1.26.4":
+            return "ok"
+        seen.append("again" if versions == dict(ENDS[1].lock.pins) else "mixture")
+        return "KeyError" if seen.count("mixture") < 3 or seen[-1] == "again" else "ok"
+
+    found = blamed(tmp_path, Target(ends))
+    assert not found.confirmed
+    assert any(line.startswith("flaky: with ") for line in answer_lines(found))
+    assert answer_json(found, "x")["flaky"]
+
+
+def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
+    """What the log knows is not tried again, but for the confirmation."""
+    target = Target(lambda v: "KeyError" if v["numpy"] == "2.0.2" else "ok")
+    blamed(tmp_path, target)
+    known = RunDirectory(tmp_path).read_records()
+    again = Target(lambda v: "KeyError" if v["numpy"] == "2.0.2" else "ok")
+    found = blamed(tmp_path, again, known=known)
+    assert names(found) == {"numpy"}
+    assert len(again.tried) == 2
+    assert "(from the log)" in step_line(found.steps[0], 5)
+
+
+def test_a_figure(tmp_path: Path) -> None:
+    """Is measured as often as it takes."""
+    target = Target(lambda _: "ok", lambda v: 3.0 if v["scipy"] == "1.16" else 1.0)
+    found = blamed(tmp_path, target, metric=TIME)
+    assert names(found) == {"scipy"}
+    assert found.predicate.about.startswith("takes more time than")
+
+
+def test_ends_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    """Nothing is searched."""
+    with pytest.raises(EndpointsError, match="are alike: both end with ok"):
+        blamed(tmp_path, Target(lambda _: "ok"))
+    with pytest.raises(EndpointsError, match="was to be good, got other"):
+        blamed(tmp_path, Target(lambda v: f"In{v['jax']}"), when="conformance")
+    with pytest.raises(InfrastructureError, match="infra; the same command goes on where it was"):
+        blamed(tmp_path, Target(lambda v: "infra" if "rich" in v else "ok"))
+    with pytest.raises(UsageError, match="no package differs"):
+        blamed(tmp_path, Target(lambda _: "ok"), ends=(ENDS[0], ENDS[0]))
+
+
+def test_a_mixture_that_cannot_be_made_now(tmp_path: Path) -> None:
+    """It may be made next time: the search does not go around it."""
+
+    def refuse(*_: object) -> None:
+        raise InfrastructureError("no room")
+
+    target = Target(lambda v: "KeyError" if "rich" in v else "ok")
+    with pytest.raises(InfrastructureError, match="no room; the same command goes on where"):
+        blamed(tmp_path, target, provide=refuse)
+
+
+def test_an_end_that_does_not_show_what_it_stands_for(tmp_path: Path) -> None:
+    """Then it is no package, and nothing is searched."""
+    pins = {**OLD, "jax": "0.6.0", "local": "1"}
+    original = Original(
+        planned=planned_cell(Cell(release="path:/env/bin/python", python="3.11"), lock_of(pins)),
+        stand_in="a copy",
+        other="no package",
+    )
+    ends = (replace(ENDS[0], original=original), ENDS[1])
+    target = Target(lambda v: "KeyError" if "rich" in v or "local" in v else "ok")
+    with pytest.raises(OtherwiseError, match="shows KeyError, a copy shows ok: no package"):
+        blamed(tmp_path, target, ends=ends)
+    same = Target(lambda v: "KeyError" if "rich" in v else "ok")
+    assert names(blamed(tmp_path, same, ends=ends)) == {"rich"}

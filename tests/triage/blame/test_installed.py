@@ -1,0 +1,68 @@
+"""What packages ask of each other, as far as it counts in their environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.triage.blame.installed import closure, read_installed, users, wants_of
+
+from .environments import installed, lock_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PINS = {"jax": "0.6.2", "jaxlib": "0.6.2", "numpy": "2.0.2"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"),
+    [
+        ("numpy>=1.26", True),
+        ("numpy>=2.3", False),  # not met there either: it was overruled
+        ("scipy>=1.11", False),  # not there either: it was left out
+        ('numpy>=1.26; python_version >= "3.11"', True),
+        ('numpy>=1.26; python_version >= "3.12"', False),
+        ('numpy>=1.26; extra == "tpu"', True),
+        ('numpy>=1.26; extra == "cuda"', False),
+    ],
+)
+def test_what_counts(asked: str, counts: bool) -> None:
+    """On the cell's own Python, with the extras that were asked for."""
+    lock = lock_of(PINS, requires="jax==0.6.2 jax[tpu]==0.6.2")
+    wants = wants_of(installed({"jax": [asked]}), lock)
+    assert bool(wants["jax"]) is counts
+
+
+def test_extras_that_a_package_asks_for() -> None:
+    """Count as those that the user asks for."""
+    known = installed({"jax": ["jaxlib[fast]"], "jaxlib": ['numpy>=2; extra == "fast"']})
+    assert wants_of(known, lock_of(PINS))["jaxlib"]
+
+
+def test_who_asks_for_what() -> None:
+    """Directly or not."""
+    wants = wants_of(installed({"jax": ["jaxlib"], "jaxlib": ["numpy"]}), lock_of(PINS))
+    assert closure(["jax"], wants) == {"jax", "jaxlib", "numpy"}
+    assert users(wants) == {"jaxlib": 1, "numpy": 2}
+
+
+def test_what_is_installed(tmp_path: Path) -> None:
+    """By normalised name, with its modules; what cannot be read forbids nothing."""
+    site = tmp_path / "lib" / "python3.11" / "site-packages"
+    info = site / "My_Package-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: My_Package\nVersion: 1.0\n"
+        "Requires-Dist: ML_dtypes>=0.5\nRequires-Dist: broken (>=1.*.x\n"
+    )
+    (info / "RECORD").write_text("mine/__init__.py,,\nlone.py,,\n../../bin/tool.py,,\n")
+    (info / "direct_url.json").write_text("{}")
+    (site / "mine").mkdir()
+    for module in ("mine/__init__.py", "lone.py"):  # Python 3.12 leaves out files that are gone
+        (site / module).touch()
+    found = read_installed(tmp_path / "bin" / "python")
+    assert [str(one) for one in found.requires["my-package"]] == ["ml-dtypes>=0.5"]
+    assert found.modules == {"mine": {"my-package"}, "lone": {"my-package"}}
+    assert found.local == {"my-package"}

@@ -1,0 +1,102 @@
+"""What is asked of a search for the package of a change, and what of it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.errors import InfrastructureError
+from conformance.search.ddmin import MinimalSet, SetResult
+from conformance.search.packages import PackageMove
+from conformance.search.predicates import ByConformance
+from conformance.search.samples import Repeated
+from conformance.search.state import BAD, GOOD
+from conformance.triage.blame.answer import BlameAnswer
+from conformance.triage.blame.mixtures import Mixtures
+from conformance.triage.upgrade.culprit_search import (
+    PredicateOptions,
+    culprits_of,
+    predicate_options_of,
+)
+from tests.report.upgrades import OK, OTHER, RAISED, compared
+from tests.triage.blame.environments import end
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.cells.cell import Cell
+    from conformance.model.case import Case
+    from conformance.triage.upgrade.comparison import ComparedCase
+
+UNLIKE: dict[str, Any] = {"error": ("KeyError", "axis")}
+SMALL: dict[str, Any] = {**OK, "facts": {"flops": 10_000.0}}
+LARGE: dict[str, Any] = {**OK, "facts": {"flops": 20_000.0}}
+PINS = {"jax": "0.6.0", "numpy": "1"}
+NEW_PINS = {"jax": "0.6.1", "numpy": "2"}
+
+
+def changed(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> ComparedCase:
+    """Return a case that changed in 0.6.1."""
+    return compared(folder, "f/a", before, before, after, after)
+
+
+def blamed(*culprits: str, unresolved: bool = False, flaky: bool = False) -> BlameAnswer:
+    """Return an answer of a blame."""
+    units = tuple((name,) for name in culprits)
+    mixtures = Mixtures(ends=(end(PINS), end(NEW_PINS)), locks={}, provide=lambda cell, _: cell)
+    return BlameAnswer(
+        mixtures=mixtures, predicate=Repeated(ByConformance()), steps=(), reverse=False,
+        guilty=(MinimalSet(culprits=units, unresolved=units if unresolved else ()),),
+        held=SetResult.NOT_ENOUGH,
+        flaky={frozenset(units): Counter([GOOD, BAD])} if flaky else {},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        (OK, RAISED, PredicateOptions()),
+        (RAISED, OTHER, PredicateOptions()),
+        (RAISED, UNLIKE, PredicateOptions(when="ending")),
+        (SMALL, LARGE, PredicateOptions(fact="flops")),
+    ],
+)
+def test_the_question(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], asked: PredicateOptions
+) -> None:
+    """Whatever tells both sides apart; but two failures, or a figure, must be named."""
+    (step,) = changed(tmp_path, before, after).steps
+    assert predicate_options_of(step) == asked
+
+
+def test_an_answer(tmp_path: Path) -> None:
+    """Of a search between both sides of the change."""
+    one = changed(tmp_path, OK, RAISED)
+
+    def search(case: Case, cells: tuple[Cell, Cell], **more: str) -> BlameAnswer:
+        assert (case.id, [cell.release for cell in cells]) == ("f/a", ["0.6.0", "0.6.1"])
+        assert more == {"when": "", "fact": ""}
+        return blamed("numpy")
+
+    found = culprits_of(one, one.steps[0], search)
+    numpy = PackageMove("numpy", "1", "2")
+    assert (found.case, found.guilty, found.untold) == ("f/a", ((numpy,),), "")
+
+
+def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
+    """It is told; nothing else is lost by it."""
+    one = changed(tmp_path, OK, RAISED)
+
+    def fails(*_: object, **__: object) -> BlameAnswer:
+        raise InfrastructureError("the index does not answer")
+
+    found = culprits_of(one, one.steps[0], fails)
+    assert (found.guilty, found.untold) == ((), "the index does not answer")
+    found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("numpy", flaky=True))
+    assert found.guilty == ()
+    assert found.untold.startswith("flaky: with 1 of 2 moved: numpy, it does not show the same")
+    found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", unresolved=True))
+    assert len(found.guilty[0]) == 2
+    assert found.untold.startswith("not told apart: without jax, numpy nothing is shown")
