@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.corpus.discover import BrokenCasesError, case_files, discover, duplicates
+from conformance.corpus.discover import BrokenCasesError, case_files, discover, find_duplicates
 from conformance.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def select_cases(
         chosen.update({(case.file, case.id): case for case in named})
     if not chosen:
         raise NothingSelectedError(f"{cases_folder} holds no cases")
-    if twice := list(duplicates(chosen.values())):
+    if twice := list(find_duplicates(chosen.values())):
         raise BrokenCasesError(twice)
     return tuple(chosen.values())
 

@@ -14,7 +14,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.input_files import read_the_same
+from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import job_key
 from conformance.engine.variants import was_cut_short
 from conformance.engine.verdict_cache import FOLDER, VerdictCache
@@ -72,7 +72,7 @@ class ResultCache:
             record = msgspec.json.decode(content, type=Record)
         except MALFORMED:
             return None
-        if not read_the_same(record, self.blobs):
+        if not has_same_inputs(record, self.blobs):
             return None
         try:
             # Hashed: judging reads values alone, and a damaged IR would be found by `accept`.

@@ -21,7 +21,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.input_files import READ_FILES, read_the_same
+from conformance.engine.input_files import READ_FILES, has_same_inputs
 from conformance.files import MALFORMED
 from conformance.golden.layout import folder_of
 from conformance.model.record import Record
@@ -75,7 +75,7 @@ class VerdictCache:
         try:
             records = _LINES.decode_lines(content)
             reading = {record.artifacts.get(READ_FILES): record for record in records}
-            if not all(read_the_same(record, self._blobs) for record in reading.values()):
+            if not all(has_same_inputs(record, self._blobs) for record in reading.values()):
                 return None
             for name in {name for record in records for name in record.artifacts.values()}:
                 self._give(name, blobs)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.engine.input_files import read_the_same
+from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import Job
 from conformance.engine.plan import why_not
 from conformance.triage.programs.running import not_run
@@ -125,4 +125,4 @@ def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> lis
         Those of what is tried now: none of a program that has other options, or that read a file
         which has changed since.
     """
-    return [one for one in records if one.case_hash == prober.hash and read_the_same(one, blobs)]
+    return [one for one in records if one.case_hash == prober.hash and has_same_inputs(one, blobs)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
-from conformance.engine.preparation import planned_cell
+from conformance.engine.preparation import plan_cell
 from conformance.triage.blame.wants import admits, wants_of
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCel
     both = [host for host in hosts if host in after.lock.headers.get("hosts", "").split()]
     index = after.lock.nightly_index or before.lock.nightly_index
     lock = lock_of(cell, body, both, nightlies=nightly, index=index)
-    return planned_cell(cell, lock, passed=base.passed), lock
+    return plan_cell(cell, lock, passed=base.passed), lock
 
 
 def lock_of(
