@@ -76,7 +76,7 @@ def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Duratio
 
     Args:
         plan: The whole plan.
-        possible: The jobs that there may be, see `possible_jobs`.
+        possible: The jobs that there may be, see `list_possible_jobs`.
         count: Number of parts.
         durations: How long jobs take: the parts take about as long as one another.
     """
@@ -94,7 +94,7 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
 
     Args:
         plan: The whole plan.
-        possible: The jobs that there may be, see `possible_jobs`.
+        possible: The jobs that there may be, see `list_possible_jobs`.
         shard: `I/N`, the I-th of N parts, from 1.
         durations: How long jobs take: the parts take about as long as one another.
 

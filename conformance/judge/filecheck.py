@@ -26,7 +26,7 @@ def filecheck(text: str, pattern: str) -> str:
 
     Args:
         text: The text, e.g. an IR in the form `neutral`.
-        pattern: A check a line, e.g. `CHECK: all-reduce`, valid by `corpus.claims.wrong_claim`.
+        pattern: A check a line, e.g. `CHECK: all-reduce`, valid by `corpus.claims.find_claim_problem`.
 
     Returns:
         Empty when every check holds; else one sentence with the check that fails and what was
