@@ -438,7 +438,7 @@ def _of_caches(folder: Path) -> Iterator[Reader]:
             entry.write_bytes(file.read_bytes())
             found = ResultCache(cache)
             found.take(world.jobs[0], blobs)
-            found.settled.take(world.jobs, blobs)
+            found.verdicts.take(world.jobs, blobs)
 
         return read
 

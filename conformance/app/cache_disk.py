@@ -30,7 +30,7 @@ from conformance.cells.prune import (
     find_removal_reason,
     prune,
 )
-from conformance.engine.verdict_cache import FOLDER as SETTLED
+from conformance.engine.result_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite

@@ -26,7 +26,8 @@ def filecheck(text: str, pattern: str) -> str:
 
     Args:
         text: The text, e.g. an IR in the form `neutral`.
-        pattern: A check a line, e.g. `CHECK: all-reduce`, valid by `corpus.claims.find_claim_problem`.
+        pattern: A check a line, e.g. `CHECK: all-reduce`; `corpus.claims.find_claim_problem` finds
+            nothing wrong with it.
 
     Returns:
         Empty when every check holds; else one sentence with the check that fails and what was
