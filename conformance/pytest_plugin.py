@@ -18,7 +18,7 @@ from conformance.app.context import ProjectContext
 from conformance.app.run import describe_run
 from conformance.app.run_request import RunRequest
 from conformance.app.session import Session
-from conformance.corpus.discover import BrokenCasesError, discover, duplicates
+from conformance.corpus.discover import BrokenCasesError, discover, find_duplicates
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
@@ -107,7 +107,7 @@ class Bench:
             BrokenCasesError: If one has: results are kept by id.
         """
         known = {case.id: self._cases.setdefault(case.id, case) for case in cases}
-        twice = list(duplicates([*(c for c in known.values() if c not in cases), *cases]))
+        twice = list(find_duplicates([*(c for c in known.values() if c not in cases), *cases]))
         if twice:
             raise BrokenCasesError(twice)
 

@@ -13,7 +13,7 @@ from conformance.app.context import ProjectContext
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cli.commands import COMMANDS
-from conformance.engine.plan import possible_jobs
+from conformance.engine.plan import list_possible_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def test_figures_of_the_readme_come_from_the_corpus() -> None:
     context = ProjectContext(ROOT)
     cells, _ = context.cells(None, ())
     cases, count = context.cases_of_run((), given=(), everything=False)
-    jobs = possible_jobs(cases, cells)
+    jobs = list_possible_jobs(cases, cells)
     readme = _read("README.md")
     assert f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all" in readme
     header, *rows = readme.partition("\nfamily ")[2].partition(". match")[0].splitlines()

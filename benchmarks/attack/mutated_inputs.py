@@ -37,7 +37,7 @@ from conformance.corpus.family_changes import load_families  # noqa: E402
 from conformance.corpus.settings import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402
 from conformance.engine.calibration import calibration_file, load_calibration  # noqa: E402
-from conformance.engine.digests import DigestStore, digest_of  # noqa: E402
+from conformance.engine.digests import DigestStore, make_digest  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
 from conformance.engine.result_cache import ResultCache  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
@@ -347,7 +347,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
             file.rename(file.parent / name)
             directory = RunDirectory(file.parent)
             loaded = load_run(directory)
-            digest_of(directory)
+            make_digest(directory)
             read_evidence(directory)
             directory.read_since()
             merge_shards(order_shards([loaded]))
@@ -438,7 +438,7 @@ def _of_caches(folder: Path) -> Iterator[Reader]:
             entry.write_bytes(file.read_bytes())
             found = ResultCache(cache)
             found.take(world.jobs[0], blobs)
-            found.settled.take(world.jobs, blobs)
+            found.verdicts.take(world.jobs, blobs)
 
         return read
 

@@ -15,9 +15,9 @@ from conformance.cells.disk import (
     disk_bytes,
     gigabytes,
     kind_of,
+    list_environments,
+    measure_usage,
     own_bytes,
-    stored_environments,
-    usage_of,
 )
 from conformance.cells.environment_locks import last_used
 from conformance.cells.matrix import load_matrix, matrix_names
@@ -26,11 +26,11 @@ from conformance.cells.prune import (
     DAY,
     Removal,
     candidates,
+    collect_lock_hashes,
     find_removal_reason,
-    known_locks,
     prune,
 )
-from conformance.engine.verdict_cache import FOLDER as SETTLED
+from conformance.engine.result_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite
@@ -75,14 +75,16 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
         context: The project: cache and matrices.
     """
     locks, wanted = (
-        known_locks(context.matrix_folders, context.cache),
+        collect_lock_hashes(context.matrix_folders, context.cache),
         _wanted_environments(context),
     )
     rows = [
         _Row(
-            stored, usage_of(stored.folder), find_removal_reason(stored, locks=locks, wanted=wanted)
+            stored,
+            measure_usage(stored.folder),
+            find_removal_reason(stored, locks=locks, wanted=wanted),
         )
-        for stored in stored_environments(context.cache)
+        for stored in list_environments(context.cache)
     ]
     usages = [row.usage for row in rows]
     return {
@@ -91,9 +93,9 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
         "apparent": sum(usage.apparent for usage in usages),
         "on_disk": disk_bytes(usages),
         "own": own_bytes(usages),
-        "results": disk_bytes(usage_of(context.cache / name) for name in RESULTS),
-        "beside": disk_bytes(usage_of(context.cache / name) for name in BESIDE),
-        "checkouts": disk_bytes([usage_of(context.cache / CHECKOUTS)]),
+        "results": disk_bytes(measure_usage(context.cache / name) for name in RESULTS),
+        "beside": disk_bytes(measure_usage(context.cache / name) for name in BESIDE),
+        "checkouts": disk_bytes([measure_usage(context.cache / CHECKOUTS)]),
         "free": shutil.disk_usage(context.cache).free,
     }
 
@@ -142,7 +144,7 @@ def prune_cache(
     """
     found = candidates(
         context.cache,
-        locks=known_locks(context.matrix_folders, context.cache),
+        locks=collect_lock_hashes(context.matrix_folders, context.cache),
         wanted=_wanted_environments(context),
         unused_days=unused_days,
     )

@@ -26,8 +26,8 @@ from conformance.engine.job_comparison import (
     load_ir_text,
 )
 from conformance.engine.run_directory import latest_run
-from conformance.engine.suite_changes import compare_cells, compare_runs, is_of_tests
-from conformance.engine.transitions import transition
+from conformance.engine.suite_changes import are_suite_tests, compare_cells, compare_runs
+from conformance.engine.transitions import make_transition
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.ir.graph import IRS, IrSyntaxError, kind_of_artifact
 from conformance.model.run import RunCase
@@ -173,7 +173,7 @@ def _compare_cells(
         return _normal_forms(found, run, options)
     info = run.read_run()
     names = (base, " or ".join(others))
-    if not options.irs and is_of_tests(info, cases):
+    if not options.irs and are_suite_tests(info, cases):
         return SuiteDiff(names=names, changes=compare_cells(records, cases, base, others))
     pairs = [
         Pair(jobs.get((case, base)), jobs.get((case, other)), info.cases.get(case, RunCase()))
@@ -231,7 +231,7 @@ def _compare_runs(
     keys = [key for key in both if key[0] in cases and key[1] in cells]
     infos = a.read_run(), b.read_run()
     names = (a.id, b.id)
-    if not options.irs and all(is_of_tests(info, cases) for info in infos):
+    if not options.irs and all(are_suite_tests(info, cases) for info in infos):
         return SuiteDiff(names=names, changes=compare_runs(infos, (ours, theirs), keys))
     described = {**infos[0].cases, **infos[1].cases}
     pairs = [
@@ -261,7 +261,7 @@ def _compare_pairs(
     single = [pair for pair in pairs if pair.both is None]
     return JobsDiff(
         names=names, jobs=jobs, level=options.level, only_changed=options.only_changed,
-        transitions=[transition(*both) for both in whole],
+        transitions=[make_transition(*both) for both in whole],
         alone=(_name_jobs(p.before for p in single), _name_jobs(p.after for p in single)),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.app.history_store import open_store
 from conformance.app.notes import print_note
-from conformance.engine.digests import digest_of
+from conformance.engine.digests import make_digest
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.notify.actions import Kind
@@ -183,7 +183,7 @@ def _open_tracker(options: NotifyOptions, repository: str) -> Tracker:
 def _decide_actions(
     directory: RunDirectory, store: Store, tracker: Tracker | None, policy: Policy
 ) -> list[Action]:
-    digest = digest_of(directory)
+    digest = make_digest(directory)
     if not digest.finished:
         raise UsageError(
             f"{directory.path}: the run did not end, expected one that did; "

@@ -8,7 +8,7 @@ from conformance.app.nightlies import newest_night
 from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.app.shards import durations_of, learn_durations, parts_of
-from conformance.engine.plan import make_plan, possible_jobs
+from conformance.engine.plan import list_possible_jobs, make_plan
 from conformance.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def split_run(
         if planned.failure:  # another runner may have what this host lacks
             print_note(f"{planned.cell.id}: {planned.failure}")
     check_any_job(plan)
-    shards = parts_of(plan, possible_jobs(cases, cells), count, durations)
+    shards = parts_of(plan, list_possible_jobs(cases, cells), count, durations)
     return SplitRun(shards, plan.exclusions, request.arguments(newest_night(cells)))
 
 

@@ -15,7 +15,7 @@ from conformance.app.run_request import RunRequest, request_of
 from conformance.app.session import Session
 from conformance.app.shards import durations_of, part_of
 from conformance.app.since import conclude_run
-from conformance.engine.plan import possible_jobs
+from conformance.engine.plan import list_possible_jobs
 from conformance.engine.run_directory import RunDirectory, latest_run, new_run
 from conformance.engine.run_info import finish_run, make_run_info
 from conformance.errors import InfrastructureError, UsageError
@@ -197,5 +197,7 @@ def _plan_run(
     planned = plan_jobs(session, cases, cells, request.wanted, left_out)
     check_any_job(planned.plan)
     # Every runner splits the jobs that are possible anywhere, so that all of them agree.
-    part = part_of(planned.plan, possible_jobs(cases, cells), request.shard, durations_of(context))
+    part = part_of(
+        planned.plan, list_possible_jobs(cases, cells), request.shard, durations_of(context)
+    )
     return replace(request, nights=nights_of(cells)), planned._replace(plan=part)

@@ -11,7 +11,7 @@ from conformance.cells.requirements import build_requirement
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job_runner import JobRunner
 from conformance.engine.local import LocalExecutor
-from conformance.engine.preparation import Provider, prepare, recorded_cells
+from conformance.engine.preparation import Provider, plan_recorded_cells, prepare_cells
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.runner import Run
@@ -85,10 +85,10 @@ class Session:
             download: Whether uv may download a missing Python.
 
         Returns:
-            As `conformance.engine.preparation.prepare` says.
+            As `conformance.engine.preparation.prepare_cells` says.
         """
         context = self.context
-        return prepare(
+        return prepare_cells(
             cells, context.releases, folders=context.matrix_folders, cache=context.cache,
             wanted=self.requirements(wanted), passed=context.passed, download=download,
         )  # fmt: skip
@@ -100,7 +100,7 @@ class Session:
             cells: The cells.
         """
         context = self.context
-        return recorded_cells(
+        return plan_recorded_cells(
             cells, context.releases, folders=context.matrix_folders, cache=context.cache
         )
 

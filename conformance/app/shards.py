@@ -13,7 +13,7 @@ from conformance.engine.shards import (
     OPEN,
     Durations,
     decode_durations,
-    shards,
+    split_into_shards,
     update_durations,
 )
 from conformance.errors import NothingSelectedError, UsageError
@@ -76,12 +76,12 @@ def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Duratio
 
     Args:
         plan: The whole plan.
-        possible: The jobs that there may be, see `possible_jobs`.
+        possible: The jobs that there may be, see `list_possible_jobs`.
         count: Number of parts.
         durations: How long jobs take: the parts take about as long as one another.
     """
     planned = {job.id: job for job in plan.jobs}
-    parts = shards(possible, count, durations.of)
+    parts = split_into_shards(possible, count, durations.of)
     for part in parts:
         part.jobs = [planned[job.id] for job in part.jobs if job.id in planned]
         opened = len({job.planned.cell.id for job in part.jobs})
@@ -94,7 +94,7 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
 
     Args:
         plan: The whole plan.
-        possible: The jobs that there may be, see `possible_jobs`.
+        possible: The jobs that there may be, see `list_possible_jobs`.
         shard: `I/N`, the I-th of N parts, from 1.
         durations: How long jobs take: the parts take about as long as one another.
 
@@ -110,7 +110,9 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
         raise UsageError(f"--shard {shard}: expected I/N with 1 <= I <= N, e.g. 1/4")
     if count == "1":
         return plan
-    own = {job.id for job in _nth(shards(possible, int(count), durations.of), int(number))}
+    own = {
+        job.id for job in _nth(split_into_shards(possible, int(count), durations.of), int(number))
+    }
     jobs = tuple(job for job in plan.jobs if job.id in own)
     if not jobs:
         raise NothingSelectedError(f"shard {shard} of {plural(len(plan.jobs), 'job')} has none")

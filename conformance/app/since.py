@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.app.notes import print_note
 from conformance.engine.evidence_file import read_evidence
-from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, exit_by
+from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, decide_exit
 from conformance.engine.nights import Night, compare, night_of
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.engine.run_loader import LoadedRun
@@ -124,7 +124,7 @@ def conclude_run(
         after = night_of(directory.id, info, records, evidence=before.evidence)
         since = compare(before.night, after)
         directory.write_since(since)
-    decision = exit_by(policy, records, since, before.known, before.evidence)
+    decision = decide_exit(policy, records, since, before.known, before.evidence)
     return Conclusion(since, decision, before.missing)
 
 

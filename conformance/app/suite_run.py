@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from conformance.app.context import DEFAULT_MATRIX
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
-from conformance.engine.exit_policy import FailOn, exit_by
+from conformance.engine.exit_policy import FailOn, decide_exit
 from conformance.engine.plan import make_plan
 from conformance.engine.run_directory import new_run
 from conformance.engine.run_info import finish_run, make_run_info
@@ -180,7 +180,7 @@ class CollectedRun:
             InfrastructureError: If the disk refuses.
         """
         directory = self.origin.directory
-        code, reason = exit_by(FailOn.UNEXPECTED, records)
+        code, reason = decide_exit(FailOn.UNEXPECTED, records)
         info = replace(finish_run(self.info, code, self.executor.identities), exit_reason=reason)
         directory.write_run(info)
         return Report((LoadedRun.of(directory, info, records),)), code

@@ -63,7 +63,7 @@ class StoredEnvironment:
         return self.folder.name.rpartition("-")[0]
 
 
-def stored_environments(cache: Path) -> list[StoredEnvironment]:
+def list_environments(cache: Path) -> list[StoredEnvironment]:
     """Return the environments in a cache folder, by name.
 
     Raises:
@@ -80,7 +80,7 @@ def stored_environments(cache: Path) -> list[StoredEnvironment]:
         raise InfrastructureError(f"{folder}: cannot be read: {error.strerror}") from error
 
 
-def usage_of(folder: Path) -> Usage:
+def measure_usage(folder: Path) -> Usage:
     """Return what a folder takes of the disk; files that vanish meanwhile take nothing."""
     apparent = 0
     inodes: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -102,7 +102,7 @@ def disk_bytes(usages: Iterable[Usage]) -> int:
     return sum(size for size, _, _ in _merged(usages).values())
 
 
-def room_problem(cell: Cell, cache: Path, *, free: int | None = None) -> str:
+def find_room_problem(cell: Cell, cache: Path, *, free: int | None = None) -> str:
     """Return why there is no room for a cell's environment, empty when there is.
 
     Args:
@@ -126,7 +126,7 @@ def estimate(cell: Cell, cache: Path) -> int:
     kind = cell.place.packages
     known = [
         facts.bytes
-        for stored in stored_environments(cache)
+        for stored in list_environments(cache)
         if kind_of(stored.env_id) == kind and (facts := read_facts(stored.folder)) is not None
     ]
     return max(known, default=0) or int(GUESSES.get(kind, max(GUESSES.values())) * 1e9)

@@ -44,7 +44,7 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     bytes: int = 0
 
 
-def python_of(folder: Path) -> Path:
+def environment_python(folder: Path) -> Path:
     """Return the interpreter of a virtual environment."""
     return folder / "bin" / "python"
 
@@ -64,7 +64,7 @@ def gather_facts(folder: Path, lock: Lock, size: int) -> EnvironmentFacts:
         InfrastructureError: If the interpreter does not run.
         OSError: If the environment cannot be read.
     """
-    found = inspect_interpreter(python_of(folder))
+    found = inspect_interpreter(environment_python(folder))
     stat = Path(found.base).stat()
     return EnvironmentFacts(
         lock=lock.hash,
@@ -132,7 +132,7 @@ def facts_hold(folder: Path, lock: Lock) -> bool:
         return False
     try:
         missing = set(facts.dist_infos) - _dist_infos(folder, facts.python)
-        linked = python_of(folder).resolve(strict=True)
+        linked = environment_python(folder).resolve(strict=True)
         return not missing and linked == Path(facts.interpreter).resolve() and _runs(folder, facts)
     except (OSError, *MALFORMED, InfrastructureError):
         # Corrupt, half made or broken alike: what does not hold is made again.
@@ -144,7 +144,7 @@ def _runs(folder: Path, facts: EnvironmentFacts) -> bool:
     seen = (facts.interpreter_size, facts.interpreter_mtime_ns)
     if (stat.st_size, stat.st_mtime_ns) == seen:
         return True
-    return inspect_interpreter(python_of(folder)).version == facts.python
+    return inspect_interpreter(environment_python(folder)).version == facts.python
 
 
 def _dist_infos(folder: Path, version: str) -> set[str]:

@@ -7,12 +7,12 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.cells.disk import ENVIRONMENTS, room_problem, usage_of
+from conformance.cells.disk import ENVIRONMENTS, find_room_problem, measure_usage
 from conformance.cells.environment_facts import (
     drop_facts,
+    environment_python,
     facts_hold,
     gather_facts,
-    python_of,
     store_facts,
 )
 from conformance.cells.environment_locks import PATIENCE, hold_environment, lock_creation
@@ -89,7 +89,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
             if not facts_hold(folder, lock):
                 check_host(lock)
                 base = find_interpreter(cell.python)
-                if problem := room_problem(cell, cache):
+                if problem := find_room_problem(cell, cache):
                     raise InfrastructureError(problem)
                 with lock_creation(folder) as held:
                     # Another run may have made it while this one waited.
@@ -105,7 +105,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
         ) from error
     except UvError as error:
         raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error
-    return Environment(python=python_of(folder), cell=cell, lock=lock, versions=lock.pins)
+    return Environment(python=environment_python(folder), cell=cell, lock=lock, versions=lock.pins)
 
 
 def _make(folder: Path, base: Path, lock: Lock, held: int) -> None:
@@ -119,7 +119,7 @@ def _make(folder: Path, base: Path, lock: Lock, held: int) -> None:
         _install(folder, "lock.txt", released, held)
         if nightly:
             _install(folder, "nightly.txt", nightly, held, index=_nightly_index(lock))
-        store_facts(folder, gather_facts(folder, lock, usage_of(folder).apparent))
+        store_facts(folder, gather_facts(folder, lock, measure_usage(folder).apparent))
     except BaseException:
         _remove(folder)
         raise
@@ -130,7 +130,14 @@ def _install(folder: Path, name: str, text: str, held: int, *, index: str = "") 
     requirements.write_text(text, encoding="utf-8")
     run_uv(
         [
-            *("pip", "install", "--python", python_of(folder), "--requirements", requirements),
+            *(
+                "pip",
+                "install",
+                "--python",
+                environment_python(folder),
+                "--requirements",
+                requirements,
+            ),
             *("--require-hashes", "--no-deps", "--only-binary", ":all:"),
         ],
         cwd=folder.parent,

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.disk import disk_bytes, own_bytes, stored_environments, usage_of
+from conformance.cells.disk import disk_bytes, list_environments, measure_usage, own_bytes
 from conformance.cells.environment_facts import drop_facts
 from conformance.cells.environment_locks import lock_unused, remove_marks
 from conformance.cells.lock import read_lock
@@ -55,7 +55,7 @@ class PruneResult:
     linked: int
 
 
-def known_locks(folders: Iterable[Path], cache: Path) -> dict[str, set[str]]:
+def collect_lock_hashes(folders: Iterable[Path], cache: Path) -> dict[str, set[str]]:
     """Return the hashes of the locks there are, by the environment they are for.
 
     Args:
@@ -85,7 +85,7 @@ def find_removal_reason(
 
     Args:
         environment: The environment.
-        locks: Hashes of the locks there are, see `known_locks`.
+        locks: Hashes of the locks there are, see `collect_lock_hashes`.
         wanted: Environments of the cells of every matrix, as `Cell.env_id` spells them.
         before: When it must have been used last for time to speak against it.
     """
@@ -117,7 +117,7 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> PruneResul
             with lock_unused(folder) as free:
                 kept = "" if free else IN_USE
                 if free:
-                    usages.append(usage_of(folder))
+                    usages.append(measure_usage(folder))
                 if free and not dry_run:
                     drop_facts(folder)  # first: what is left half removed is never used
                     shutil.rmtree(folder)
@@ -149,7 +149,7 @@ def candidates(
     """
     before = None if unused_days is None else time.time() - unused_days * DAY
     found = []
-    for environment in stored_environments(cache):
+    for environment in list_environments(cache):
         reason = find_removal_reason(environment, locks=locks, wanted=wanted, before=before)
         if reason:
             found.append(Removal(environment=environment, reason=reason))

@@ -24,7 +24,7 @@ _OPTIONS: Final = Options(match_filename="claim")
 _DIRECTIVE, _COMMENT = pattern_for_opts(_OPTIONS)
 
 
-def checks_of(pattern: str) -> Parser:
+def parse_checks(pattern: str) -> Parser:
     """Return the checks of a claim, to be matched in their order.
 
     Args:
@@ -33,7 +33,7 @@ def checks_of(pattern: str) -> Parser:
     return Parser(_OPTIONS, io.StringIO(pattern), _DIRECTIVE, _COMMENT)
 
 
-def wrong_claim(claimed: Any) -> str:
+def find_claim_problem(claimed: Any) -> str:
     """Say what is wrong with the value of a `filecheck` claim.
 
     Args:
@@ -57,7 +57,7 @@ def _wrong_pattern(pattern: Any) -> str:
     if not isinstance(pattern, str):
         return f"got {pattern!r}, expected text of lines such as `CHECK: all-reduce`"
     try:
-        checks = list(checks_of(pattern))
+        checks = list(parse_checks(pattern))
     except ParseError as error:
         return f"line {error.line_no} `{error.offending_line.strip()}`: {_lower(error.message)}"
     except ValueError as error:  # a POSIX class that has no translation

@@ -106,7 +106,7 @@ def discover(files: Iterable[Path], index: CaseIndex | None = None) -> tuple[Cas
             if file.parent not in helpers:
                 helpers[file.parent] = _helpers(file.parent)
             cases.extend(_read_file(file, helpers[file.parent], errors, index))
-    errors.extend(duplicates(cases))
+    errors.extend(find_duplicates(cases))
     if errors:
         raise BrokenCasesError(errors)
     return tuple(cases)
@@ -247,7 +247,7 @@ def _cases(
         )
 
 
-def duplicates(cases: Iterable[Case]) -> Iterator[FileError]:
+def find_duplicates(cases: Iterable[Case]) -> Iterator[FileError]:
     """Yield an error for each case whose id another one has: results are kept by id."""
     first: dict[str, Case] = {}
     for case in cases:

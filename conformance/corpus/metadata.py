@@ -11,7 +11,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
-from conformance.corpus.claims import FILECHECK, wrong_claim
+from conformance.corpus.claims import FILECHECK, find_claim_problem
 from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def _check(metadata: Metadata, line: int) -> None:
         )
     _check_ways(metadata.same_as, line)
     claims = metadata.facts or {}
-    if FILECHECK in claims and (problem := wrong_claim(claims[FILECHECK])):
+    if FILECHECK in claims and (problem := find_claim_problem(claims[FILECHECK])):
         raise MetadataError(line, f"`facts` has a wrong `{FILECHECK}`: {problem}")
     known = set(metadata.params or ())
     everything: tuple[DeviationMetadata | BudgetMetadata, ...] = (

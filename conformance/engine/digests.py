@@ -162,7 +162,7 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
     error: _Error | None = None
 
 
-def digest_of(directory: RunDirectory) -> Digest:
+def make_digest(directory: RunDirectory) -> Digest:
     """Return the digest of a run, read from its directory.
 
     Args:
@@ -260,7 +260,7 @@ class DigestStore:
         kept = _decoded(self._entries.read(path))
         if kept is not None and (kept.format, kept.key) == (FORMAT, key):
             return kept.digest
-        digest = digest_of(directory)
+        digest = make_digest(directory)
         kept = _Kept(format=FORMAT, key=key, digest=digest)
         self._entries.write(path, compress(msgspec.msgpack.encode(kept)))
         return digest

@@ -68,7 +68,7 @@ def exit_code(records: Iterable[Record]) -> ExitCode:
     return ExitCode.OK
 
 
-def exit_by(
+def decide_exit(
     policy: FailOn,
     records: Sequence[Record],
     since: Since | None = None,

@@ -30,7 +30,7 @@ _FOREIGN: Final = frozenset({"site-packages", "dist-packages", ".git"})
 _CACHE: Final = "__pycache__"
 
 
-def inputs_of(note: Path, roots: Iterable[Path]) -> dict[str, str]:
+def collect_inputs(note: Path, roots: Iterable[Path]) -> dict[str, str]:
     """Return what a program read of the user's own, as it is now.
 
     Args:
@@ -87,7 +87,7 @@ def decode_inputs(data: bytes) -> dict[str, str]:
     return msgspec.json.decode(data, type=dict[str, str])
 
 
-def read_the_same(record: Record, blobs: BlobStore) -> bool:
+def has_same_inputs(record: Record, blobs: BlobStore) -> bool:
     """Say whether every file that a program or a test read is what it was.
 
     Args:
@@ -101,12 +101,12 @@ def read_the_same(record: Record, blobs: BlobStore) -> bool:
     if READ_FILES not in record.artifacts:
         return True
     try:
-        return same_inputs(decode_inputs(blobs.get(record.artifacts[READ_FILES])))
+        return are_unchanged(decode_inputs(blobs.get(record.artifacts[READ_FILES])))
     except (CorruptBlobError, *MALFORMED):
         return False
 
 
-def same_inputs(inputs: Mapping[str, str]) -> bool:
+def are_unchanged(inputs: Mapping[str, str]) -> bool:
     """Say whether every file is what it was.
 
     Args:

@@ -6,7 +6,6 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.engine.interning import SOURCES
 from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
@@ -16,7 +15,7 @@ from conformance.ir.hlo.lexing import Unexpected
 from conformance.ir.hlo.shardings import sharding
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import loads
-from conformance.model.record import IrRecord
+from conformance.model.record import SOURCES, IrRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

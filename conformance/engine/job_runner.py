@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.engine.record_judge import record_of
 from conformance.errors import InfrastructureError
+from conformance.judge.agreement import DISAGREE
 from conformance.model.outcome import Outcome, Stage, Verdict
+from conformance.wording import plural
 from conformance.worker.frames import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.calibration import Calibration
+    from conformance.engine.calibration import Calibration, Unstable
     from conformance.engine.job import Executor, Job
     from conformance.engine.record_judge import Judge
     from conformance.engine.result_cache import ResultCache
     from conformance.model.record import Record
+
+
+ATTEMPTS: Final = 2
+"""How often an unexpected result is seen before it is reported."""
+RATED: Final = 5
+"""How often a job is tried whose attempts disagree: enough to say how often they do."""
 
 
 def observe(
@@ -143,14 +151,14 @@ class JobRunner:
             known = self._recall(job)
             if known is None:
                 missing.append(job)
-            elif needs_confirmation(known):
+            elif _needs_confirmation(known):
                 unconfirmed[job.id] = (job, [known])
             else:
                 yield known
                 self.cached.add(job.id)
         for job, record in observe(self.executor, missing, self.blobs):
             judged = self._judge(job, record)
-            if needs_confirmation(judged):
+            if _needs_confirmation(judged):
                 unconfirmed[job.id] = (job, [record])
             else:
                 yield judged
@@ -165,10 +173,11 @@ class JobRunner:
                 attempts.append(again)
                 unstable = calibration.of(job)
                 judged = judge_attempts(self.judge, job, attempts, unstable)
-                if has_enough_attempts(judged, len(attempts), unstable):
+                is_sure = judged.verdict is not Verdict.FLAKY and unstable is None
+                if len(attempts) >= (ATTEMPTS if is_sure else RATED):
                     del unconfirmed[job.id]
                     yield judged
-                    if judged.verdict is not Verdict.FLAKY and unstable is None:
+                    if is_sure:
                         self._keep(job, replace(again, attempts=len(attempts)), judged)
 
     def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
@@ -207,3 +216,49 @@ def _unrecorded(job: Job, error: Exception) -> Finished:
     text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
     said = abnormal("infra", str(clean(text)), job)
     return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
+
+
+def judge_attempts(
+    judge: Judge, job: Job, attempts: Sequence[Record], unstable: Unstable | None = None
+) -> Record:
+    """Return what all attempts of a job come to.
+
+    Where they disagree, or are judged differently, the job is flaky, and the record says how many
+    of them came to what; where it is known not to be stable on this host, that is known.
+
+    Args:
+        judge: Judges each.
+        job: The job.
+        attempts: Its records, in the order they were made.
+        unstable: What is known of the job on this host.
+
+    Raises:
+        CorruptBlobError: If a blob of a record is missing or changed.
+    """
+    judged = judge.judge(job, attempts[0], attempts[1:])
+    alone = [judge.judge(job, one) for one in attempts if one.outcome.observed]
+    judged = replace(judged, attempts=max(len(alone), 1))
+    found = Counter(str(one.verdict) for one in alone)
+    # A test may be known to fail now and then; a failure that is not known is another matter.
+    may_pass = job.case.kind == "test" and {*found} <= {Verdict.MATCH, Verdict.KNOWN}
+    if judged.verdict is not Verdict.FLAKY and (len(found) <= 1 or may_pass):
+        return judged
+    reasons = judged.reasons
+    if judged.verdict is not Verdict.FLAKY:
+        other = next(one for one in alone if one.verdict is not alone[0].verdict)
+        reasons = (f"{DISAGREE}{_said(alone[0])}, then {_said(other)}",)
+    rate = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
+    reasons = (*reasons, f"of {plural(len(alone), 'attempt')}: {rate}")
+    if unstable is None:
+        return replace(judged, verdict=Verdict.FLAKY, reasons=reasons)
+    return replace(judged, verdict=Verdict.KNOWN, reasons=(unstable.sentence, *reasons))
+
+
+def _said(record: Record) -> str:
+    reason = f" ({record.reasons[0]})" if record.reasons else ""
+    return f"{record.verdict}{reason}"
+
+
+def _needs_confirmation(record: Record) -> bool:
+    """Say whether a judged record is unexpected, and was seen once only."""
+    return record.unexpected and record.attempts < ATTEMPTS

@@ -76,7 +76,7 @@ def why_not(case: Case, planned: PlannedCell) -> str:
     return "" if untold else _missing(case.requires, planned)
 
 
-def possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Job, ...]:
+def list_possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Job, ...]:
     """Return the jobs that there may be, told without a lock: alike on every host.
 
     Args:

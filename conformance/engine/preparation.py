@@ -153,7 +153,7 @@ def identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
     return ""
 
 
-def prepare(
+def prepare_cells(
     cells: Iterable[Cell],
     releases: Releases,
     *,
@@ -187,7 +187,7 @@ def prepare(
         try:
             if missing and cell.interpreter is None:
                 # Nothing is resolved or installed for what is not here.
-                return planned_cell(cell, missing=missing), None
+                return plan_cell(cell, missing=missing), None
             python = cell.interpreter or find_interpreter(cell.python, download=download)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
@@ -198,8 +198,8 @@ def prepare(
             reason = str(error).removeprefix(f"{cell.id}: ")
             return Exclusion(case="", cell=cell.id, reason=reason), None
         except InfrastructureError as error:
-            return planned_cell(cell, failure=str(error)), None
-        made = planned_cell(cell, lock, beside, missing=missing, passed=passed)
+            return plan_cell(cell, failure=str(error)), None
+        made = plan_cell(cell, lock, beside, missing=missing, passed=passed)
         return replace(made, note=note), lock
 
     unique = list(dict.fromkeys(cells))
@@ -212,7 +212,7 @@ def prepare(
     )
 
 
-def recorded_cells(
+def plan_recorded_cells(
     cells: Iterable[Cell], releases: Releases, *, folders: tuple[Path, ...], cache: Path
 ) -> tuple[PlannedCell, ...]:
     """Return cells as goldens have them: planned from their locks alone, alike on every host.
@@ -230,7 +230,7 @@ def recorded_cells(
     for cell in dict.fromkeys(cells):
         with suppress(UsageError):
             lock = find_lock(cell, releases, folders=folders, cache=cache)
-            found.append(planned_cell(cell, lock))
+            found.append(plan_cell(cell, lock))
     return tuple(found)
 
 
@@ -243,7 +243,7 @@ def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> P
         raise UsageError(f"does not go with {', '.join(named)}: {explain_refusal(error)}") from None
 
 
-def planned_with(
+def plan_cell_with(
     cell: Cell, lock: Lock, wanted: Sequence[str], cache: Path, passed: Mapping[str, str]
 ) -> PlannedCell:
     """Return a cell as it is planned for, with what is wanted beside its packages.
@@ -254,7 +254,7 @@ def planned_with(
     Args:
         cell: The cell.
         lock: Its lock.
-        wanted: Requirements, as for `prepare`.
+        wanted: Requirements, as for `prepare_cells`.
         cache: Cache folder.
         passed: Variables that the user passes on to the cell.
 
@@ -265,11 +265,11 @@ def planned_with(
     try:
         beside = _beside(python, lock, tuple(wanted), cache)
     except UsageError as error:
-        return planned_cell(cell, lock, missing=str(error), passed=passed)
-    return planned_cell(cell, lock, beside, passed=passed)
+        return plan_cell(cell, lock, missing=str(error), passed=passed)
+    return plan_cell(cell, lock, beside, passed=passed)
 
 
-def planned_cell(
+def plan_cell(
     cell: Cell,
     lock: Lock | None = None,
     beside: Path | None = None,

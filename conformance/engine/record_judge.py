@@ -11,7 +11,6 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.interning import FactInterner
 from conformance.engine.ir_analysis import (
     ANALYSED,
     IrChanges,
@@ -32,7 +31,7 @@ from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
 from conformance.model.outcome import Verdict
-from conformance.model.record import IrRecord, IrStatus, Record
+from conformance.model.record import FactInterner, IrRecord, IrStatus, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.corpus.project import relative_to_project
-from conformance.engine.interning import FactInterner
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.errors import ConformanceError, UsageError
+from conformance.model.record import FactInterner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,10 +11,9 @@ import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
-from conformance.engine.confirmation import judge_attempts
-from conformance.engine.job_runner import JobRunner, observe
+from conformance.engine.job_runner import JobRunner, judge_attempts, observe
+from conformance.engine.result_cache import group_by_file
 from conformance.engine.run_directory import Results
-from conformance.engine.verdict_cache import group_by_file
 from conformance.model.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class Run:
 
             for jobs in files:
                 if not any(job.id in records for job in jobs):
-                    for record in self.cache.settled.take(jobs, self.directory.blobs) or ():
+                    for record in self.cache.verdicts.take(jobs, self.directory.blobs) or ():
                         finish(record)
             left = [job for job in self.plan.jobs if job.id not in records]
             for record in runner.run_confirmed(left, self.calibration):
@@ -92,7 +91,7 @@ class Run:
             judged = [records[job.id] for job in jobs]
             sound = all(record.verdict is not Verdict.INFRA for record in judged)
             if sound and all(job.id in runner.cached for job in jobs):
-                self.cache.settled.put(jobs, judged)
+                self.cache.verdicts.put(jobs, judged)
         return [records[job.id] for job in self.plan.jobs]
 
     def _recorded(self) -> Iterator[Record]:

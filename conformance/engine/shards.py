@@ -45,13 +45,13 @@ class Shard:
     seconds: float = 0.0
 
 
-def runner_of(job: Job) -> str:
+def required_accelerator(job: Job) -> str:
     """Return the accelerator that a job's host must have, `gpu` or `tpu`; empty for none."""
     place = job.planned.cell.place
     return place.kind if place.real else ""
 
 
-def shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
+def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
     """Return parts that take about as long as one another; together they are the whole, in order.
 
     No part has jobs for hosts of different kinds, unless there are fewer parts than kinds.
@@ -64,7 +64,7 @@ def shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
     Returns:
         As many parts as asked for, or as there are jobs if those are fewer.
     """
-    kinds = [list(some) for _, some in groupby(jobs, runner_of)]
+    kinds = [list(some) for _, some in groupby(jobs, required_accelerator)]
     if len(kinds) > count:
         kinds = [list(jobs)]
     least = max(map(seconds, jobs), default=0.0)
@@ -86,7 +86,7 @@ def _filled(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> l
     """Return as few parts as do not take longer than a limit, or have one job."""
     found = []
     for jobs in kinds:
-        shard = Shard(next(filter(None, map(runner_of, jobs)), ""))
+        shard = Shard(next(filter(None, map(required_accelerator, jobs)), ""))
         for job in jobs:
             if shard.jobs and shard.seconds + _more(shard, job, seconds) > limit:
                 found.append(shard)

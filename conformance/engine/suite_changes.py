@@ -107,7 +107,7 @@ class SuiteTestComparison:
         """Seconds that it took on both sides, None unless it passed on both."""
         if self.before is None or self.after is None:
             return None
-        if not state_of(self.before) is state_of(self.after) is SuiteTestState.PASSED:
+        if not classify_test(self.before) is classify_test(self.after) is SuiteTestState.PASSED:
             return None
         return _seconds(self.before), _seconds(self.after)
 
@@ -120,7 +120,7 @@ class SuiteTestComparison:
         return after >= SLOWER * before and after - before >= LEAST
 
 
-def state_of(record: Record | None) -> SuiteTestState:
+def classify_test(record: Record | None) -> SuiteTestState:
     """Return how a test ended.
 
     Args:
@@ -149,7 +149,7 @@ def compare_tests(
         after: The same of the second.
         silent: Whether a side that has no record of it may have the test all the same.
     """
-    states = state_of(before), state_of(after)
+    states = classify_test(before), classify_test(after)
     change = SuiteTestChange.SILENT if silent else _change(*states)
     if (
         states[1] in {SuiteTestState.FAILED, SuiteTestState.KNOWN}
@@ -162,7 +162,7 @@ def compare_tests(
     return SuiteTestComparison(test=test, before=before, after=after, change=change)
 
 
-def is_of_tests(info: RunInfo, cases: Collection[str]) -> bool:
+def are_suite_tests(info: RunInfo, cases: Collection[str]) -> bool:
     """Say whether cases of a run are tests of a suite.
 
     Args:

@@ -74,7 +74,7 @@ class Transition:
     value: Comparison | None = None
 
 
-def transition(before: StoredJob, after: StoredJob, case: RunCase) -> Transition:
+def make_transition(before: StoredJob, after: StoredJob, case: RunCase) -> Transition:
     """Return what changes between two jobs of one case that were both observed.
 
     Args:
@@ -209,7 +209,7 @@ class Timeline:
     points: tuple[Transition, ...]
 
 
-def timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
+def make_timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
     """Return a case's history on a track.
 
     Args:
@@ -217,6 +217,6 @@ def timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
         case: The case.
     """
     observed = [job for job in jobs if job is not None and job.record.outcome.observed]
-    steps = (transition(a, b, case) for a, b in pairwise(observed))
+    steps = (make_transition(a, b, case) for a, b in pairwise(observed))
     points = tuple(step for step in steps if step.changed or step.kind is not TransitionKind.SAME)
     return Timeline(jobs=tuple(jobs), points=points)

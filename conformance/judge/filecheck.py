@@ -13,7 +13,7 @@ from filecheck.error import CheckError, ErrorOnMatch
 from filecheck.finput import FInput, InputRange
 from filecheck.matcher import Matcher
 
-from conformance.corpus.claims import checks_of, render_check
+from conformance.corpus.claims import parse_checks, render_check
 
 if TYPE_CHECKING:
     from filecheck.ops import CheckOp
@@ -26,13 +26,14 @@ def filecheck(text: str, pattern: str) -> str:
 
     Args:
         text: The text, e.g. an IR in the form `neutral`.
-        pattern: A check a line, e.g. `CHECK: all-reduce`, valid by `corpus.claims.wrong_claim`.
+        pattern: A check a line, e.g. `CHECK: all-reduce`; `corpus.claims.find_claim_problem` finds
+            nothing wrong with it.
 
     Returns:
         Empty when every check holds; else one sentence with the check that fails and what was
         searched.
     """
-    checks = checks_of(pattern)
+    checks = parse_checks(pattern)
     # The package looks for the end of the line after the last match: there must be one.
     matcher = _Matcher(checks.opts, _Text("text", f"{text}\n"), checks)
     matcher.stderr = io.StringIO()

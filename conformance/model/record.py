@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict, is_unexpected
 
@@ -127,3 +127,27 @@ class Record:
     def golden_at_fault(self) -> bool:
         """Whether it is `infra` through its golden alone: the job itself was observed."""
         return self.verdict is Verdict.INFRA and self.outcome.observed
+
+
+SOURCES: Final = ("layout", "cost", "memory")
+"""Artifacts that state facts in addition to the optimised HLO: the compiled object's layout, and
+XLA's analyses. Records whose HLO and sources are the same state the same facts."""
+
+
+class FactInterner:
+    """One object for all facts that are equal; a run holds thousands of records."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str | None, ...], dict[str, Any]] = {}
+
+    def of(self, record: Record) -> dict[str, Any]:
+        """Return a record's facts, the same object for all records that state the same.
+
+        Args:
+            record: The record.
+        """
+        hlo = record.ir.get("hlo")
+        if hlo is None or not hlo.structure:
+            return record.facts
+        key = (hlo.structure, *map(record.artifacts.get, SOURCES))
+        return self._known.setdefault(key, record.facts)

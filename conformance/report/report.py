@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.root_causes import RootCause, root_causes
-from conformance.engine.transitions import Timeline, timeline
+from conformance.engine.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance as Judged
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, selector_of
@@ -182,4 +182,4 @@ class Report:
         for track in self.tracks:
             jobs = [self.jobs.get((case, cell.id)) for cell in track.shown]
             if any((case, cell.id) in self.jobs for cell in track.cells):
-                yield track.name, timeline(jobs, self.cases[case])
+                yield track.name, make_timeline(jobs, self.cases[case])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.suite_changes import (
     SuiteTestChange,
     SuiteTestState,
+    classify_test,
     group_by_cause,
-    state_of,
 )
 from conformance.report.text import listed, visible
 from conformance.wording import plural
@@ -109,7 +109,7 @@ def _told(one: SuiteTestComparison) -> dict[str, Any]:
 def _side(record: Record) -> dict[str, Any]:
     return {
         "cell": record.cell,
-        "state": state_of(record),
+        "state": classify_test(record),
         "outcome": record.outcome,
         "verdict": record.verdict,
         "error": record.error,
@@ -150,7 +150,7 @@ def _ended(record: Record | None) -> str:
     """Return how a test ended, with what is declared of it."""
     if record is None:
         return "not run"
-    state = state_of(record)
+    state = classify_test(record)
     if state in {SuiteTestState.PASSED, SuiteTestState.ABSENT}:
         return str(state)
     said = "; ".join(record.reasons) or str(record.verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.engine.input_files import read_the_same
+from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import Job
 from conformance.engine.plan import why_not
 from conformance.model.outcome import Outcome, Stage
@@ -92,7 +92,7 @@ def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> lis
         Those of the target as it is: none of a program that has other options, or that read a file
         which has changed since.
     """
-    return [one for one in records if one.case_hash == prober.hash and read_the_same(one, blobs)]
+    return [one for one in records if one.case_hash == prober.hash and has_same_inputs(one, blobs)]
 
 
 def not_run(

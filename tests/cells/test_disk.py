@@ -11,12 +11,12 @@ from conformance.cells.cell import Cell
 from conformance.cells.disk import (
     disk_bytes,
     estimate,
+    find_room_problem,
     gigabytes,
     kind_of,
+    list_environments,
+    measure_usage,
     own_bytes,
-    room_problem,
-    stored_environments,
-    usage_of,
 )
 from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.environment_locks import hold_environment
@@ -57,7 +57,7 @@ def test_what_is_linked_elsewhere_is_not_an_environment_s_own(tmp_path: Path) ->
     cached = file(tmp_path / "packages" / "big", 64)
     link(cached, tmp_path / "one" / "lib" / "big")
     link(file(tmp_path / "one" / "small", 8), tmp_path / "one" / "again")
-    usage = usage_of(tmp_path / "one")
+    usage = measure_usage(tmp_path / "one")
     assert usage.apparent == 80 << 10
     assert usage.own == 8 << 10
 
@@ -66,7 +66,7 @@ def test_what_environments_share_is_counted_once_and_is_theirs_together(tmp_path
     """Neither alone keeps the file; both do."""
     link(file(tmp_path / "one" / "big", 64), tmp_path / "two" / "big")
     file(tmp_path / "two" / "more", 4)
-    both = [usage_of(tmp_path / name) for name in ("one", "two")]
+    both = [measure_usage(tmp_path / name) for name in ("one", "two")]
     assert [usage.own for usage in both] == [0, 4 << 10]
     assert own_bytes(both) == disk_bytes(both) == 68 << 10
 
@@ -75,26 +75,26 @@ def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     """`lib64` of a virtual environment is one."""
     file(tmp_path / "one" / "lib" / "a", 4)
     (tmp_path / "one" / "lib64").symlink_to("lib")
-    assert usage_of(tmp_path / "one").own == 4 << 10
+    assert measure_usage(tmp_path / "one").own == 4 << 10
 
 
 def test_a_folder_that_is_not_there_takes_nothing(tmp_path: Path) -> None:
     """As the results of a cache that is new."""
-    assert usage_of(tmp_path / "none").apparent == 0
+    assert measure_usage(tmp_path / "none").apparent == 0
 
 
 def test_environments_know_their_lock_and_when_they_were_used(tmp_path: Path) -> None:
     """One without facts is not finished; files that lie beside them are none."""
-    assert stored_environments(tmp_path) == []
+    assert list_environments(tmp_path) == []
     one = environment(tmp_path, "jax0.6.0-py311-abc", lock="hash")
     (tmp_path / "envs" / "jax0.5.3-py311-def").mkdir()
     os.utime(one / "conformance.json", (1000, 1000))
-    unfinished, finished = stored_environments(tmp_path)
+    unfinished, finished = list_environments(tmp_path)
     assert (unfinished.env_id, unfinished.lock) == ("jax0.5.3-py311", "")
     assert (finished.env_id, finished.lock, finished.used) == ("jax0.6.0-py311", "hash", 1000)
     with hold_environment(one):
         pass
-    assert stored_environments(tmp_path)[1].used > 1e9
+    assert list_environments(tmp_path)[1].used > 1e9
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_the_estimate_is_the_largest_known_of_the_kind(tmp_path: Path) -> None:
 def test_too_little_room_is_one_line(tmp_path: Path) -> None:
     """What is needed, what there is, and what to do."""
     environment(tmp_path, "jax0.5.3-py311-abc", 500_000_000)
-    assert room_problem(CPU, tmp_path, free=500_000_000) == ""
-    assert room_problem(CPU, tmp_path, free=20_000_000) == (
+    assert find_room_problem(CPU, tmp_path, free=500_000_000) == ""
+    assert find_room_problem(CPU, tmp_path, free=20_000_000) == (
         f"jax0.6.0-py311-cpu8: its environment takes up to 0.5 GB, {tmp_path} has 20.0 MB free; "
         "free some with: conformance matrix --prune, or set CONFORMANCE_CACHE to a folder with "
         "more room"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.disk import stored_environments
+from conformance.cells.disk import list_environments
 from conformance.cells.environment_locks import hold_environment, last_used
 from conformance.cells.lock import Lock, store_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
-from conformance.cells.prune import candidates, known_locks, prune
+from conformance.cells.prune import candidates, collect_lock_hashes, prune
 
 from .builders import make_lock, make_wheel
 from .test_disk import environment, file
@@ -44,12 +44,12 @@ def cache(tmp_path: Path) -> Path:
 
 def left(cache: Path) -> list[str]:
     """Return the names of the environments that are there."""
-    return [stored.folder.name for stored in stored_environments(cache)]
+    return [stored.folder.name for stored in list_environments(cache)]
 
 
 def test_what_has_no_lock_no_matrix_or_no_end_goes(cache: Path) -> None:
     """Each with its reason; the rest stays, and nothing of what went is left beside it."""
-    found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
+    found = candidates(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     assert {one.environment.folder.name[-3:]: one.reason for one in found} == {
         "bbb": "its lock is no more",
         "ccc": "no matrix has a cell of it",
@@ -66,7 +66,7 @@ def test_a_lock_that_is_committed_counts(cache: Path, tmp_path: Path) -> None:
     text = "# jax-conformance lock 1\n# environment: jax0.6.0-py311\njax==0.6.0rc1\n"
     lock = store_lock(Lock(text=text, path=tmp_path), tmp_path / "matrix" / "locks")
     environment(cache, "jax0.6.0-py311-eee", lock=lock.hash)
-    locks = known_locks([tmp_path / "matrix"], cache)
+    locks = collect_lock_hashes([tmp_path / "matrix"], cache)
     names = [c.environment.folder.name for c in candidates(cache, locks=locks, wanted=WANTED)]
     assert "jax0.6.0-py311-eee" not in names
 
@@ -74,7 +74,7 @@ def test_a_lock_that_is_committed_counts(cache: Path, tmp_path: Path) -> None:
 def test_a_dry_run_removes_nothing(cache: Path) -> None:
     """And says the same."""
     before = left(cache)
-    found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
+    found = candidates(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     dry = prune(found, dry_run=True)
     assert left(cache) == before
     assert dry == prune(found)
@@ -85,7 +85,7 @@ def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
     folder = cache / "envs" / "jax0.6.0-py311-aaa"
     with hold_environment(folder):
         pass
-    locks = known_locks([], cache)
+    locks = collect_lock_hashes([], cache)
 
     def asked(days: float) -> list[str]:
         found = candidates(cache, locks=locks, wanted=WANTED, unused_days=days)
@@ -99,7 +99,7 @@ def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
 
 def test_what_is_in_use_stays(cache: Path) -> None:
     """By another process too, as long as it lives; looking is no use of it."""
-    found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
+    found = candidates(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     folder = cache / "envs" / "jax0.6.0-py311-bbb"
     with hold_environment(folder) as descriptor:
         holder = subprocess.Popen(

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from conformance.cells.cell import Cell
-from conformance.engine.digests import digest_of
+from conformance.engine.digests import make_digest
 from conformance.engine.job import PlannedCell
 from conformance.engine.run_directory import RunDirectory
 from conformance.errors import ConformanceError
@@ -177,7 +177,7 @@ def test_issues(tmp_path: Path) -> None:
     """What an issue proposes is what the newest night can run."""
     path_report(tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
-    digest = digest_of(directory)
+    digest = make_digest(directory)
     store = Store(address_of(str(tmp_path / "history.db")), pytest.fail)
     store.add(entry_of(directory, digest))
     night = read_night(directory, digest, store, [])

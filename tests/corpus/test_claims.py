@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from conformance.corpus.claims import wrong_claim
+from conformance.corpus.claims import find_claim_problem
 
 
 @pytest.mark.parametrize("ir", ["hlo", "stablehlo", "jaxpr"])
 def test_a_claim(ir: str) -> None:
     """A pattern for any of the three IRs; with comments, variables and regular expressions."""
     pattern = "COM: why\n  CHECK-LABEL: entry\n\n  CHECK: [[X:%add[.0-9]*]] = {{f(16|32)}}"
-    assert not wrong_claim({ir: pattern})
+    assert not find_claim_problem({ir: pattern})
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_a_claim(ir: str) -> None:
 )
 def test_what_is_no_claim(claimed: Any, problem: str) -> None:
     """Which line, what is wrong with it, what is expected."""
-    assert wrong_claim(claimed).startswith(problem)
+    assert find_claim_problem(claimed).startswith(problem)

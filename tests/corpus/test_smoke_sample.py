@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.corpus.case_selection import FILE_NAME, select_sample
 from conformance.corpus.discover import case_files, discover
-from conformance.corpus.smoke_sample import FILE_NAME, select_sample
 from conformance.errors import UsageError
 from tests.projects import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.digests import FORMAT, DigestStore, digest_of
+from conformance.engine.digests import FORMAT, DigestStore, make_digest
 from conformance.engine.process_pool import MANY
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, Results, RunDirectory
 from conformance.model.run import RunInfo
@@ -38,7 +38,7 @@ def test_a_digest_is_made_once(tmp_path: Path, store: DigestStore) -> None:
     run = write(tmp_path / "r1", record("f/a", A))
     made = store.get(run)
     written = kept(tmp_path).stat()
-    assert DigestStore(tmp_path / "kept").get(run) == made == digest_of(run)
+    assert DigestStore(tmp_path / "kept").get(run) == made == make_digest(run)
     assert kept(tmp_path).stat() == written
 
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
     (tmp_path / "none").mkdir()
     names = ("broken", "good", "foreign", "empty", "cut", "none")
     found, problems = store.get_all([RunDirectory(tmp_path / name) for name in names])
-    assert found == {good: digest_of(good)}
+    assert found == {good: make_digest(good)}
     assert len(problems) == 5
     assert f"{tmp_path / 'broken' / RESULTS}:1: expected a record" in problems[0]
     assert "expected a run, got a folder without any job" in problems[2]
@@ -136,6 +136,6 @@ def test_a_folder_that_cannot_be_written_ends_nothing(
     run = write(tmp_path / "r1", record("f/a", A))
     (tmp_path / "file").write_text("")
     store = DigestStore(tmp_path / "file")
-    assert store.get(run) == store.get(run) == digest_of(run)
+    assert store.get(run) == store.get(run) == make_digest(run)
     (message,) = caplog.messages
     assert "cannot be written: " in message

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine import digests
-from conformance.engine.digests import JobState, digest_of
+from conformance.engine.digests import JobState, make_digest
 from conformance.engine.run_directory import RESULTS
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def states(run: RunDirectory) -> dict[tuple[str, str], JobState]:
     """Return what a run's digest knows of each job."""
-    made = digest_of(run)
+    made = make_digest(run)
     return {
         (case, cell): made.states[made.table[row, column] - 1]
         for row, case in enumerate(made.cases)
@@ -35,7 +35,7 @@ def test_a_digest_knows_what_a_history_needs(tmp_path: Path) -> None:
     """The run, its cells with their releases, and of each job how it went."""
     known = record("f/b", B, Verdict.KNOWN, outcome=Outcome.RAISED)
     run = write(tmp_path / "r1", record("f/a", A), known)
-    made = digest_of(run)
+    made = make_digest(run)
     assert (made.run, made.started, made.finished, made.exit, made.matrix) == (
         "r1", STARTED, FINISHED, 1, "smoke",
     )  # fmt: skip
@@ -59,7 +59,7 @@ def test_of_what_is_unexpected_the_reason_is_kept(tmp_path: Path) -> None:
     assert (found["f/a"].reason, found["f/a"].cause) == ("3 of 8 differ", "# of # differ")
     assert found["f/b"].reason == "TypeError: m"
     assert len(found["f/c"].reason) == digests.LONGEST
-    assert len(digest_of(run).states) == 3
+    assert len(make_digest(run).states) == 3
 
 
 def test_of_a_job_written_twice_the_last_counts(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_a_killed_run_counts_with_what_it_has(tmp_path: Path) -> None:
     run = write(tmp_path / "r1", record("f/a", A), finished="", exit=None)
     with (run.path / RESULTS).open("ab") as out:
         out.write(b'{"case": "f/b", "ce')
-    made = digest_of(run)
+    made = make_digest(run)
     assert (made.finished, made.exit, made.cases) == ("", None, ("f/a",))
     (run.path / RESULTS).unlink()
-    assert digest_of(run).cases == ()
+    assert make_digest(run).cases == ()
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_a_cause_is_the_reason_without_what_differs_from_run_to_run(
 def test_a_run_of_a_part_of_its_matrix_says_so(tmp_path: Path) -> None:
     """By what was asked for; the whole, and a run of old that says nothing, have no part."""
     asked = {"select": ["f/a"], "cell": ["latest"], "shard": "2/3"}
-    assert digest_of(write(tmp_path / "part", request=asked, plan=(("f/a", A),))).part == (
+    assert make_digest(write(tmp_path / "part", request=asked, plan=(("f/a", A),))).part == (
         "f/a, latest, shard 2/3"
     )
     whole = {"select": [], "cell": [], "shard": "1/1"}
-    assert digest_of(write(tmp_path / "whole", record("f/a", A), request=whole)).part == ""
-    assert digest_of(write(tmp_path / "old", record("f/a", A))).part == ""
+    assert make_digest(write(tmp_path / "whole", record("f/a", A), request=whole)).part == ""
+    assert make_digest(write(tmp_path / "old", record("f/a", A))).part == ""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.exit_policy import FailOn, exit_by, exit_code
+from conformance.engine.exit_policy import FailOn, decide_exit, exit_code
 from conformance.engine.nights import compare, merged_since, night_of
 from conformance.engine.root_causes import root_causes
 from conformance.model.evidence import Culprit, Evidence
@@ -48,7 +48,7 @@ def test_only_what_is_new_fails(
     before: list[Record], after: list[Record], expected: ExitCode
 ) -> None:
     """And faults of the host are told as ever."""
-    assert exit_by(FailOn.NEW, after, since(before, after)).code is expected
+    assert decide_exit(FailOn.NEW, after, since(before, after)).code is expected
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_where_issues_are_linked_what_has_none_fails(
     records: list[Record], known: set[tuple[str, str, str]], expected: ExitCode
 ) -> None:
     """Although it was there the last night."""
-    assert exit_by(FailOn.NEW, records, since(records, records), known).code is expected
+    assert decide_exit(FailOn.NEW, records, since(records, records), known).code is expected
 
 
 def test_without_a_night_before_all_is_new() -> None:
     """But for what has an issue."""
-    assert exit_by(FailOn.NEW, [BAD], None).code is ExitCode.UNEXPECTED
-    assert exit_by(FailOn.NEW, [BAD], None, {LINKED}).code is ExitCode.OK
+    assert decide_exit(FailOn.NEW, [BAD], None).code is ExitCode.UNEXPECTED
+    assert decide_exit(FailOn.NEW, [BAD], None, {LINKED}).code is ExitCode.OK
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_exit_status_has_a_reason(
     policy: FailOn, records: list[Record], known: set[tuple[str, str, str]] | None, reason: str
 ) -> None:
     """Nobody must count root causes by hand to know why a nightly failed."""
-    assert exit_by(policy, records, None, known).reason == reason
+    assert decide_exit(policy, records, None, known).reason == reason
 
 
 def test_root_causes_are_counted_as_triage_merged_them() -> None:
@@ -101,7 +101,7 @@ def test_root_causes_are_counted_as_triage_merged_them() -> None:
         )
         for cause in root_causes([BAD, OTHER])
     }  # fmt: skip
-    assert exit_by(FailOn.UNEXPECTED, [BAD, OTHER], None, None, evidence).reason == (
+    assert decide_exit(FailOn.UNEXPECTED, [BAD, OTHER], None, None, evidence).reason == (
         "1 root cause is unexpected"
     )
     before = night_of("one", RunInfo(), [BAD, OTHER], None, evidence)
@@ -112,7 +112,7 @@ def test_root_causes_are_counted_as_triage_merged_them() -> None:
     assert [len(one.jobs) for one in apart.still] == [1, 1]
     assert merged_since(apart, evidence).still[0].jobs == told.still[0].jobs
     assert [one.nights for one in merged_since(apart, evidence).still] == [2]
-    decision = exit_by(FailOn.NEW, [BAD, OTHER], told, None, evidence)
+    decision = decide_exit(FailOn.NEW, [BAD, OTHER], told, None, evidence)
     assert decision.code is ExitCode.OK
 
 
@@ -126,9 +126,9 @@ def test_a_policy_only_ever_forgives_what_is_unexpected(
 ) -> None:
     """What fails for what is new fails for all; nothing fails for nothing."""
     told = since(before, after)
-    strict = exit_by(FailOn.UNEXPECTED, after, told).code
-    new = exit_by(FailOn.NEW, after, told).code
-    never = exit_by(FailOn.NEVER, after, told).code
+    strict = decide_exit(FailOn.UNEXPECTED, after, told).code
+    new = decide_exit(FailOn.NEW, after, told).code
+    never = decide_exit(FailOn.NEVER, after, told).code
     assert strict is exit_code(after)
     assert new in {strict, never}
     assert never is not ExitCode.UNEXPECTED

@@ -11,8 +11,8 @@ import pytest
 
 from conformance.engine.input_files import (
     INSTRUMENTATION,
-    inputs_of,
-    same_inputs,
+    are_unchanged,
+    collect_inputs,
 )
 from conformance.worker.instrumentation.sitecustomize import INPUTS
 
@@ -40,7 +40,9 @@ def read_by(folder: Path, code: str) -> dict[str, str]:
         INPUTS: str(note),
     }
     subprocess.run([sys.executable, "-c", code], env=variables, cwd=folder, check=True)
-    return {name.removeprefix(f"{folder}/"): h for name, h in inputs_of(note, [folder]).items()}
+    return {
+        name.removeprefix(f"{folder}/"): h for name, h in collect_inputs(note, [folder]).items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,18 +70,18 @@ def test_a_file_that_is_not_there_counts(folder: Path) -> None:
     code = "import contextlib\nwith contextlib.suppress(OSError): open('settings')"
     inputs = {str(folder / name): content for name, content in read_by(folder, code).items()}
     assert list(inputs.values()) == [""]
-    assert same_inputs(inputs)
+    assert are_unchanged(inputs)
     (folder / "settings").write_text("1")
-    assert not same_inputs(inputs)
+    assert not are_unchanged(inputs)
 
 
 def test_an_edited_file_has_changed(folder: Path) -> None:
     """What it was touched by does not count."""
     inputs = {str(folder / name): h for name, h in read_by(folder, "import helper").items()}
     os.utime(folder / "helper.py")
-    assert same_inputs(inputs)
+    assert are_unchanged(inputs)
     (folder / "helper.py").write_text("x = 1")
-    assert not same_inputs(inputs)
+    assert not are_unchanged(inputs)
 
 
 def test_what_is_installed_is_no_input(folder: Path) -> None:
@@ -88,4 +90,4 @@ def test_what_is_installed_is_no_input(folder: Path) -> None:
     package.parent.mkdir(parents=True)
     package.write_text("")
     assert read_by(folder, f"open({str(package)!r})") == {}
-    assert inputs_of(folder / "no-note", [folder]) == {}
+    assert collect_inputs(folder / "no-note", [folder]) == {}

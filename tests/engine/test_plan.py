@@ -10,7 +10,7 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.engine.job import Job, job_key
-from conformance.engine.plan import make_plan, possible_jobs, why_not
+from conformance.engine.plan import list_possible_jobs, make_plan, why_not
 from conformance.model.case import Deviation
 from conformance.model.run import Exclusion
 
@@ -47,7 +47,7 @@ def test_what_may_be_is_told_without_a_lock() -> None:
     assert why_not(new, gone) == why_not(new, there) == "applies to jax>=0.8, the cell has 0.6.2"
     assert why_not(old, gone) == why_not(old, there) == ""
     untold = Cell(release="nightly", python="3.12")
-    found = [one.id for one in possible_jobs([new, old], [there.cell, untold])]
+    found = [one.id for one in list_possible_jobs([new, old], [there.cell, untold])]
     assert found == [(old.id, there.cell.id), (new.id, untold.id), (old.id, untold.id)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance.engine.shards import OPEN, Shard, shards
+from conformance.engine.shards import OPEN, Shard, split_into_shards
 
 from .worlds import job, planned
 
@@ -42,7 +42,7 @@ CELLS = st.lists(st.tuples(st.just("cpu"), DURATIONS), min_size=1, max_size=6)
 def test_together_they_are_the_whole(cells: list[tuple[str, list[float]]], count: int) -> None:
     """In the plan's order; as many as asked for, none of them empty."""
     jobs, seconds = plan_of(*cells)
-    found = shards(jobs, count, seconds.__getitem__)
+    found = split_into_shards(jobs, count, seconds.__getitem__)
     assert [one for shard in found for one in shard.jobs] == jobs
     assert len(found) == min(count, len(jobs))
     assert all(shard.jobs for shard in found)
@@ -54,7 +54,7 @@ def test_none_is_much_longer_than_it_must_be(
 ) -> None:
     """No more than an equal part, with a cell to be opened at each cut, and the longest job."""
     jobs, seconds = plan_of(*cells)
-    found = shards(jobs, count, seconds.__getitem__)
+    found = split_into_shards(jobs, count, seconds.__getitem__)
     opened = len(cells) + count - 1
     equal = (sum(seconds.values()) + OPEN * opened) / count
     assert max(shard.seconds for shard in found) <= equal + max(seconds.values()) + OPEN + 1e-6
@@ -64,7 +64,7 @@ def test_none_is_much_longer_than_it_must_be(
 def test_it_says_how_long_each_takes(cells: list[tuple[str, list[float]]], count: int) -> None:
     """The jobs, and its cells, each opened once."""
     jobs, seconds = plan_of(*cells)
-    for shard in shards(jobs, count, seconds.__getitem__):
+    for shard in split_into_shards(jobs, count, seconds.__getitem__):
         took = sum(seconds[one] for one in shard.jobs) + OPEN * len(cells_of(shard))
         assert abs(shard.seconds - took) < 1e-6
 
@@ -72,14 +72,14 @@ def test_it_says_how_long_each_takes(cells: list[tuple[str, list[float]]], count
 def test_short_cells_stay_together() -> None:
     """Opening a cell costs more than its jobs."""
     jobs, seconds = plan_of(*[("cpu", [1.0, 1.0])] * 4)
-    found = shards(jobs, 2, seconds.__getitem__)
+    found = split_into_shards(jobs, 2, seconds.__getitem__)
     assert [len(cells_of(shard)) for shard in found] == [2, 2]
 
 
 def test_a_long_cell_is_divided() -> None:
     """By how long jobs take, not by how many there are."""
     jobs, seconds = plan_of(("cpu", [300.0, 1.0, 1.0, 1.0]), ("cpu", [100.0, 100.0]))
-    first, second = shards(jobs, 2, seconds.__getitem__)
+    first, second = split_into_shards(jobs, 2, seconds.__getitem__)
     assert [seconds[one] for one in first.jobs] == [300.0]
     assert [seconds[one] for one in second.jobs] == [1.0, 1.0, 1.0, 100.0, 100.0]
 
@@ -87,7 +87,7 @@ def test_a_long_cell_is_divided() -> None:
 def test_accelerators_have_parts_of_their_own() -> None:
     """What a host must have is the same for a whole part."""
     jobs, seconds = plan_of(("cpu", [1.0] * 9), ("gpu", [1.0]), ("tpu:v5e:2x2", [1.0] * 3))
-    found = shards(jobs, 4, seconds.__getitem__)
+    found = split_into_shards(jobs, 4, seconds.__getitem__)
     assert [shard.runner for shard in found] == ["", "", "gpu", ""]
     assert {one.planned.cell.platform for one in found[2].jobs} == {"gpu"}
 
@@ -95,11 +95,11 @@ def test_accelerators_have_parts_of_their_own() -> None:
 def test_fewer_parts_than_kinds_of_hosts() -> None:
     """Then a part is for a host that has all."""
     jobs, seconds = plan_of(("cpu", [1.0]), ("gpu", [1.0]))
-    (only,) = shards(jobs, 1, seconds.__getitem__)
+    (only,) = split_into_shards(jobs, 1, seconds.__getitem__)
     assert only.jobs == jobs
     assert only.runner == "gpu"
 
 
 def test_no_jobs_are_no_parts() -> None:
     """Whatever is asked for."""
-    assert shards([], 3, lambda _: 1.0) == []
+    assert split_into_shards([], 3, lambda _: 1.0) == []

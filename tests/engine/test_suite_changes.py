@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from conformance.engine.suite_changes import (
     SuiteTestChange,
     SuiteTestState,
+    classify_test,
     compare_tests,
     group_by_cause,
-    state_of,
 )
 from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
@@ -98,7 +98,7 @@ def test_there_and_back(before: str, after: str) -> None:
 
 def test_what_has_no_record() -> None:
     """It is not there, or nothing is known of it."""
-    assert state_of(None) is SuiteTestState.ABSENT
+    assert classify_test(None) is SuiteTestState.ABSENT
     assert compare_tests("t", None, record("fails")).change is SuiteTestChange.ADDED
     assert compare_tests("t", record("fails"), None).change is SuiteTestChange.REMOVED
     assert compare_tests("t", record("fails"), None, silent=True).change is SuiteTestChange.SILENT

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.transitions import Transition, TransitionKind, timeline, transition
+from conformance.engine.transitions import (
+    Transition,
+    TransitionKind,
+    make_timeline,
+    make_transition,
+)
 from conformance.model.case import Policy
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import RunCase
@@ -28,7 +33,7 @@ def between(
     """Return the transition from one job to another."""
     made = Directory(folder).job("f/a", CELLS[0], **before).job("f/a", CELLS[1], **after)
     one, other = sides(made)
-    return transition(one, other, case or RunCase())
+    return make_transition(one, other, case or RunCase())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +128,7 @@ def test_a_value_that_cannot_be_read_is_not_compared(tmp_path: Path) -> None:
     for file in made.run.blobs.folder.iterdir():
         file.unlink()
     one, other = sides(made)
-    assert transition(one, other, RunCase()).changed == ()
+    assert make_transition(one, other, RunCase()).changed == ()
 
 
 def test_a_timeline_has_the_points_where_something_changes(tmp_path: Path) -> None:
@@ -131,7 +136,7 @@ def test_a_timeline_has_the_points_where_something_changes(tmp_path: Path) -> No
     unseen: dict[str, Any] = {"outcome": Outcome.UNSUPPORTED, "verdict": Verdict.EXCLUDED}
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], **unseen)
     first, unsupported, last = sides(made.job("f/a", CELLS[2], f32(2)))
-    found = timeline([first, unsupported, None, last], RunCase())
+    found = make_timeline([first, unsupported, None, last], RunCase())
     assert found.jobs == (first, unsupported, None, last)
     (point,) = found.points
     assert (point.before, point.after, point.changed) == (first, last, ("value",))
@@ -143,8 +148,8 @@ def test_a_timeline_of_equal_jobs_has_no_point(tmp_path: Path) -> None:
     for cell in CELLS:
         made.job("f/a", cell, f32(1))
     jobs = sides(made)
-    assert timeline(jobs, RunCase()).points == ()
-    assert timeline(jobs[:1], RunCase()).points == ()
+    assert make_timeline(jobs, RunCase()).points == ()
+    assert make_timeline(jobs[:1], RunCase()).points == ()
 
 
 def test_a_way_that_comes_to_disagree_is_a_change(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.result_cache import ResultCache
+from conformance.engine.result_cache import ResultCache, VerdictCache, group_by_file
 from conformance.engine.run_directory import RunDirectory
-from conformance.engine.verdict_cache import VerdictCache, group_by_file
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.case import Deviation
@@ -43,7 +42,7 @@ class SettledWorld(World):
     @property
     def settled(self) -> VerdictCache:
         """What the cache holds of judged records."""
-        return ResultCache(self.folder / "cache").settled
+        return ResultCache(self.folder / "cache").verdicts
 
     def holds(self, jobs: Sequence[Job] = ()) -> bool:
         """Say whether the verdicts of jobs are taken as they were."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.digests import digest_of
+from conformance.engine.digests import make_digest
 from conformance.notify.deciding import Policy, decide, wanted
 from conformance.notify.doing import Done, do
 from conformance.notify.night import read_night
@@ -123,7 +123,7 @@ class Nights:
             "started": began.isoformat(), "finished": (began + timedelta(hours=1)).isoformat()
         }  # fmt: skip
         self.newest = write(self.folder / f"night-{self.number}", *records, **said, **info)
-        self.store.add(entry_of(self.newest, digest_of(self.newest)))
+        self.store.add(entry_of(self.newest, make_digest(self.newest)))
 
     @property
     def regressions(self) -> Sequence[Regression]:
@@ -133,7 +133,7 @@ class Nights:
     def decided(self) -> list[Action]:
         """Return what is to be done."""
         known = self.regressions
-        night = read_night(self.newest, digest_of(self.newest), self.store, known)
+        night = read_night(self.newest, make_digest(self.newest), self.store, known)
         return decide(night, known, self.desk.issues(wanted(known, self.policy)), self.policy)
 
     def told(self) -> list[Done]:

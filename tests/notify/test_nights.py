@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.digests import digest_of
+from conformance.engine.digests import make_digest
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -289,7 +289,7 @@ def test_a_run_that_the_store_has_not(nights: Nights) -> None:
     nights.add(bad())
     other = Nights(nights.folder / "other")
     with pytest.raises(UsageError, match=r"no such run.*conformance history add .*night-1"):
-        read_night(nights.newest, digest_of(nights.newest), other.store, [])
+        read_night(nights.newest, make_digest(nights.newest), other.store, [])
 
 
 def test_an_older_run_says_nothing_of_what_was_fixed_since(nights: Nights) -> None:

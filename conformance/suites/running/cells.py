@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.provision import environment_folder, provision
-from conformance.engine.environment import options_of, worker_environment
+from conformance.engine.environment import option_variables, worker_environment
 from conformance.engine.preparation import identity_mismatch
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
@@ -125,7 +125,7 @@ class SuiteCells:
             **_bytecode(planned),
             HYPOTHESIS: str(self._cache / "hypothesis"),
         }
-        return {**variables, **options_of(planned), **self._suite.environment, **beside}
+        return {**variables, **option_variables(planned), **self._suite.environment, **beside}
 
     def _held_against(self, planned: PlannedCell, place: Place) -> Place:
         """Return a place that knows which version of the suite's standard counts there."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.input_files import same_inputs
+from conformance.engine.input_files import are_unchanged
 from conformance.files import MALFORMED
 from conformance.suites.running.collection import Collection
 from conformance.suites.running.session_info import FORKED
@@ -42,7 +42,7 @@ class Collections:
         if self._fresh or not _may_be_kept(planned):
             return None
         before = self._read(suite, planned)
-        return before if before is not None and same_inputs(before.inputs) else None
+        return before if before is not None and are_unchanged(before.inputs) else None
 
     def forked(self, suite: Suite, planned: PlannedCell) -> bool | None:
         """Return whether workers were forked in a cell before, None if that is not known."""

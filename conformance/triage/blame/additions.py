@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from conformance.cells.lock import Lock, current_host
 from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import provision
-from conformance.engine.preparation import planned_with
+from conformance.engine.preparation import plan_cell_with
 from conformance.triage.blame.ends import end_of
 from conformance.triage.blame.mixtures import lock_of, mixed_cell
 
@@ -63,7 +63,7 @@ def with_additions(
         both = lock_of(
             cell, body, (current_host(),), nightlies=lock.nightlies, index=lock.nightly_index
         )
-        return planned_with(cell, both, left, cache, planned.passed), both
+        return plan_cell_with(cell, both, left, cache, planned.passed), both
 
     def extend_end(end: End, layer: OverlayLock) -> End:
         planned, lock = extend(end.planned, end.lock, layer)

@@ -10,7 +10,7 @@ from conformance.cells.provision import environment_folder, is_provisioned, prov
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.preparation import planned_with
+from conformance.engine.preparation import plan_cell_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
@@ -173,7 +173,9 @@ def provide(
     Raises:
         InfrastructureError: If it cannot be made.
     """
-    planned = planned_with(planned.cell, lock, wanted, cache, planned.passed) if wanted else planned
+    planned = (
+        plan_cell_with(planned.cell, lock, wanted, cache, planned.passed) if wanted else planned
+    )
     if planned.missing or is_provisioned(planned.cell, lock, cache):
         return planned
     made = provision(planned.cell, lock=lock, cache=cache).python.parent.parent
@@ -230,5 +232,5 @@ def stand_in(
         stand_in=f"a new environment with the same versions{said},",
         other="what makes the difference is no version of a package",
     )
-    standing = planned_with(made, found, wanted, cache, planned.passed)
+    standing = plan_cell_with(made, found, wanted, cache, planned.passed)
     return _usable(standing), found, original

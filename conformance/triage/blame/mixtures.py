@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
-from conformance.engine.preparation import planned_cell
+from conformance.engine.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.packages import ABSENT, package_moves
 from conformance.search.points import RESTART
@@ -193,7 +193,7 @@ def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCel
     both = [host for host in hosts if host in after.lock.headers.get("hosts", "").split()]
     index = after.lock.nightly_index or before.lock.nightly_index
     lock = lock_of(cell, body, both, nightlies=nightly, index=index)
-    return planned_cell(cell, lock, passed=base.passed), lock
+    return plan_cell(cell, lock, passed=base.passed), lock
 
 
 def lock_of(

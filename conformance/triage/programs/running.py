@@ -18,12 +18,12 @@ from conformance.cells.provision import environment_folder, provision
 from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
-from conformance.engine.environment import options_of, worker_environment
+from conformance.engine.environment import option_variables, worker_environment
 from conformance.engine.input_files import (
     INSTRUMENTATION,
     READ_FILES,
+    collect_inputs,
     encode_inputs,
-    inputs_of,
 )
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome, Stage
@@ -148,7 +148,7 @@ class ProgramRunner:
                 ended = replace(
                     ended, stdout=masker.content(ended.stdout), stderr=masker.content(ended.stderr)
                 )
-                inputs = encode_inputs(inputs_of(read, self.target.roots))
+                inputs = encode_inputs(collect_inputs(read, self.target.roots))
                 said = read_note(note, self.target.kind, masker)
                 facts = facts_of_dump(dump) if self.facts else {}
                 seconds = {"job": ended.seconds, **times_of(times)}
@@ -201,7 +201,7 @@ class ProgramRunner:
         with hold_environment(environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
-            variables |= options_of(planned)
+            variables |= option_variables(planned)
             flags = (*flags, *self.target.variables.get("XLA_FLAGS", "").split())
             variables |= {k: v for k, v in self.target.variables.items() if k != "XLA_FLAGS"}
             variables |= more

@@ -11,7 +11,7 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import why_not
 from conformance.engine.record_judge import observation_of
 from conformance.engine.run_info import describe_cases
-from conformance.engine.transitions import transition
+from conformance.engine.transitions import make_transition
 from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
@@ -74,7 +74,7 @@ class CaseUpgrade:
         pair = before, after
         if pair not in self._changes:
             sides = self.sides[before], self.sides[after]
-            self._changes[pair] = transition(*sides, self.described)
+            self._changes[pair] = make_transition(*sides, self.described)
         return self._changes[pair]
 
     def differ(self, before: int, after: int) -> bool:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, Lock
-from conformance.engine.preparation import planned_cell
+from conformance.engine.preparation import plan_cell
 from conformance.triage.blame.installed import Installed
 from conformance.triage.blame.mixtures import End
 
@@ -44,5 +44,5 @@ def end(
     lock = lock_of(pins)
     cell = Cell(release=pins["jax"], python="3.11", devices=1)
     return End(
-        planned=planned_cell(cell, lock), lock=lock, installed=installed(requires or {}, modules)
+        planned=plan_cell(cell, lock), lock=lock, installed=installed(requires or {}, modules)
     )

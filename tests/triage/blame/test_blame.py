@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.preparation import planned_cell
+from conformance.engine.preparation import plan_cell
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
@@ -265,7 +265,7 @@ def test_an_end_that_does_not_show_what_it_stands_for(tmp_path: Path) -> None:
     """Then it is no package, and nothing is searched."""
     pins = {**OLD, "jax": "0.6.0", "local": "1"}
     original = Original(
-        planned=planned_cell(Cell(release="path:/env/bin/python", python="3.11"), lock_of(pins)),
+        planned=plan_cell(Cell(release="path:/env/bin/python", python="3.11"), lock_of(pins)),
         stand_in="a copy",
         other="no package",
     )

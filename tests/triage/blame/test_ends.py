@@ -11,7 +11,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock
 from conformance.cells.releases import load_releases
 from conformance.cells.requirements import build_requirement
-from conformance.engine.preparation import planned_cell
+from conformance.engine.preparation import plan_cell
 from conformance.errors import UsageError
 from conformance.triage.blame.ends import provide, unified
 from tests.cli.packages import packaged
@@ -63,7 +63,7 @@ def test_a_mixture_that_does_not_go_with_what_is_wanted(tmp_path: Path) -> None:
     wanted = (build_requirement(str(tmp_path), tmp_path / "cache"),)
     file = LOCKS / "jax0.6.0-py311.txt"
     lock = Lock(text=file.read_text(), path=file)
-    planned = planned_cell(OLD, lock)
+    planned = plan_cell(OLD, lock)
     ends = (end({"jax": "0.6.0"}), end({"jax": "0.6.1"}))
     found = provide(planned, lock, ends=ends, cache=tmp_path / "cache", wanted=wanted)
     assert found.missing.startswith("does not go with mine: ")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.transitions import transition
+from conformance.engine.transitions import make_transition
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.model.value import Leaf
@@ -41,7 +41,7 @@ def between(
     """Return the transition from one job to another."""
     made = Directory(folder).job("f/a", CELLS[0], **before).job("f/a", CELLS[1], **after)
     one, other = sides(made)
-    return transition(one, other, case or RunCase())
+    return make_transition(one, other, case or RunCase())
 
 
 def in_a_way(said: str, ended: str = "raised", declared: str = "") -> dict[str, Any]:

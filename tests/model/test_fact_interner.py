@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.interning import FactInterner
 from conformance.model.outcome import Outcome, Stage
-from conformance.model.record import IrRecord, Record
+from conformance.model.record import FactInterner, IrRecord, Record
 
 
 def stating(peak: int, structure: str = "a", memory: str = "m", layout: str = "l") -> Record:
