@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conformance.golden.spans import version
 from conformance.model.ranges import in_range
-from conformance.review.ranges import compact, narrowed, tightest
+from conformance.review.release_ranges import compact, narrowed, tightest
 
 from .members import KNOWN
 
