@@ -40,7 +40,7 @@ class ReviewOptions:
     Attributes:
         select: Families, case ids or globs to review; empty is every case of the run.
         run_dir: The run, None for the newest.
-        cells: Ids of cells to review; empty is every cell of the run.
+        cell: Ids of cells to review; empty is every cell of the run.
         accept: Groups to make golden.
         reject: Groups to reject.
         deviation: Groups to declare as deviations.
@@ -54,7 +54,7 @@ class ReviewOptions:
 
     select: tuple[str, ...]
     run_dir: Path | None
-    cells: tuple[str, ...]
+    cell: tuple[str, ...]
     accept: tuple[str, ...]
     reject: tuple[str, ...]
     deviation: tuple[str, ...]
@@ -107,7 +107,7 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
         NothingSelectedError: If the run has no record of them.
         CorruptRunError: If the run cannot be read.
     """
-    select, cells = options.select, options.cells
+    select, cells = options.select, options.cell
     directory = (
         RunDirectory(options.run_dir) if options.run_dir else latest_run(context.project.root)
     )

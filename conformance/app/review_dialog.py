@@ -84,16 +84,13 @@ class ReviewFrontEnd(Protocol):
             answer: Receives the answers by field, None if the reviewer cancels.
         """
 
-    def show(
-        self, lines: Sequence[Text], keys: str, answer: Callable[[str], None], *, confirm: bool
-    ) -> None:
+    def show(self, lines: Sequence[Text], keys: str, answer: Callable[[str], None]) -> None:
         """Show lines in place of the evidence until a key is pressed that does not page.
 
         Args:
             lines: The lines.
             keys: Text in place of the keys.
             answer: Receives the key.
-            confirm: Whether paging keys never end it.
         """
 
     def quit(self) -> None:
@@ -185,7 +182,6 @@ class ReviewDialog:
             section("keys", [Text(f"{keys:7}{text}") for keys, text in _HELP]),
             _AFTER_HELP,
             lambda key: self._front_end.quit() if key == QUIT else None,
-            confirm=False,
         )
 
     def _go(self, index: int) -> None:
@@ -280,7 +276,7 @@ class ReviewDialog:
                 self._write()
                 self.message = f"written: {one_line(texts[-1])}"
 
-        self._front_end.show([line(text) for text in texts], _CONFIRM, answer, confirm=True)
+        self._front_end.show([line(text) for text in texts], _CONFIRM, answer)
 
     def _write(self) -> None:
         self.review.write(self._check)

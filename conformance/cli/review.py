@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,23 +57,13 @@ from conformance.review.decisions import Terms
 @click.option("--json", "as_data", is_flag=True, help="Print JSON.")
 def command(
     *,
-    select: tuple[str, ...],
-    run_dir: Path | None,
-    cell: tuple[str, ...],
-    accept: tuple[str, ...],
-    reject: tuple[str, ...],
-    deviation: tuple[str, ...],
-    everything: bool,
     reason: str,
     issue: str,
     releases: str | None,
     platform: str | None,
     match: str | None,
-    by: str | None,
-    dry_run: bool,
-    patch: Path | None,
-    markdown: Path | None,
     as_data: bool,
+    **given: Any,
 ) -> int:
     """Decide on what a run showed: make it golden, reject it, or declare it as a deviation.
 
@@ -94,12 +85,8 @@ def command(
     terms = Terms(
         reason=reason, issue=issue, releases=parse_range(releases), platform=platform, match=match
     )
-    options = ReviewOptions(
-        select=select, run_dir=run_dir, cells=cell, accept=accept, reject=reject,
-        deviation=deviation, everything=everything, terms=terms, by=by, dry_run=dry_run,
-        patch=patch, markdown=markdown,
-    )  # fmt: skip
-    for option, file in (("--export", patch), ("--body", markdown)):
+    options = ReviewOptions(terms=terms, **given)
+    for option, file in (("--export", options.patch), ("--body", options.markdown)):
         if file is not None:
             check_writable(option, file)
     context = load_context()

@@ -9,20 +9,15 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import Console
 
 from conformance.app.review_data import pending_lines
-from conformance.app.review_dialog import QUIT, SHORT_KEYS, ReviewDialog
+from conformance.cli.review_plain import PlainFrontEnd
 from conformance.model.outcome import ExitCode
-from conformance.report.text import one_line, visible
-from conformance.review.lines import WrappedLines, line
+from conformance.report.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable
 
-    from rich.text import Text
-
-    from conformance.app.review_dialog import TermQuestion
     from conformance.cli.review_screen import ReviewApp
     from conformance.review.outcomes import Outcomes
     from conformance.review.review import Review
@@ -82,71 +77,3 @@ def _is_capable() -> bool:
     # Textual writes UTF-8, to standard error.
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return is_utf8 and not is_dumb and sys.stderr.isatty()
-
-
-class PlainFrontEnd:
-    """Writes a review line by line, without control codes.
-
-    Args:
-        review: The review.
-        check: Raises if an outcome may not be written.
-    """
-
-    def __init__(self, review: Review, check: Callable[[Outcomes], None]) -> None:
-        self._dialog = ReviewDialog(review, check, self)
-        self._keys = self._read_keys()
-        self._is_over = False
-
-    def run(self) -> None:
-        """Read keys until the reviewer quits, no group is left, or the terminal is gone."""
-        while not self._is_over:
-            self.draw()
-            self._dialog.press(next(self._keys, QUIT))
-
-    def draw(self) -> None:
-        """Write the evidence, the group, the result of the last key, and the keys."""
-        dialog = self._dialog
-        below = (dialog.group.title, dialog.place, dialog.message, SHORT_KEYS)
-        self._print([*dialog.lines, line(""), *map(line, below)])
-
-    @staticmethod
-    def _print(lines: Sequence[Text]) -> None:
-        console = Console(no_color=True, highlight=False, force_terminal=False, markup=False)
-        console.print(WrappedLines(lines))
-
-    @staticmethod
-    def _read_keys() -> Iterator[str]:
-        """Yield keys; several may be typed ahead. Ctrl-D ends them."""
-        with contextlib.suppress(EOFError, OSError):
-            while True:
-                yield from click.getchar().partition("\x04")[0]
-
-    def ask(
-        self,
-        questions: Sequence[TermQuestion],
-        answer: Callable[[Mapping[str, str] | None], None],
-    ) -> None:
-        """Ask for lines of text."""
-        answers: dict[str, str] = {}
-        try:
-            for field, text, default in questions:
-                shown = one_line(f"{text}{f' [{default}]' * bool(default)}:")
-                answers[field] = input(f"{shown} ").strip() or default
-        except (KeyboardInterrupt, EOFError):
-            answer(None)
-        else:
-            answer(answers)
-
-    def show(
-        self, lines: Sequence[Text], keys: str, answer: Callable[[str], None], *, confirm: bool
-    ) -> None:
-        """Write lines, and read a key."""
-        self._print([*lines, line(keys)])
-        key = next(self._keys, QUIT)
-        while confirm and key == " ":
-            key = next(self._keys, QUIT)
-        answer(key)
-
-    def quit(self) -> None:
-        """End the review."""
-        self._is_over = True

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
+from textual import events
 from textual.app import App
-from textual.binding import Binding
 from textual.widgets import Static
 
 from conformance.app.review_dialog import ReviewDialog
-from conformance.cli.review_widgets import CSS, PRESSED, Evidence, Keys, Lines, Questions
+from conformance.cli.review_questions import Questions
+from conformance.cli.review_widgets import ALIASES, CSS, PAGES, STEPS, Evidence, Keys, Lines
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 from conformance.report.text import one_line
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
     from conformance.app.review_dialog import TermQuestion
     from conformance.review.outcomes import Outcomes
     from conformance.review.review import Review
-
-_PAGING: Final = {
-    "space": "page(1)", "pagedown": "page(1)", "b": "page(-1)", "pageup": "page(-1)",
-    "down": "move(1)", "j": "move(1)", "up": "move(-1)", "k": "move(-1)",
-}  # fmt: skip
-
-_WIDEST: Final = 1_000
-"""Columns to which the first line is filled."""
 
 
 class ReviewApp(App[ExitCode]):
@@ -50,14 +43,6 @@ class ReviewApp(App[ExitCode]):
 
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
-    # The app handles keys with priority in the order in which they come, so that those typed ahead
-    # of a question are its answer.
-    BINDINGS: ClassVar = [
-        *(Binding(key, action, priority=True) for key, action in _PAGING.items()),
-        *(Binding(key, f"press('{name}')", priority=True) for key, name in PRESSED.items()),
-        Binding("ctrl+c", "interrupt", priority=True),
-        Binding("ctrl+z", "suspend_process", priority=True),
-    ]
 
     def __init__(self, review: Review, check: Callable[[Outcomes], None]) -> None:
         super().__init__(ansi_color=True)
@@ -78,41 +63,37 @@ class ReviewApp(App[ExitCode]):
         """Draw the first group; a signal to end is like Ctrl-C."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.action_interrupt)
+            loop.add_signal_handler(number, self.interrupt)
         self._draw()
 
-    def on_key(self) -> None:
-        """Report a key that is no binding."""
-        if not self.screen.is_modal:
-            self.dialog.press("")
-            self._draw()
+    async def on_event(self, event: events.Event) -> None:
+        """Handle keys here, one after the other, except those that answer questions.
 
-    def check_action(self, action: str, _: tuple[object, ...]) -> bool:
-        """Say whether keys of the review are handled: not those that answer a question."""
-        if isinstance(self.screen, Questions):
-            return action not in {"press", "page", "move", "interrupt"}
-        if isinstance(self.screen, Lines):
-            return action not in {"page", "move"} or self.screen.pages
-        return True
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by pages."""
-        self.screen.query_one(Evidence).page(pages)
-
-    def action_move(self, lines: int) -> None:
-        """Scroll by lines."""
-        self.screen.query_one(Evidence).move(lines)
-
-    def action_interrupt(self) -> None:
-        """End as interrupted."""
-        self.exit(ExitCode.INTERRUPTED)
-
-    async def action_press(self, key: str) -> None:
-        """Have the dialog handle a key, or the lines in its place."""
-        if isinstance(self.screen, Lines):
+        Widgets handle keys in tasks of their own: of several that come at once, by paste or from a
+        slow connection, a later one could overtake the one that opens a question.
+        """
+        is_key = isinstance(event, events.Key) and not isinstance(self.screen, Questions)
+        if not is_key or event.is_forwarded:
+            await super().on_event(event)
+            return
+        key = ALIASES.get(event.key, event.character or "")
+        pane = self.screen.query_one(Evidence)
+        if event.key in PAGES:
+            pane.page(PAGES[event.key])
+        elif event.key in STEPS:
+            pane.move(STEPS[event.key])
+        elif event.key == "ctrl+c":
+            self.interrupt()
+        elif event.key == "ctrl+z":
+            self.action_suspend_process()
+        elif isinstance(self.screen, Lines):
             self.screen.dismiss(key)
         else:
             await self._call(self.dialog.press, key)
+
+    def interrupt(self) -> None:
+        """End as interrupted."""
+        self.exit(ExitCode.INTERRUPTED)
 
     async def _call(self, function: Callable[..., None], *arguments: object) -> None:
         """Call the dialog in a thread: while it waits for a lock, the screen says so."""
@@ -133,7 +114,7 @@ class ReviewApp(App[ExitCode]):
     def _draw(self) -> None:
         below = self.screen_stack[0]
         texts = {
-            "place": self.dialog.place.ljust(_WIDEST),
+            "place": self.dialog.place.ljust(1_000),
             "title": one_line(self.dialog.group.title),
             "message": one_line(self.dialog.message),
         }
@@ -153,11 +134,9 @@ class ReviewApp(App[ExitCode]):
         """Ask for lines of text."""
         self._opening = Questions(questions), answer
 
-    def show(
-        self, lines: Sequence[Text], keys: str, answer: Callable[[str], None], *, confirm: bool
-    ) -> None:
+    def show(self, lines: Sequence[Text], keys: str, answer: Callable[[str], None]) -> None:
         """Show lines in place of the evidence."""
-        self._opening = Lines(lines, keys, confirm=confirm), answer
+        self._opening = Lines(lines, keys), answer
 
     def quit(self) -> None:
         """End the review."""

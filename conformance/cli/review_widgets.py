@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from conformance.app.review_dialog import KEYS, QUIT, SHORT_KEYS
-from conformance.report.text import one_line
 from conformance.review.lines import WrappedLines
 
 if TYPE_CHECKING:
@@ -21,13 +18,14 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
 
-    from conformance.app.review_dialog import TermQuestion
 
-PRESSED: Final = {
-    **{key: key for key in "nparsduw"}, "right": "n", "tab": "n", "left": "p",
-    "question_mark": "?", "h": "?", "q": QUIT, "ctrl+d": QUIT, "y": "y",
+PAGES: Final = {"space": 1, "pagedown": 1, "b": -1, "pageup": -1}
+STEPS: Final = {"down": 1, "j": 1, "up": -1, "k": -1}
+"""Pages and lines that keys scroll by."""
+ALIASES: Final = {
+    "right": "n", "tab": "n", "left": "p", "h": "?", "ctrl+d": QUIT,
 }  # fmt: skip
-"""The key of the dialog, by the one that is pressed."""
+"""The key of the dialog, by another one for it."""
 CSS: Final = """
 #place { height: 1; text-style: reverse; text-wrap: nowrap; }
 #title { height: 1; text-style: bold; text-wrap: nowrap; }
@@ -96,69 +94,18 @@ class Keys(Static):
 
 
 class Lines(ModalScreen[str]):
-    """Lines in place of the evidence; a key that does not page ends it.
+    """Lines in place of the evidence; a key that does not scroll ends it.
 
     Args:
         lines: The lines.
         keys: Text in place of the keys.
-        confirm: Whether paging keys never end it.
     """
 
-    def __init__(self, lines: Sequence[Text], keys: str, *, confirm: bool) -> None:
+    def __init__(self, lines: Sequence[Text], keys: str) -> None:
         super().__init__()
-        self._lines, self._keys, self._confirm = lines, keys, confirm
+        self._lines, self._keys = lines, keys
 
     def compose(self) -> ComposeResult:
         """Yield the lines, and the keys."""
         yield Evidence(self._lines)
         yield Static(Text(self._keys), classes="keys")
-
-    @property
-    def pages(self) -> bool:
-        """Whether paging keys page."""
-        return self._confirm or self.query_one(Evidence).max_scroll_y > 0
-
-    def on_key(self, event: events.Key) -> None:
-        """Return a key that is no binding of the app."""
-        event.stop()
-        if self.is_current:  # one key typed ahead of another has ended it
-            self.dismiss(event.character or event.key)
-
-
-class Questions(ModalScreen["dict[str, str] | None"]):
-    """Questions below the evidence, an answer a line; Enter goes to the next, the last one ends.
-
-    Args:
-        questions: The questions.
-    """
-
-    AUTO_FOCUS = "Input"
-    BINDINGS: ClassVar = [
-        Binding("enter", "next", priority=True),
-        Binding("escape,ctrl+c,ctrl+d", "dismiss(None)", priority=True),
-    ]
-
-    def __init__(self, questions: Sequence[TermQuestion]) -> None:
-        super().__init__()
-        self._questions = questions
-
-    def compose(self) -> ComposeResult:
-        """Yield the questions."""
-        with VerticalScroll():
-            for field, text, default in self._questions:
-                yield Static(Text(one_line(f"{text}{f' [{default}]' * bool(default)}:")))
-                yield Input(id=field, select_on_focus=False)
-
-    async def action_next(self) -> None:
-        """Go to the next question, or return the answers."""
-        inputs = list(self.query(Input))
-        if isinstance(current := self.focused, Input):
-            # Keys that come at once are forwarded to the input; those after Enter are the next's.
-            done = asyncio.Event()
-            current.call_later(done.set)
-            await done.wait()
-            if current is not inputs[-1]:
-                inputs[inputs.index(current) + 1].focus()
-                return
-        answers = zip(self._questions, inputs, strict=True)
-        self.dismiss({one.field: found.value.strip() or one.default for one, found in answers})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from conformance.corpus.discover import discover
 from conformance.corpus.metadata import specifier
 from conformance.errors import UsageError
@@ -156,18 +158,16 @@ class Review:
             raise UsageError(f"{group.id}: no {choice}: {why}{hint}")
         if choice is not Choice.ACCEPT and not terms.reason.strip():
             raise UsageError(f"{group.id}: a {choice} needs a reason, got none")
-        releases = None if terms.releases is None else specifier(terms.releases)
+        stated = msgspec.structs.asdict(terms)
+        stated |= {"reason": terms.reason.strip(), "issue": terms.issue.strip()}
+        stated |= {"releases": None if terms.releases is None else specifier(terms.releases)}
         jobs = [one for one in group.members if choice is not Choice.ACCEPT or not one.refusal]
         decision = Decision(
             group=group.id,
             choice=choice,
             jobs=tuple(one.key for one in jobs),
             title=group.title,
-            reason=terms.reason.strip(),
-            issue=terms.issue.strip(),
-            releases=releases,
-            platform=terms.platform,
-            match=terms.match,
+            **stated,
             by=self.by,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )

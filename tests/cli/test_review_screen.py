@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input, Static
 
+from conformance.cli.review_questions import Questions
 from conformance.cli.review_screen import ReviewApp
-from conformance.cli.review_widgets import Evidence, Lines, Questions
+from conformance.cli.review_widgets import Evidence, Lines
 from conformance.errors import InfrastructureError, UsageError
 from conformance.locking import locked_file
 from conformance.model.outcome import ExitCode
