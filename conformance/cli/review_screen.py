@@ -72,10 +72,12 @@ class ReviewApp(App[ExitCode]):
         Widgets handle keys in tasks of their own: of several that come at once, by paste or from a
         slow connection, a later one could overtake the one that opens a question.
         """
-        is_key = isinstance(event, events.Key) and not isinstance(self.screen, Questions)
-        if not is_key or event.is_forwarded:
+        if isinstance(event, events.Key) and not isinstance(self.screen, Questions):
+            await self._handle_key(event)
+        else:
             await super().on_event(event)
-            return
+
+    async def _handle_key(self, event: events.Key) -> None:
         key = ALIASES.get(event.key, event.character or "")
         pane = self.screen.query_one(Evidence)
         if event.key in PAGES:
