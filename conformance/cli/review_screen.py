@@ -72,10 +72,14 @@ class ReviewApp(App[ExitCode]):
         Widgets handle keys in tasks of their own: of several that come at once, by paste or from a
         slow connection, a later one could overtake the one that opens a question.
         """
-        if isinstance(event, events.Key) and not isinstance(self.screen, Questions):
+        if isinstance(event, events.Key) and not event.is_forwarded and not self._asks:
             await self._handle_key(event)
         else:
             await super().on_event(event)
+
+    @property
+    def _asks(self) -> bool:
+        return isinstance(self.screen, Questions)
 
     async def _handle_key(self, event: events.Key) -> None:
         key = ALIASES.get(event.key, event.character or "")
