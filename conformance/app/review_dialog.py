@@ -222,12 +222,12 @@ class ReviewDialog:
         if proposal.refusal:
             self.message = f"no deviation: {proposal.refusal}"
             return
-        defaults = {one.field: proposal.agreed(one.field) for one in _PROPOSED}
         questions = [
             one._replace(default=default)
             for one in _PROPOSED
-            if (default := defaults[one.field]) is not None
+            if (default := proposal.agreed(one.field)) is not None
         ]
+        defaults = {one.field: one.default for one in questions}
 
         def answer(answers: Mapping[str, str] | None) -> None:
             """Keep as proposed what is answered by the default; `-` is for everything."""
@@ -235,7 +235,7 @@ class ReviewDialog:
                 answers = {
                     field: "" if text == "-" and field in defaults else text
                     for field, text in answers.items()
-                    if field not in defaults or text != defaults[field]
+                    if text != defaults.get(field)
                 }
             self._answered(Choice.DEVIATION, answers)
 

@@ -58,8 +58,7 @@ def rewrite_case(data: bytes, edit: Declaration, width: int) -> bytes:
         UsageError: If the case or the deviation is missing, or would not be read back as meant.
     """
     module = parse_source(data, str(edit.file))
-    call = _decorator(module, edit.function)
-    before = _read(module, call)
+    call, before = _read(module, edit.function)
     if edit.deviation is not None:
         module, wanted = _add(module, call, before, edit, width)
     else:
@@ -87,12 +86,13 @@ def _kind(call: cst.Call) -> str | None:
     return next((kind for kind in KINDS if getattr(name, "value", None) == kind), None)
 
 
-def _read(module: cst.Module, call: cst.Call) -> Metadata:
+def _read(module: cst.Module, function: str) -> tuple[cst.Call, Metadata]:
+    call = _decorator(module, function)
     tree: Any = ast.parse(module.code_for_node(call), mode="eval").body
     try:
-        return read_metadata(tree, str(_kind(call)))
+        return call, read_metadata(tree, str(_kind(call)))
     except MetadataError as error:
-        raise UsageError(f"its decorator cannot be read: {error}") from None
+        raise UsageError(f"{function}: {error}") from None
 
 
 def _listed(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
@@ -140,7 +140,8 @@ def _end(
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
     """Return the module with a deviation for fewer releases, or gone, and all that is left."""
     found = _listed(call)
-    number = next((n for n, one in enumerate(before.deviations) if _is(one, edit.ends)), None)
+    known = enumerate(before.deviations)
+    number = next((number for number, one in known if _is(one, edit.ends)), None)
     if number is None or found is None:
         releases = edit.ends.releases if edit.ends else ""
         raise UsageError(f"{edit.function}: declares no such deviation (jax{releases})")
@@ -230,8 +231,7 @@ def _check(
         UsageError: If not.
     """
     try:
-        module = parse_source(data, function)
-        after = _read(module, _decorator(module, function))
+        _, after = _read(parse_source(data, function), function)
     except UsageError as error:
         raise _by_hand(function, str(error)) from None
     if msgspec.structs.replace(after, deviations=before.deviations) != before:
