@@ -15,7 +15,7 @@ from conformance.golden.sweep import of_no_case, remove
 from conformance.locking import locked
 from conformance.report.text import visible
 from conformance.review.judged_jobs import judge_run
-from conformance.review.outcomes import accept_plans
+from conformance.review.outcomes import plan_acceptance
 from conformance.review.refusals import passed_over
 from conformance.wording import did_you_mean
 
@@ -82,10 +82,10 @@ def accept_run(
     ]
     known = context.releases.versions
     if dry_run:
-        return Acceptance(plans=accept_plans(chosen, directory.blobs, known), refused=refused)
+        return Acceptance(plans=plan_acceptance(chosen, directory.blobs, known), refused=refused)
     check_goldens_writable(context, (one.job.case.file for one in chosen))
     with locked({one.job.case.families for one in chosen}, print_note):
-        plans = accept_plans(chosen, directory.blobs, known)
+        plans = plan_acceptance(chosen, directory.blobs, known)
         for plan in plans:
             apply(plan)
     return Acceptance(plans=plans, refused=refused)

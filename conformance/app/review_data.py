@@ -8,7 +8,7 @@ import msgspec
 
 from conformance.model.outcome import ExitCode
 from conformance.review.decisions import REVIEW, Choice, Progress
-from conformance.review.evidence import evidence_of, places
+from conformance.review.evidence import collect_evidence, format_places
 from conformance.review.groups import count_verdicts
 from conformance.wording import plural
 
@@ -61,7 +61,7 @@ def _group(review: Review, group: ChangeGroup) -> dict[str, Any]:
         "decision": msgspec.to_builtins(review.decision(group)),
         "cases": list(group.cases),
         "cells": list(group.cells),
-        "where": places(group.members, data.releases),
+        "where": format_places(group.members, data.releases),
         "jobs": [
             {
                 "case": member.record.case,
@@ -75,7 +75,7 @@ def _group(review: Review, group: ChangeGroup) -> dict[str, Any]:
         "not_declared": proposal.refusal,
         "deviations": list(map(str, proposal.declarations)),
         "found_out": msgspec.to_builtins(data.triage.get(group.id)),
-        "evidence": [line.plain for line in evidence_of(group, data)],
+        "evidence": [line.plain for line in collect_evidence(group, data)],
     }
 
 

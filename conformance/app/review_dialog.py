@@ -10,7 +10,7 @@ from conformance.app.review_data import outcome_lines
 from conformance.errors import UsageError
 from conformance.report.text import one_line
 from conformance.review.decisions import Choice, Progress, Terms
-from conformance.review.evidence import evidence_of
+from conformance.review.evidence import collect_evidence
 from conformance.review.lines import line, section
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class ReviewDialog:
         """The decision on the group, and its evidence."""
         group, decision = self.group, self.review.decision(self.group)
         if group.id not in self._evidence:
-            self._evidence[group.id] = evidence_of(group, self.review.data)
+            self._evidence[group.id] = collect_evidence(group, self.review.data)
         if decision is None:
             return self._evidence[group.id]
         why = f": {decision.reason}" if decision.reason else ""

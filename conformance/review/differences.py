@@ -18,7 +18,16 @@ from conformance.model.case import Policy
 from conformance.model.record import IrStatus
 from conformance.model.value import Value
 from conformance.report.ir_facts import differing_facts
-from conformance.review.lines import AFTER, BEFORE, QUIET, WARNING, below, limited, line, section
+from conformance.review.lines import (
+    AFTER,
+    BEFORE,
+    QUIET,
+    WARNING,
+    indent_below,
+    limit_lines,
+    line,
+    section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +47,7 @@ _LEAVES: Final = 8
 _MESSAGE: Final = 12
 
 
-def differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> list[Text]:
+def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> list[Text]:
     """Return how a job differs from its golden, and from its reference.
 
     Args:
@@ -64,7 +73,7 @@ def differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> list[Text
         lines.append(line(f"golden {_ending(golden)} ({golden.span})", BEFORE))
     texts = observation.error.message.splitlines() if observation.error is not None else ()
     seen = line(f"seen {ending(observation)}", AFTER)
-    lines += below(seen, limited([*map(line, texts)], _MESSAGE, "... {} more lines"))
+    lines += indent_below(seen, limit_lines([*map(line, texts)], _MESSAGE, "... {} more lines"))
     lines += _values(example, observation, golden)
     if golden is not None and not golden.tainted:
         rows = differing_facts(golden.facts, example.record.facts) if golden.facts else ()
@@ -111,7 +120,7 @@ def _leaves(title: str, found: Sequence[Difference]) -> list[Text]:
         )
         for one in found
     ]
-    return section(title, limited(lines, _LEAVES, "and {} more leaves"), "")
+    return section(title, limit_lines(lines, _LEAVES, "and {} more leaves"), "")
 
 
 def _irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text]:
@@ -134,7 +143,7 @@ def _irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text
             for change in changes[:_PATTERNS]:
                 quoted = [line(f"- {text}", BEFORE) for text in change.before[:_QUOTED]]
                 quoted += [line(f"+ {text}", AFTER) for text in change.after[:_QUOTED]]
-                shown += below(line(change.line), quoted)
+                shown += indent_below(line(change.line), quoted)
             left = len(changes) - _PATTERNS
             shown += [line(f"and {left} more patterns", QUIET)] if left > 0 else []
         yield from section(f"{ir} ({policy}):", shown, "")

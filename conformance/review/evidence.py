@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.blobs import CorruptBlobError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.codec import CorruptValueError
-from conformance.review.differences import differences
+from conformance.review.differences import describe_differences
 from conformance.review.groups import Kind
-from conformance.review.lines import HEAD, QUIET, WARNING, below, limited, line, section
-from conformance.review.release_ranges import compact
+from conformance.review.lines import HEAD, QUIET, WARNING, indent_below, limit_lines, line, section
+from conformance.review.release_ranges import format_spans
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _REASONS: Final = 8
 _CASES: Final = 60
 
 
-def evidence_of(group: ChangeGroup, data: RunData) -> list[Text]:
+def collect_evidence(group: ChangeGroup, data: RunData) -> list[Text]:
     """Return the evidence for and against a group, in lines.
 
     Args:
@@ -37,7 +37,7 @@ def evidence_of(group: ChangeGroup, data: RunData) -> list[Text]:
     """
     parts = [_reasons(group), _places(group, data), _upstream(group)]
     try:
-        parts.append(differences(group.members[0], data.new_judge(), data.blobs))
+        parts.append(describe_differences(group.members[0], data.new_judge(), data.blobs))
     except (CorruptBlobError, CorruptValueError) as error:
         parts.append([line(str(error), WARNING)])
     if group.id in data.triage:
@@ -63,21 +63,23 @@ def _reasons(group: ChangeGroup) -> list[Text]:
     ]
     is_ir = group.kind is Kind.IR
     title = f"{'an IR changed' if is_ir else group.verdict}: {group.size}"
-    shown = limited(lines, _REASONS, "and {} more reasons")
+    shown = limit_lines(lines, _REASONS, "and {} more reasons")
     if is_ir:
         shown.append(line(group.title))
-    return below(line(title, HEAD), shown)
+    return indent_below(line(title, HEAD), shown)
 
 
 def _places(group: ChangeGroup, data: RunData) -> list[Text]:
     by_case: dict[str, list[JudgedJob]] = {}
     for one in group.members:
         by_case.setdefault(one.record.case, []).append(one)
-    lines = [line(f"{case} on {places(jobs, data.releases)}") for case, jobs in by_case.items()]
-    return section("where", limited(lines, _CASES, "and {} more cases"))
+    lines = [
+        line(f"{case} on {format_places(jobs, data.releases)}") for case, jobs in by_case.items()
+    ]
+    return section("where", limit_lines(lines, _CASES, "and {} more cases"))
 
 
-def places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
+def format_places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
     """Return the cells of some jobs, releases as ranges: `0.5.0..0.6.2 (py311-cpu8)`.
 
     Args:
@@ -93,7 +95,7 @@ def places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
         else:
             # The Python follows the release: it does not set cells apart.
             by_factors.setdefault("-".join(cell.split("-")[2:]), set()).add(one.release)
-    ranges = [f"jax {compact(found, known)} ({rest})" for rest, found in by_factors.items()]
+    ranges = [f"jax {format_spans(found, known)} ({rest})" for rest, found in by_factors.items()]
     return "; ".join([*ranges, *paths])
 
 

@@ -10,7 +10,7 @@ from conformance.golden.sweep import unreferenced
 from conformance.report.markup import block, code
 from conformance.report.text import listed, one_line
 from conformance.review.decisions import Choice
-from conformance.review.evidence import evidence_of
+from conformance.review.evidence import collect_evidence
 from conformance.review.patch import Commit, patches, tracked, uncommitted
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _part(one: OpenDecision, outcomes: Outcomes, data: RunData) -> str:
         facts.append(f"- issue: {code(decision.issue)}")
     facts += [f"- {code(str(edit))}" for edit in outcomes.declarations.get(one.group.id, ())]
     facts.append(f"- decided by {code(decision.by)} at {decision.at}")
-    evidence = "\n".join(line.plain for line in evidence_of(one.group, data))
+    evidence = "\n".join(line.plain for line in collect_evidence(one.group, data))
     return (
         f"### {WORDS[decision.choice].capitalize()}: {code(one.group.title)}\n\n"
         + "\n".join(facts)

@@ -34,7 +34,7 @@ def line(text: str, style: str = "") -> Text:
     return Text(one_line(text, _LONGEST), style=style)
 
 
-def below(title: Text, lines: Iterable[Text]) -> list[Text]:
+def indent_below(title: Text, lines: Iterable[Text]) -> list[Text]:
     """Return a line with others below it, indented."""
     indented = list(lines)
     for one in indented:
@@ -51,10 +51,10 @@ def section(title: str, lines: Iterable[Text], style: str = HEAD) -> list[Text]:
         style: Style of the title.
     """
     shown = list(lines)
-    return below(line(title, style), shown) if shown else []
+    return indent_below(line(title, style), shown) if shown else []
 
 
-def limited(lines: Sequence[Text], most: int, more: str) -> list[Text]:
+def limit_lines(lines: Sequence[Text], most: int, more: str) -> list[Text]:
     """Return the first lines, and how many more there are.
 
     Args:

@@ -20,7 +20,7 @@ from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Verdict
 from conformance.review.decisions import Choice
 from conformance.review.judged_jobs import JudgedJob
-from conformance.review.proposals import ending_of, propose
+from conformance.review.proposals import find_ended, propose
 from conformance.review.refusals import is_undeclared
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
             candidates += _declared_jobs(one, sources, data)
     return Outcomes(
         decisions=effective,
-        plans=accept_plans(candidates, data.blobs, data.known),
+        plans=plan_acceptance(candidates, data.blobs, data.known),
         sources=sources,
         declarations=declarations,
         refused=tuple(refused),
@@ -174,11 +174,11 @@ def _still_unexpected(one: JudgedJob) -> bool:
     """Say whether a job is not what its case declares by now."""
     verdict = one.record.verdict
     if verdict in {Verdict.FIXED, Verdict.STALE}:
-        return bool(ending_of(one))
+        return bool(find_ended(one))
     return verdict in {Verdict.CRASHED, Verdict.TIMED_OUT} or is_undeclared(one.record)
 
 
-def accept_plans(
+def plan_acceptance(
     jobs: Iterable[JudgedJob], blobs: BlobStore, known: Sequence[str]
 ) -> tuple[AcceptPlan, ...]:
     """Return the effect of accepting some jobs, a plan for each folder of families.

@@ -15,7 +15,7 @@ from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.review.decisions import Terms
 from conformance.review.refusals import CASE_IS_WRONG
-from conformance.review.release_ranges import narrowed, tightest
+from conformance.review.release_ranges import find_tightest_range, narrow_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -116,7 +116,7 @@ def propose(
     if why := next(filter(None, map(_refusal, jobs)), ""):
         return Proposal(refusal=why)
     if terms.match is None:
-        terms = msgspec.structs.replace(terms, match=common([_message(one) for one in jobs]))
+        terms = msgspec.structs.replace(terms, match=find_common_pattern([*map(_message, jobs)]))
     by_function: dict[tuple[Path, str], list[JudgedJob]] = {_function(one): [] for one in jobs}
     for one in run:
         if _function(one) in by_function:
@@ -125,16 +125,16 @@ def propose(
     new: list[Declaration] = []
     for function, every in by_function.items():
         mine = [one for one in jobs if _function(one) == function]
-        over = [one for one in mine if ending_of(one)]
+        over = [one for one in mine if find_ended(one)]
         ends += _ends(over, every, known, terms)
-        new += _new([one for one in mine if not ending_of(one)], every, known, terms)
+        new += _new([one for one in mine if not find_ended(one)], every, known, terms)
     return Proposal((*ends, *new))
 
 
 def _refusal(one: JudgedJob) -> str:
     """Return why no deviation can be declared, or ended, for a job; empty when one can."""
     record = one.record
-    if ending_of(one):
+    if find_ended(one):
         return ""
     if is_case_error(record.error):
         return CASE_IS_WRONG
@@ -145,7 +145,7 @@ def _refusal(one: JudgedJob) -> str:
     return ""
 
 
-def ending_of(one: JudgedJob) -> tuple[Deviation, ...]:
+def find_ended(one: JudgedJob) -> tuple[Deviation, ...]:
     """Return the declared deviations that a job no longer shows, by its verdict."""
     return _declared(one) if one.record.verdict in _NO_LONGER_SHOWN else ()
 
@@ -176,7 +176,7 @@ def _message(one: JudgedJob) -> str:
     return without_label("\n".join(text.partition(IF_INTENDED)[0] for text in record.reasons))
 
 
-def common(texts: Sequence[str]) -> str:
+def find_common_pattern(texts: Sequence[str]) -> str:
     """Return a pattern of the longest words that all texts have, numbers and paths left out.
 
     Args:
@@ -236,7 +236,7 @@ def _ranges(
     for platform in platforms:
         mine = [one for one in seen if _platform(one) == platform] or seen
         theirs = [one for one in unseen if not platform or _platform(one) == platform]
-        tight = tightest({o.release for o in mine}, {o.release for o in theirs}, known)
+        tight = find_tightest_range({o.release for o in mine}, {o.release for o in theirs}, known)
         yield tight if terms.releases is None else terms.releases, platform
 
 
@@ -253,16 +253,16 @@ def _ends(
     """Yield the ends of deviations that jobs of one function no longer show."""
     ending: list[Deviation] = []
     for one in over:
-        ending += [deviation for deviation in ending_of(one) if deviation not in ending]
+        ending += [deviation for deviation in find_ended(one) if deviation not in ending]
     for deviation in ending:
-        gone = {one.release for one in over if deviation in ending_of(one)}
+        gone = {one.release for one in over if deviation in find_ended(one)}
         shown = {
             one.release
             for one in every
             if one.record.verdict in {Verdict.KNOWN, Verdict.CHANGED}
             and deviation in _declared(one)
         }
-        left = narrowed(deviation.releases, gone - shown, shown, known)
+        left = narrow_range(deviation.releases, gone - shown, shown, known)
         yield Declaration(
             file=over[0].job.case.file,
             function=over[0].job.case.name,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from conformance.review.lines import WrappedLines, below, limited, line, section
+from conformance.review.lines import WrappedLines, indent_below, limit_lines, line, section
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,10 +50,10 @@ def test_words_are_kept_and_indented() -> None:
 def test_a_section_without_lines_has_no_title() -> None:
     """A title is shown without lines only where it says something."""
     assert section("title", []) == []
-    assert below(line("title"), []) == [line("title")]
+    assert indent_below(line("title"), []) == [line("title")]
 
 
 def test_the_number_of_lines_left_out_is_shown() -> None:
     """Of a text with many lines."""
-    found = limited([line(text) for text in "abc"], 2, "... {} more lines")
+    found = limit_lines([line(text) for text in "abc"], 2, "... {} more lines")
     assert [one.plain for one in found] == ["a", "b", "... 1 more lines"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conformance.model.case import Deviation
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.review.decisions import Terms
-from conformance.review.proposals import common, propose
+from conformance.review.proposals import find_common_pattern, propose
 
 from .members import KNOWN, member
 
@@ -117,10 +117,10 @@ def test_what_is_no_deviation(one: JudgedJob, words: str) -> None:
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=3))
 def test_the_pattern_is_found_in_every_message(texts: list[str]) -> None:
     """Whatever is said; at worst it is empty, and found in all."""
-    assert all(re.search(common(texts), text) for text in texts)
+    assert all(re.search(find_common_pattern(texts), text) for text in texts)
 
 
 def test_the_pattern_has_no_numbers_and_no_paths() -> None:
     """They differ from cell to cell."""
     said = [f"got a shape (wrong?) of ({n}, 4) at /home/u{n}/case.py:7" for n in (1, 2)]
-    assert common(said) == r"got a shape \(wrong\?\) of"
+    assert find_common_pattern(said) == r"got a shape \(wrong\?\) of"
