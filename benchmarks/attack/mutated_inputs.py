@@ -54,7 +54,7 @@ from conformance.report.conformance_data import decoded as decode_history  # noq
 from conformance.report.conformance_markdown import conformance_markdown  # noqa: E402
 from conformance.report.upgrade_data import upgrade_json  # noqa: E402
 from conformance.report.upgrade_file import upgrade_of  # noqa: E402
-from conformance.review.decisions import loads as load_decisions  # noqa: E402
+from conformance.review.decisions import DecisionLog  # noqa: E402
 from conformance.store.address import address_of  # noqa: E402
 from conformance.store.store import Store  # noqa: E402
 from conformance.suites.catalogue.definition import named_suite  # noqa: E402
@@ -368,7 +368,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
     yield Reader(
         "review.json",
         [b'{"format": 1, "decisions": [], "same": {"a": "b"}}'],
-        lambda file: load_decisions(file.read_bytes(), str(file)),
+        lambda file: DecisionLog.loads(file.read_bytes(), str(file)),
     )
     yield Reader(
         "durations",

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.app.notes import print_note
+from conformance.app.session import Session
 from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import Change, apply, refuse_in_ci
 from conformance.golden.sweep import of_no_case, remove
 from conformance.locking import locked
 from conformance.report.text import visible
-from conformance.review.judged import judged_run
-from conformance.review.refusing import passed_over, refusal
-from conformance.review.writing import accept_plans
+from conformance.review.judged_jobs import judge_run
+from conformance.review.outcomes import plan_acceptance
+from conformance.review.refusals import passed_over
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.job import Job
     from conformance.engine.run_directory import RunDirectory
     from conformance.golden.accept import AcceptPlan
     from conformance.model.record import Record
+    from conformance.review.judged_jobs import JudgedJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +68,24 @@ def accept_run(
         CorruptRunError: If the directory cannot be read.
     """
     seen = [
-        (job, record)
-        for job, record in _judge_records(context, directory, planned, select)
-        if not cells or record.cell in cells
+        one
+        for one in _judge_records(context, directory, planned, select)
+        if not cells or one.record.cell in cells
     ]
     if not seen:
         raise NothingSelectedError(_describe_missing(directory, select, cells))
-    chosen: list[tuple[Job, Record]] = []
-    refused: list[tuple[Record, str]] = []
-    for job, record in seen:
-        versions = job.planned.versions
-        if not (reason := refusal(record, versions)):
-            chosen.append((job, record))
-        elif not passed_over(record, versions):
-            refused.append((record, reason))
+    chosen = [one for one in seen if not one.refusal]
+    refused = [
+        (one.record, one.refusal)
+        for one in seen
+        if one.refusal and not passed_over(one.record, one.job.planned.versions)
+    ]
     known = context.releases.versions
     if dry_run:
-        return Acceptance(plans=accept_plans(chosen, directory.blobs, known), refused=refused)
-    check_goldens_writable(context, (job.case.file for job, _ in chosen))
-    with locked({job.case.families for job, _ in chosen}, print_note):
-        plans = accept_plans(chosen, directory.blobs, known)
+        return Acceptance(plans=plan_acceptance(chosen, directory.blobs, known), refused=refused)
+    check_goldens_writable(context, (one.job.case.file for one in chosen))
+    with locked({one.job.case.families for one in chosen}, print_note):
+        plans = plan_acceptance(chosen, directory.blobs, known)
         for plan in plans:
             apply(plan)
     return Acceptance(plans=plans, refused=refused)
@@ -176,7 +175,7 @@ def _judge_records(
     directory: RunDirectory,
     planned: Sequence[str],
     select: Sequence[str],
-) -> tuple[tuple[Job, Record], ...]:
+) -> tuple[JudgedJob, ...]:
     """Return the selected records of a run with their jobs, judged by the goldens as they are now.
 
     Jobs without a record are left out; a record whose blobs are gone is `infra`.
@@ -186,7 +185,8 @@ def _judge_records(
         for case in context.cases(planned)
         if not select or any(matches(case, text) for text in select)
     ]
-    found = judged_run(directory, wanted, context.releases)
+    judge = Session(context=context).judge(directory.blobs)
+    found = judge_run(directory, wanted, context.releases, judge)
     if found.changed:
         case = found.changed[0]
         raise UsageError(f"{case.file} changed since {directory.path}: run {case.id} again first")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -13,24 +13,24 @@ from conformance.app.acceptance import check_goldens_writable
 from conformance.app.notes import print_note
 from conformance.app.output_files import write_file
 from conformance.app.run_request import request_of
+from conformance.app.session import Session
 from conformance.corpus.case_selection import matches
 from conformance.corpus.metadata import specifier
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import refuse_in_ci
 from conformance.review.decisions import Choice
-from conformance.review.exporting import body, exported
+from conformance.review.export import render_markdown, render_patches
 from conformance.review.patch import author, root_of
-from conformance.review.session import Session
+from conformance.review.review import Review
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.review.decisions import Decision
-    from conformance.review.groups import Member
-    from conformance.review.proposing import Wish
-    from conformance.review.writing import Outcomes
+    from conformance.review.decisions import Decision, Terms
+    from conformance.review.judged_jobs import JudgedJob
+    from conformance.review.outcomes import Outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,12 @@ class ReviewOptions:
     Attributes:
         select: Families, case ids or globs to review; empty is every case of the run.
         run_dir: The run, None for the newest.
-        cells: Ids of cells to review; empty is every cell of the run.
+        cell: Ids of cells to review; empty is every cell of the run.
         accept: Groups to make golden.
         reject: Groups to reject.
         deviation: Groups to declare as deviations.
         everything: Whether every group is accepted that can be.
-        wish: Reason of `reject` and `deviation`, and how a deviation is declared.
+        terms: Reason of `reject` and `deviation`, and how a deviation is declared.
         by: Name of the reviewer, None for the one that git knows.
         dry_run: Whether nothing is written or kept.
         patch: File for the decisions as patches, None for none.
@@ -54,12 +54,12 @@ class ReviewOptions:
 
     select: tuple[str, ...]
     run_dir: Path | None
-    cells: tuple[str, ...]
+    cell: tuple[str, ...]
     accept: tuple[str, ...]
     reject: tuple[str, ...]
     deviation: tuple[str, ...]
     everything: bool
-    wish: Wish
+    terms: Terms
     by: str | None
     dry_run: bool
     patch: Path | None
@@ -96,7 +96,7 @@ def parse_range(text: str | None) -> str | None:
         ) from None
 
 
-def open_review(context: ProjectContext, options: ReviewOptions) -> Session:
+def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
     """Return the review of a run, or of some of its cases and cells.
 
     Args:
@@ -107,39 +107,40 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Session:
         NothingSelectedError: If the run has no record of them.
         CorruptRunError: If the run cannot be read.
     """
-    select, cells = options.select, options.cells
+    select, cells = options.select, options.cell
     directory = (
         RunDirectory(options.run_dir) if options.run_dir else latest_run(context.project.root)
     )
     request = request_of(directory)
 
-    def wanted(member: Member) -> bool:
+    def wanted(member: JudgedJob) -> bool:
         named = not select or any(matches(member.job.case, text) for text in select)
         return named and (not cells or member.record.cell in cells)
 
-    session = Session(
+    review = Review(
         directory,
         lambda: context.cases(request.select),
         context.releases,
+        partial(Session(context=context).judge, directory.blobs),
         wanted=wanted,
         by=options.by or author(context.project.root),
         inform=print_note,
     )
-    if (select or cells) and not any(map(wanted, session.files.everything)):
+    if (select or cells) and not any(map(wanted, review.data.jobs)):
         raise NothingSelectedError(
             f"{directory.path} holds no record of {', '.join((*select, *cells))}, expected one"
         )
-    return session
+    return review
 
 
 def apply_decisions(
-    context: ProjectContext, session: Session, options: ReviewOptions
+    context: ProjectContext, review: Review, options: ReviewOptions
 ) -> tuple[Outcomes | None, bool]:
     """Take the decisions of flags, and write or export what they come to.
 
     Args:
         context: The project.
-        session: The review.
+        review: The review.
         options: The decisions, and where they are exported to.
 
     Returns:
@@ -149,18 +150,16 @@ def apply_decisions(
         UsageError: If a decision cannot be taken, or an outcome may not be written.
         InfrastructureError: If the disk refuses.
     """
-    for decision in _make_decisions(session, options):
-        session.take(decision)
-    outcomes = session.outcomes()
-    _export(session, outcomes, options)
+    for decision in _make_decisions(review, options):
+        review.take(decision)
+    outcomes = review.outcomes()
+    _export(review, outcomes, options)
     exports = options.patch is not None
     written = options.decides and not exports and not options.dry_run
     if written:
-        outcomes = session.write(
-            os.environ, lambda found: check_outcomes(context, found), print_note
-        )
+        outcomes = review.write(partial(check_outcomes, context))
     elif options.decides and not options.dry_run:
-        session.keep()
+        review.save()
     return (outcomes if options.decides or exports else None), written
 
 
@@ -179,16 +178,16 @@ def check_outcomes(context: ProjectContext, outcomes: Outcomes) -> None:
     check_goldens_writable(context, [*outcomes.sources, *folders])
 
 
-def _make_decisions(session: Session, options: ReviewOptions) -> list[Decision]:
+def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
     """Return the decisions of flags: all of them, or an error if one cannot be taken.
 
     Raises:
         UsageError: If one cannot be taken, or a group is named twice.
     """
     named = {
-        Choice.ACCEPT: [session.group(text) for text in options.accept],
-        Choice.REJECT: [session.group(text) for text in options.reject],
-        Choice.DEVIATION: [session.group(text) for text in options.deviation],
+        Choice.ACCEPT: [review.group(text) for text in options.accept],
+        Choice.REJECT: [review.group(text) for text in options.reject],
+        Choice.DEVIATION: [review.group(text) for text in options.deviation],
     }
     given = [group.id for found in named.values() for group in found]
     if twice := next((one for one in given if given.count(one) > 1), None):
@@ -196,25 +195,25 @@ def _make_decisions(session: Session, options: ReviewOptions) -> list[Decision]:
     if options.everything:
         named[Choice.ACCEPT] += [
             group
-            for group in session.pending
-            if group.id not in given and not session.refusal(group, Choice.ACCEPT)
+            for group in review.pending
+            if group.id not in given and not review.refusal(group, Choice.ACCEPT)
         ]
     return [
-        session.made(group, choice, options.wish)
+        review.make(group, choice, options.terms)
         for choice, found in named.items()
         for group in found
     ]
 
 
-def _export(session: Session, outcomes: Outcomes, options: ReviewOptions) -> None:
+def _export(review: Review, outcomes: Outcomes, options: ReviewOptions) -> None:
     """Write outcomes as patches, and the review as Markdown, if that is asked for."""
     if options.patch is not None:
         if not outcomes.sources and not any(plan.documents for plan in outcomes.plans):
             raise UsageError("--export: no decision changes a golden or a case file; decide first")
         # Before a golden folder exists, only the folder of the cases is in the repository.
-        cases = next(m.job.case.file for m in session.files.everything)
+        cases = next(m.job.case.file for m in review.data.jobs)
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        write_file("--export", options.patch, exported(root_of(cases.parent), outcomes, when))
+        write_file("--export", options.patch, render_patches(root_of(cases.parent), outcomes, when))
     if options.markdown is not None:
-        text = body(session.directory.id, session.taken, outcomes, session.files)
+        text = render_markdown(review.directory.id, review.decisions, outcomes, review.data)
         write_file("--body", options.markdown, text.encode("utf-8", "replace"))

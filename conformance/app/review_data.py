@@ -7,58 +7,61 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.model.outcome import ExitCode
-from conformance.review.decisions import REVIEW, Choice, Decided
-from conformance.review.evidence import described, evidence_of, places, proposals
-from conformance.review.exporting import tally
-from conformance.review.groups import tally as tally_of_groups
+from conformance.review.decisions import REVIEW, Choice, Progress
+from conformance.review.evidence import collect_evidence, format_places
+from conformance.review.groups import count_verdicts
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.review.groups import Group
-    from conformance.review.session import Session
-    from conformance.review.writing import Outcomes
+    from conformance.review.groups import ChangeGroup
+    from conformance.review.outcomes import Outcomes
+    from conformance.review.review import Review
+
+_DECIDED = {
+    Choice.ACCEPT: "accepted",
+    Choice.REJECT: "rejected",
+    Choice.DEVIATION: "deviation",
+}
 
 
-def exit_code_of(session: Session) -> ExitCode:
+def exit_code_of(review: Review) -> ExitCode:
     """Return the exit status of a review: unexpected as long as something is undecided."""
-    left = session.pending or session.changed
-    return ExitCode.UNEXPECTED if left else ExitCode.OK
+    return ExitCode.UNEXPECTED if review.pending or review.changed else ExitCode.OK
 
 
-def review_data(session: Session, done: Outcomes | None, *, written: bool) -> dict[str, Any]:
-    """Return what is pending, and what decisions come to, for `--json`.
+def review_data(review: Review, outcomes: Outcomes | None, *, written: bool) -> dict[str, Any]:
+    """Return the groups of a review, and the outcomes of decisions, for `--json`.
 
     Args:
-        session: The review.
-        done: What decisions come to; None where nothing is decided or exported.
-        written: Whether that has been written.
+        review: The review.
+        outcomes: Outcomes of decisions; None where nothing is decided or exported.
+        written: Whether they have been written.
     """
     return {
-        "run": session.directory.id,
-        "pending": len(session.pending),
-        "groups": [_group(session, group) for group in session.groups],
-        "changed": [case.id for case in session.changed],
-        "outcome": None if done is None else _outcome(done, written=written),
-        "exit": int(exit_code_of(session)),
+        "run": review.directory.id,
+        "pending": len(review.pending),
+        "groups": [_group(review, group) for group in review.groups],
+        "changed": [case.id for case in review.changed],
+        "outcome": None if outcomes is None else _outcomes(outcomes, written=written),
+        "exit": int(exit_code_of(review)),
     }
 
 
-def _group(session: Session, group: Group) -> dict[str, Any]:
-    decision = session.decision(group)
-    why, proposed = proposals(group, session.files)
-    found = session.files.found.get(group.id)
+def _group(review: Review, group: ChangeGroup) -> dict[str, Any]:
+    data = review.data
+    proposal = data.proposal(group)
     return {
         "id": group.id,
         "kind": group.kind,
         "verdict": group.verdict,
         "title": group.title,
-        "decided": session.decided(group),
-        "decision": None if decision is None else msgspec.to_builtins(decision),
+        "decided": review.log.progress(group),
+        "decision": msgspec.to_builtins(review.decision(group)),
         "cases": list(group.cases),
         "cells": list(group.cells),
-        "where": places(group.members, session.files.releases),
+        "where": format_places(group.members, data.releases),
         "jobs": [
             {
                 "case": member.record.case,
@@ -69,88 +72,81 @@ def _group(session: Session, group: Group) -> dict[str, Any]:
             }
             for member in group.members
         ],
-        "not_declared": why,
-        "deviations": [described(one) for one in proposed],
-        "found_out": None if found is None else msgspec.to_builtins(found),
-        "evidence": [text for text, _ in evidence_of(group, session.files)],
+        "not_declared": proposal.refusal,
+        "deviations": list(map(str, proposal.declarations)),
+        "found_out": msgspec.to_builtins(data.triage.get(group.id)),
+        "evidence": [line.plain for line in collect_evidence(group, data)],
     }
 
 
-def _outcome(done: Outcomes, *, written: bool) -> dict[str, Any]:
+def _outcomes(outcomes: Outcomes, *, written: bool) -> dict[str, Any]:
+    plans = outcomes.plans
+    goldens = (file for plan in plans for file in (*plan.documents, *plan.contents))
     return {
         "written": written,
-        "goldens": [entry for plan in done.plans for entry in plan.entries],
-        "conflicts": [conflict for plan in done.plans for conflict in plan.conflicts],
-        "files": [str(file) for file in outcome_files(done)],
-        "deviations": [described(one) for found in done.declarations.values() for one in found],
+        "goldens": [entry for plan in plans for entry in plan.entries],
+        "conflicts": [conflict for plan in plans for conflict in plan.conflicts],
+        "files": sorted({str(file) for file in (*outcomes.sources, *goldens)}),
+        "deviations": [str(one) for found in outcomes.declarations.values() for one in found],
         "refused": [
-            {"case": one.member.record.case, "cell": one.member.record.cell, "reason": one.reason}
-            for one in done.refused
+            {"case": one.record.case, "cell": one.record.cell, "reason": one.refusal}
+            for one in outcomes.refused
         ],
     }
 
 
-def outcome_files(done: Outcomes) -> list[str]:
-    """Return the case files and golden files that would be written."""
-    goldens = (file for plan in done.plans for file in (*plan.documents, *plan.contents))
-    return sorted({str(file) for file in (*done.sources, *goldens)})
-
-
-def outcome_lines(done: Outcomes) -> Iterator[str]:
-    """Yield what decisions come to, a line each."""
-    for found in done.declarations.values():
+def outcome_lines(outcomes: Outcomes) -> Iterator[str]:
+    """Yield the outcomes of decisions, a line each; the last one counts the goldens."""
+    for found in outcomes.declarations.values():
         for one in found:
-            yield f"deviation: {described(one)}  in {one.file}"
-    for plan in done.plans:
+            yield f"deviation: {one}  in {one.file}"
+    for plan in outcomes.plans:
         yield from plan.conflicts
-    for refused in done.refused:
-        record = refused.member.record
-        yield f"not accepted: {record.case} on {record.cell}: {refused.reason}"
-    yield f"goldens: {tally(done)}"
+    for refused in outcomes.refused:
+        record = refused.record
+        yield f"not accepted: {record.case} on {record.cell}: {refused.refusal}"
+    yield f"goldens: {outcomes.tally}"
 
 
-def review_lines(session: Session, done: Outcomes | None, *, written: bool) -> Iterator[str]:
-    """Yield what decisions come to, and what is pending, a line each.
+def review_lines(review: Review, outcomes: Outcomes | None, *, written: bool) -> Iterator[str]:
+    """Yield the outcomes of decisions, and the groups, a line each.
 
     Args:
-        session: The review.
-        done: What decisions come to; None where nothing is decided or exported.
-        written: Whether that has been written.
+        review: The review.
+        outcomes: Outcomes of decisions; None where nothing is decided or exported.
+        written: Whether they have been written.
     """
-    if done is not None:
-        yield from outcome_lines(done)
+    if outcomes is not None:
+        yield from outcome_lines(outcomes)
         if not written:
             yield "no golden and no case file is written"
-    for group in session.groups:
-        yield f"{group.id}  {_state(session, group):12}  {group.size}: {group.title}"
-    if not session.groups:
-        yield f"nothing is pending in {session.directory.path}"
-    else:
-        number = len(session.pending)
-        groups = plural(len(session.groups), "group")
-        yield f"{number} of {groups} pending: {tally_of_groups(session.groups)}"
+    for group in review.groups:
+        yield f"{group.id}  {_state(review, group):12}  {group.size}: {group.title}"
+    pending = _pending(review)
+    yield f"{pending}: {count_verdicts(review.groups)}" if review.groups else pending
 
 
-def pending_lines(session: Session) -> Iterator[str]:
-    """Yield what is pending when a terminal review ends, and where its decisions are kept.
+def pending_lines(review: Review) -> Iterator[str]:
+    """Yield the number of pending groups when a terminal review ends, and where decisions are.
 
     Args:
-        session: The review.
+        review: The review.
     """
-    if not session.groups:
-        yield f"nothing is pending in {session.directory.path}"
-        return
-    taken = len(session.taken)
-    yield f"{len(session.pending)} of {plural(len(session.groups), 'group')} pending"
-    if taken:
-        word = "decision is" if taken == 1 else "decisions are"
-        yield f"{taken} {word} kept in {session.directory.path / REVIEW}"
+    yield _pending(review)
+    if number := len(review.decisions):
+        word = "decision is" if number == 1 else "decisions are"
+        yield f"{number} {word} kept in {review.directory.path / REVIEW}"
 
 
-def _state(session: Session, group: Group) -> str:
-    decision = session.decision(group)
+def _pending(review: Review) -> str:
+    if not review.groups:
+        return f"nothing is pending in {review.directory.path}"
+    return f"{len(review.pending)} of {plural(len(review.groups), 'group')} pending"
+
+
+def _state(review: Review, group: ChangeGroup) -> str:
+    decision = review.decision(group)
     if decision is None:
         return str(group.verdict)
-    partly = session.decided(group) is Decided.PARTLY
-    word = {Choice.ACCEPT: "accepted", Choice.REJECT: "rejected", Choice.DEVIATION: "deviation"}
-    return f"{word[decision.choice]}{' (partly)' if partly else ''}"
+    partly = review.log.progress(group) is Progress.PARTLY
+    return f"{_DECIDED[decision.choice]}{' (partly)' if partly else ''}"

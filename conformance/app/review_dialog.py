@@ -1,178 +1,288 @@
-"""The dialog of a review: keys and answers become decisions. Whoever draws it is a `Screen`."""
+"""The dialog of a review: keys and answers become decisions. A front end draws it and asks."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from rich.text import Text
 
 from conformance.app.review_data import outcome_lines
 from conformance.errors import UsageError
 from conformance.report.text import one_line
-from conformance.review.browsing import Asks
-from conformance.review.decisions import Choice
-from conformance.review.evidence import proposals
-from conformance.review.lines import line
-from conformance.review.proposing import Wish, agreed_value
+from conformance.review.decisions import Choice, Progress, Terms
+from conformance.review.evidence import collect_evidence
+from conformance.review.lines import line, section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.review.browsing import Browsing
-    from conformance.review.lines import Line
-    from conformance.review.session import Session
-    from conformance.review.writing import Outcomes
+    from conformance.review.decisions import Decision
+    from conformance.review.groups import ChangeGroup
+    from conformance.review.outcomes import Outcomes
+    from conformance.review.review import Review
 
-_QUESTIONS: Final = {
-    "releases": "releases it is for, - for all",
-    "platform": "platform, - for all",
-    "match": "pattern in the message, - for any",
-}
-"""Questions about a deviation, by the field of `Wish` that the answer is for."""
+KEYS: Final = "space page  n/p group  a accept  r reject  d deviation  s skip  u undo  w write  ? q"
+SHORT_KEYS: Final = "spc n p a r d s u w ? q"
+QUIT: Final = "q"
+_HELP: Final = (
+    ("space", "the next page of the evidence; b the page before"),
+    ("n  p", "the next group, the one before; also the arrows"),
+    ("a", "accept: what was seen becomes golden"),
+    ("r", "reject: it stays unexpected, and is reported again; asks why"),
+    ("d", "deviation: declare it in the case file, or end what is fixed; asks how"),
+    ("s", "skip to the next group that is not decided"),
+    ("u", "undo the last decision, or that on this group"),
+    ("w", "write the decisions: shows what, and asks once"),
+    (QUIT, "quit; decisions are kept, and taken up again"),
+)
+_AFTER_HELP: Final = "any other key goes back to the evidence"
+_CONFIRM: Final = "write this?  y yes  space page  any other key: no"
+_ALL_DECIDED: Final = "every group is decided; w writes, q quits"
 
 
-@dataclass(slots=True)
-class ReviewView:
-    """The content of the screen.
+class TermQuestion(NamedTuple):
+    """A question about a decision.
 
     Attributes:
-        browsing: The group, the page, and the message of the last key.
-        preview: Lines that are shown instead of the evidence, None for the evidence.
-        question: A question in the place of the keys.
+        field: The field of `Terms` that the answer is for.
+        text: The question.
+        default: The answer if the reviewer gives none.
     """
 
-    browsing: Browsing
-    preview: Sequence[Line] | None = None
-    question: str = ""
-
-    def lines(self) -> Sequence[Line]:
-        """Return the lines that the pages consist of."""
-        return self.browsing.lines() if self.preview is None else self.preview
+    field: str
+    text: str
+    default: str = ""
 
 
-class Screen(Protocol):
-    """Draws a `ReviewView`, and reads keys and lines of text."""
+_REJECT: Final = (TermQuestion("reason", "why is it rejected"),)
+_PROPOSED: Final = (
+    TermQuestion("releases", "releases it is for, - for all"),
+    TermQuestion("platform", "platform, - for all"),
+    TermQuestion("match", "pattern in the message, - for any"),
+)
+_REASONS: Final = (
+    TermQuestion("reason", "reason"),
+    TermQuestion("issue", "issue, owner/repo#N, or nothing"),
+)
 
-    @property
-    def page(self) -> int:
-        """Lines of a page."""
-        ...
 
-    @property
-    def total(self) -> int:
-        """Lines of all pages."""
-        ...
+class ReviewFrontEnd(Protocol):
+    """Draws a dialog, and asks for lines of text and single keys."""
 
     def draw(self) -> None:
-        """Draw the view."""
-        ...
+        """Draw the dialog: it changed while a key is handled."""
 
-    def read_key(self) -> str:
-        """Draw the view, and return the next key; empty when there is no terminal left."""
-        ...
+    def ask(
+        self,
+        questions: Sequence[TermQuestion],
+        answer: Callable[[Mapping[str, str] | None], None],
+    ) -> None:
+        """Ask for lines of text.
 
-    def ask(self, what: str, default: str = "") -> str | None:
-        """Ask for a line of text; return None if the reviewer cancels."""
-        ...
+        Args:
+            questions: The questions.
+            answer: Receives the answers by field, None if the reviewer cancels.
+        """
+
+    def show(self, lines: Sequence[Text], keys: str, answer: Callable[[str], None]) -> None:
+        """Show lines in place of the evidence until a key is pressed that does not page.
+
+        Args:
+            lines: The lines.
+            keys: Text in place of the keys.
+            answer: Receives the key.
+        """
+
+    def quit(self) -> None:
+        """End the review."""
 
 
 class ReviewDialog:
     """A review by single keys.
 
     Args:
-        session: The review.
+        review: The review.
         check: Raises if an outcome may not be written.
-        view: The content of the screen.
-        screen: Draws it.
+        front_end: Draws the dialog.
+
+    Attributes:
+        message: The result of the last key.
     """
 
     def __init__(
-        self,
-        session: Session,
-        check: Callable[[Outcomes], None],
-        view: ReviewView,
-        screen: Screen,
+        self, review: Review, check: Callable[[Outcomes], None], front_end: ReviewFrontEnd
     ) -> None:
-        self._session = session
+        self.review = review
+        self.message = ""
         self._check = check
-        self._view = view
-        self._browsing = view.browsing
-        self._screen = screen
+        self._front_end = front_end
+        self._index = 0
+        self._before: list[tuple[ChangeGroup, tuple[Decision, ...]]] = []
+        self._evidence: dict[str, list[Text]] = {}
+        self._actions: Mapping[str, Callable[[], None]] = {
+            "n": lambda: self._go(self._index + 1),
+            "p": lambda: self._go(self._index - 1),
+            "a": lambda: self._decide(Choice.ACCEPT, Terms()),
+            "r": self._ask_rejection,
+            "d": self._ask_deviation,
+            "s": self._skip,
+            "u": self._undo,
+            "w": self._ask_to_write,
+            "?": self._show_help,
+            QUIT: front_end.quit,
+        }
+        review.inform = self._inform
+        self._find_pending(0)
 
-    def run(self) -> None:
-        """Read keys until the reviewer quits, no group is left, or the terminal is gone."""
-        while self._session.groups:
-            key = self._screen.read_key()
-            if not key:
-                return
-            match self._press(key):
-                case Asks.QUIT:
-                    return
-                case Asks.REJECT:
-                    reason = self._screen.ask("why is it rejected")
-                    self._decide(Choice.REJECT, None if reason is None else Wish(reason=reason))
-                case Asks.DEVIATION:
-                    self._decide(Choice.DEVIATION, self._ask_wish())
-                case Asks.WRITE:
-                    self._write()
-                case Asks.NOTHING:
-                    pass
+    @property
+    def group(self) -> ChangeGroup:
+        """The group that is shown."""
+        return self.review.groups[self._index]
 
-    def _press(self, key: str) -> Asks:
-        return self._browsing.press(key, self._screen.page, self._screen.total)
+    @property
+    def place(self) -> str:
+        """Number, state, id and size of the group."""
+        group, decision = self.group, self.review.decision(self.group)
+        state = "undecided" if decision is None else str(decision.choice)
+        if decision is not None and self.review.log.progress(group) is Progress.PARTLY:
+            state += ", partly"
+        number = f"{self._index + 1}/{len(self.review.groups)}"
+        return f" {number} {state}  {group.id}  {group.size} "
 
-    def _decide(self, choice: Choice, wish: Wish | None) -> None:
-        if wish is None:
-            self._browsing.message = "called off"
-        else:
-            self._browsing.decide(choice, wish)
+    @property
+    def lines(self) -> Sequence[Text]:
+        """The decision on the group, and its evidence."""
+        group, decision = self.group, self.review.decision(self.group)
+        if group.id not in self._evidence:
+            self._evidence[group.id] = collect_evidence(group, self.review.data)
+        if decision is None:
+            return self._evidence[group.id]
+        why = f": {decision.reason}" if decision.reason else ""
+        taken = line(f"{decision.choice} by {decision.by}, {decision.at}{why}")
+        return [line("decided", "bold"), taken, line(""), *self._evidence[group.id]]
 
-    def _ask_wish(self) -> Wish | None:
-        """Ask how a deviation is declared; an answer that is the default stays as proposed."""
-        _, proposed = proposals(self._browsing.group, self._session.files)
-        answers: dict[str, str | None] = {}
-        for field, what in _QUESTIONS.items():
-            default = agreed_value(proposed, field)
-            if default is None:
-                continue
-            text = self._screen.ask(what, default)
-            if text is None:
-                return None
-            answers[field] = None if text == default else "" if text == "-" else text
-        reason = self._screen.ask("reason")
-        issue = None if reason is None else self._screen.ask("issue, owner/repo#N, or nothing")
-        if reason is None or issue is None:
-            return None
-        return Wish(reason=reason, issue=issue, **answers)
+    def press(self, key: str) -> None:
+        """Handle a key.
 
-    def _write(self) -> None:
-        """Show what would be written, ask once, and write it."""
-        try:
-            outcomes = self._session.outcomes()
-            self._check(outcomes)
-        except UsageError as error:
-            self._browsing.message = str(error)
-            return
-        preview = [line(text) for text in outcome_lines(outcomes)]
-        if not self._confirm(preview):
-            self._browsing.message = "nothing is written"
-            return
-        self._session.write(os.environ, self._check, self._inform)
-        self._browsing.written()
-        self._browsing.message = f"written: {one_line(preview[-1].text)}"
+        Args:
+            key: A character; those that page are the front end's.
+        """
+        self.message = ""
+        self._actions.get(key, self._reject_key)()
 
-    def _confirm(self, preview: Sequence[Line]) -> bool:
-        self._view.preview = preview
-        self._view.question = "write this?  y yes  space page  any other key: no"
-        self._browsing.top = 0
-        try:
-            while (key := self._screen.read_key()) == " ":
-                self._press(key)
-        finally:
-            self._view.preview, self._view.question = None, ""
-            self._browsing.top = 0
-        return key in {"y", "Y"}
+    def _reject_key(self) -> None:
+        self.message = "no such key; ? says which there are"
 
     def _inform(self, text: str) -> None:
-        self._browsing.message = text
-        self._screen.draw()
+        self.message = text
+        self._front_end.draw()
+
+    def _show_help(self) -> None:
+        self._front_end.show(
+            section("keys", [Text(f"{keys:7}{text}") for keys, text in _HELP]),
+            _AFTER_HELP,
+            lambda key: self._front_end.quit() if key == QUIT else None,
+        )
+
+    def _go(self, index: int) -> None:
+        if 0 <= index < len(self.review.groups):
+            self._index = index
+        else:
+            self.message = f"this is the {'first' if index < 0 else 'last'} group"
+
+    def _find_pending(self, start: int) -> bool:
+        """Go to the first pending group from one on, around the end; return whether there is."""
+        groups, pending = self.review.groups, set(map(id, self.review.pending))
+        order = [*range(start, len(groups)), *range(start)]
+        found = next((number for number in order if id(groups[number]) in pending), None)
+        self._index = self._index if found is None else found
+        return found is not None
+
+    def _skip(self) -> None:
+        if not self._find_pending(self._index + 1):
+            self.message = _ALL_DECIDED
+
+    def _decide(self, choice: Choice, terms: Terms) -> None:
+        group, before = self.group, self.review.log.decisions
+        try:
+            self.review.take(self.review.make(group, choice, terms))
+        except UsageError as error:
+            self.message = str(error)
+            return
+        self.review.save()
+        self._before.append((group, before))
+        self.message = f"{choice}: {group.title}"
+        self._skip()
+
+    def _ask_rejection(self) -> None:
+        self._front_end.ask(_REJECT, lambda answers: self._answered(Choice.REJECT, answers))
+
+    def _ask_deviation(self) -> None:
+        proposal = self.review.data.proposal(self.group)
+        if proposal.refusal:
+            self.message = f"no deviation: {proposal.refusal}"
+            return
+        questions = [
+            one._replace(default=default)
+            for one in _PROPOSED
+            if (default := proposal.agreed(one.field)) is not None
+        ]
+        defaults = {one.field: one.default for one in questions}
+
+        def answer(answers: Mapping[str, str] | None) -> None:
+            """Keep as proposed what is answered by the default; `-` is for everything."""
+            if answers is not None:
+                answers = {
+                    field: "" if text == "-" and field in defaults else text
+                    for field, text in answers.items()
+                    if text != defaults.get(field)
+                }
+            self._answered(Choice.DEVIATION, answers)
+
+        self._front_end.ask([*questions, *_REASONS], answer)
+
+    def _answered(self, choice: Choice, answers: Mapping[str, str] | None) -> None:
+        if answers is None:
+            self.message = "called off"
+        else:
+            self._decide(choice, Terms(**answers))
+
+    def _undo(self) -> None:
+        if self._before:
+            self.review.restore(*self._before.pop())
+            self.message = "taken back"
+        elif self.review.decision(self.group) is not None:
+            self.review.restore(self.group)
+            self.message = "taken back: what was decided on this group"
+        else:
+            self.message = "nothing to undo"
+
+    def _ask_to_write(self) -> None:
+        if all(one.decision.choice is Choice.REJECT for one in self.review.decisions):
+            self.message = "nothing to write: no group is accepted or declared"
+            return
+        try:
+            outcomes = self.review.outcomes()
+            self._check(outcomes)
+        except UsageError as error:
+            self.message = str(error)
+            return
+        texts = list(outcome_lines(outcomes))
+
+        def answer(key: str) -> None:
+            """Write it if the reviewer agrees."""
+            self.message = "nothing is written"
+            if key in {"y", "Y"}:
+                self._write()
+                self.message = f"written: {one_line(texts[-1])}"
+
+        self._front_end.show([line(text) for text in texts], _CONFIRM, answer)
+
+    def _write(self) -> None:
+        self.review.write(self._check)
+        self._before.clear()
+        self._evidence.clear()
+        self._index = 0
+        if not self.review.groups:
+            self._front_end.quit()
+        self._find_pending(0)

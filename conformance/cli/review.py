@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,11 +19,11 @@ from conformance.app.review import (
 )
 from conformance.app.review_data import exit_code_of, review_data, review_lines
 from conformance.cli.options import recorded_options
-from conformance.cli.review_screen import in_terminal, review_in_terminal
+from conformance.cli.review_keys import in_terminal, review_by_keys
 from conformance.cli.words import CASES
 from conformance.files import readable_json
 from conformance.report.text import listed, visible
-from conformance.review.proposing import Wish
+from conformance.review.decisions import Terms
 
 
 @click.command("review")
@@ -56,23 +57,13 @@ from conformance.review.proposing import Wish
 @click.option("--json", "as_data", is_flag=True, help="Print JSON.")
 def command(
     *,
-    select: tuple[str, ...],
-    run_dir: Path | None,
-    cell: tuple[str, ...],
-    accept: tuple[str, ...],
-    reject: tuple[str, ...],
-    deviation: tuple[str, ...],
-    everything: bool,
     reason: str,
     issue: str,
     releases: str | None,
     platform: str | None,
     match: str | None,
-    by: str | None,
-    dry_run: bool,
-    patch: Path | None,
-    markdown: Path | None,
     as_data: bool,
+    **given: Any,
 ) -> int:
     """Decide on what a run showed: make it golden, reject it, or declare it as a deviation.
 
@@ -91,30 +82,26 @@ def command(
 
     Exit status: 0 nothing is pending, 1 something is, 2 usage.
     """  # noqa: D301 - \b is click's own mark
-    wish = Wish(
+    terms = Terms(
         reason=reason, issue=issue, releases=parse_range(releases), platform=platform, match=match
     )
-    options = ReviewOptions(
-        select=select, run_dir=run_dir, cells=cell, accept=accept, reject=reject,
-        deviation=deviation, everything=everything, wish=wish, by=by, dry_run=dry_run,
-        patch=patch, markdown=markdown,
-    )  # fmt: skip
-    for option, file in (("--export", patch), ("--body", markdown)):
+    options = ReviewOptions(terms=terms, **given)
+    for option, file in (("--export", options.patch), ("--body", options.markdown)):
         if file is not None:
             check_writable(option, file)
     context = load_context()
-    session = open_review(context, options)
-    if session.groups and not (options.scripted or as_data) and in_terminal():
-        return review_in_terminal(session, partial(check_outcomes, context))
-    outcomes, written = apply_decisions(context, session, options)
+    review = open_review(context, options)
+    if review.groups and not (options.scripted or as_data) and in_terminal():
+        return review_by_keys(review, partial(check_outcomes, context))
+    outcomes, written = apply_decisions(context, review, options)
     if as_data:
-        click.echo(readable_json(review_data(session, outcomes, written=written)))
-        return exit_code_of(session)
-    for line in review_lines(session, outcomes, written=written):
+        click.echo(readable_json(review_data(review, outcomes, written=written)))
+        return exit_code_of(review)
+    for line in review_lines(review, outcomes, written=written):
         click.echo(visible(line))
-    if session.changed:
-        names = listed([case.id for case in session.changed])
+    if review.changed:
+        names = listed([case.id for case in review.changed])
         click.echo(visible(
             f"not judged: {names} changed since the run; conformance run makes another"
         ), err=True)  # fmt: skip
-    return exit_code_of(session)
+    return exit_code_of(review)

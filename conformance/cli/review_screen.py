@@ -1,147 +1,149 @@
-"""A review in a terminal: drawing the screen, reading keys and lines of text."""
+"""The screen of a review, as a Textual app: it draws the dialog, reads keys and asks questions."""
 
 from __future__ import annotations
 
-import contextlib
-import os
+import asyncio
 import signal
-import sys
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import click
+from rich.text import Text
+from textual import events
+from textual.app import App
+from textual.widgets import Static
 
-from conformance.app.review_data import pending_lines
-from conformance.app.review_dialog import ReviewDialog, ReviewView
-from conformance.cli.terminal_keys import Keys
+from conformance.app.review_dialog import ReviewDialog
+from conformance.cli.review_questions import Questions
+from conformance.cli.review_widgets import ALIASES, CSS, PAGES, STEPS, Evidence, Keys, Lines
+from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
-from conformance.report.text import one_line, visible
-from conformance.review.browsing import Browsing
-from conformance.review.screen import TO_END, encode_frame, folded, frame, page_of
+from conformance.report.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.review.session import Session
-    from conformance.review.writing import Outcomes
+    from textual.app import ComposeResult
+    from textual.screen import ModalScreen
 
-_DEFAULT: Final = (80, 24)
-_SCREEN, _BACK = "\x1b[?1049h", "\x1b[?1049l"
-
-
-def in_terminal() -> bool:
-    """Return whether a person can press keys and see the screen."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    from conformance.app.review_dialog import TermQuestion
+    from conformance.review.outcomes import Outcomes
+    from conformance.review.review import Review
 
 
-def review_in_terminal(session: Session, check: Callable[[Outcomes], None]) -> ExitCode:
-    """Have a person decide on the pending groups, key by key.
+class ReviewApp(App[ExitCode]):
+    """A review by single keys.
 
     Args:
-        session: The review.
+        review: The review.
         check: Raises if an outcome may not be written.
 
-    Returns:
-        The exit status.
-    """
-    view = ReviewView(Browsing(session))
-    screen = ReviewScreen(view)
-    interrupted = False
-    try:
-        with screen.open():
-            ReviewDialog(session, check, view, screen).run()
-    except KeyboardInterrupt:
-        interrupted = True
-    with contextlib.suppress(OSError):  # a terminal that hung up hears nothing more
-        for text in pending_lines(session):
-            click.echo(visible(text))
-    if interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.UNEXPECTED if session.pending else ExitCode.OK
-
-
-class ReviewScreen:
-    """Draws a review in a terminal, and reads keys.
-
-    Args:
-        view: The content of the screen.
+    Attributes:
+        failure: The error that ended it, None if none did.
     """
 
-    def __init__(self, view: ReviewView) -> None:
-        self._view = view
-        self._keys = Keys(sys.stdin.fileno())
-        self._dumb = os.environ.get("TERM", "") in {"", "dumb", "unknown"}
-        self._stale = False
+    CSS = CSS
+    ENABLE_COMMAND_PALETTE = False
 
-    @contextlib.contextmanager
-    def open(self) -> Iterator[None]:
-        """Take the screen; its former content comes back, whatever happens."""
-        before = {}
-        with self._keys.opened():
-            for number in (signal.SIGWINCH, signal.SIGCONT):
-                before[number] = signal.signal(number, self._redraw)
-            self._write("" if self._dumb else _SCREEN)
-            try:
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
-                with contextlib.suppress(OSError):
-                    self._write("" if self._dumb else _BACK)
+    def __init__(self, review: Review, check: Callable[[Outcomes], None]) -> None:
+        super().__init__(ansi_color=True)
+        self.failure: ConformanceError | None = None
+        self.dialog = ReviewDialog(review, check, self)
+        self._opening: tuple[ModalScreen[Any], Callable[[Any], None]] | None = None
+        self._is_over = False
 
-    def _redraw(self, *_: object) -> None:
-        """Draw again: the terminal has another size, or belongs to this process again."""
-        self._keys.take()
-        if self._keys.waiting:
-            self.draw()
+    def compose(self) -> ComposeResult:
+        """Yield the group, its evidence, the result of the last key, and the keys."""
+        yield Static(id="place")
+        yield Static(id="title")
+        yield Evidence()
+        yield Static(id="message")
+        yield Keys(id="keys", classes="keys")
+
+    def on_mount(self) -> None:
+        """Draw the first group; a signal to end is like Ctrl-C."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.interrupt)
+        self._draw()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle keys here, one after the other, except those that answer questions.
+
+        Widgets handle keys in tasks of their own: of several that come at once, by paste or from a
+        slow connection, a later one could overtake the one that opens a question.
+        """
+        if isinstance(event, events.Key) and not event.is_forwarded and not self._asks:
+            await self._handle_key(event)
         else:
-            self._stale = True
-
-    def read_key(self) -> str:
-        """Draw the view, and return the next key; empty when there is no terminal left."""
-        self._stale = True
-        while self._stale:  # the size may change while it is drawn
-            self._stale = False
-            self.draw()
-        return self._keys.read()
+            await super().on_event(event)
 
     @property
-    def page(self) -> int:
-        """Lines of a page."""
-        return page_of(self._size()[1])
+    def _asks(self) -> bool:
+        return isinstance(self.screen, Questions)
 
-    @property
-    def total(self) -> int:
-        """Lines of all pages."""
-        return len(folded(self._view.lines(), self._size()[0]))
+    async def _handle_key(self, event: events.Key) -> None:
+        key = ALIASES.get(event.key, event.character or "")
+        pane = self.screen.query_one(Evidence)
+        if event.key in PAGES:
+            pane.page(PAGES[event.key])
+        elif event.key in STEPS:
+            pane.move(STEPS[event.key])
+        elif event.key == "ctrl+c":
+            self.interrupt()
+        elif event.key == "ctrl+z":
+            self.action_suspend_process()
+        elif isinstance(self.screen, Lines):
+            self.screen.dismiss(key)
+        else:
+            await self._call(self.dialog.press, key)
 
-    def _size(self) -> tuple[int, int]:
+    def interrupt(self) -> None:
+        """End as interrupted."""
+        self.exit(ExitCode.INTERRUPTED)
+
+    async def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call the dialog in a thread: while it waits for a lock, the screen says so."""
         try:
-            width, height = os.get_terminal_size(sys.stdout.fileno())
-        except OSError:
-            return _DEFAULT
-        # Where no cursor moves, typed and drawn lines scroll: a line is kept for that.
-        return (width or _DEFAULT[0], (height or _DEFAULT[1]) - self._dumb)
+            await asyncio.to_thread(function, *arguments)
+        except ConformanceError as error:
+            self.failure = error
+            self._is_over = True
+        if self._is_over:
+            self.exit()
+        if self._is_over or not self.screen_stack:  # a signal may have ended it meanwhile
+            return
+        self._draw()
+        if self._opening is not None:
+            (screen, answer), self._opening = self._opening, None
+            await self.push_screen(screen, partial(self._call, answer))
+
+    def _draw(self) -> None:
+        below = self.screen_stack[0]
+        texts = {
+            "place": self.dialog.place.ljust(1_000),
+            "title": one_line(self.dialog.group.title),
+            "message": one_line(self.dialog.message),
+        }
+        for name, text in texts.items():
+            below.query_one(f"#{name}", Static).update(Text(text))
+        below.query_one(Evidence).show(self.dialog.group.id, self.dialog.lines)
 
     def draw(self) -> None:
-        """Draw the view."""
-        width, height = self._size()
-        view = self._view
-        texts = frame(view.browsing, folded(view.lines(), width), width, height, view.question)
-        self._write(encode_frame(texts, width, dumb=self._dumb))
+        """Draw while the dialog handles a key."""
+        self.call_from_thread(self._draw)
 
-    def _write(self, text: str) -> None:
-        data = text.encode(sys.stdout.encoding or "ascii", "replace")
-        sys.stdout.flush()
-        while data:
-            data = data[os.write(sys.stdout.fileno(), data) :]
+    def ask(
+        self,
+        questions: Sequence[TermQuestion],
+        answer: Callable[[Mapping[str, str] | None], None],
+    ) -> None:
+        """Ask for lines of text."""
+        self._opening = Questions(questions), answer
 
-    def ask(self, what: str, default: str = "") -> str | None:
-        """Ask for a line of text below the screen; return None if the reviewer cancels."""
-        width, height = self._size()
-        shown = f"{what}{f' [{default}]' if default else ''}: "
-        start = "\n" if self._dumb else f"\x1b[{height - 1};1H{TO_END}"
-        # The answer begins on a line of its own where both do not fit.
-        label = visible(one_line(shown)) + " "
-        gap = "\r\n" if len(label) > width // 2 else ""
-        text = self._keys.line(lambda: self._write(f"{start}{label[: width - 1]}{gap}"))
-        return text if text is None else text.strip() or default
+    def show(self, lines: Sequence[Text], keys: str, answer: Callable[[str], None]) -> None:
+        """Show lines in place of the evidence."""
+        self._opening = Lines(lines, keys), answer
+
+    def quit(self) -> None:
+        """End the review."""
+        self._is_over = True

@@ -112,6 +112,23 @@ def discover(files: Iterable[Path], index: CaseIndex | None = None) -> tuple[Cas
     return tuple(cases)
 
 
+def cases_in(file: Path, source: bytes) -> tuple[Case, ...]:
+    """Return the cases of a file whose content is not written yet; they have no hash.
+
+    Args:
+        file: The case file.
+        source: Its content.
+
+    Raises:
+        BrokenCasesError: If it cannot be parsed, or a decorator not read.
+    """
+    errors: list[FileError] = []
+    cases = tuple(_parse_file(file, source, "", errors))
+    if errors:
+        raise BrokenCasesError(errors)
+    return cases
+
+
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
     """Pause the cyclic garbage collector: it takes a tenth of the time and frees nothing here."""

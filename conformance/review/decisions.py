@@ -1,4 +1,4 @@
-"""What a reviewer decided: kept beside the run in `review.json`, and taken up again. Pure."""
+"""Decisions of a reviewer, kept next to the run in `review.json`. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from conformance.files import MALFORMED, readable_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.review.groups import Group, Member
+    from conformance.review.groups import ChangeGroup
+    from conformance.review.judged_jobs import JudgedJob
 
 REVIEW: Final = "review.json"
 """Its name in a run directory."""
@@ -32,7 +33,7 @@ class Choice(StrEnum):
     """It is declared in the case file; of what is fixed, the declared range ends."""
 
 
-class Decided(StrEnum):
+class Progress(StrEnum):
     """How far a group is decided on."""
 
     OPEN = "open"
@@ -41,19 +42,32 @@ class Decided(StrEnum):
     DONE = "done"
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """The reviewer's words on a decision, and on the deviation that it declares.
+
+    Attributes:
+        reason: Why.
+        issue: Upstream thread of a deviation.
+        releases: Range of a deviation; None is as proposed.
+        platform: Its platform likewise.
+        match: Its pattern likewise.
+    """
+
+    reason: str = ""
+    issue: str = ""
+    releases: str | None = None
+    platform: str | None = None
+    match: str | None = None
+
+
+class Decision(Terms, frozen=True, kw_only=True):
     """One decision on one group.
 
     Attributes:
         group: Id of the group.
         choice: What becomes of it.
-        jobs: Case, cell and hash of what was seen, of each job it is about.
+        jobs: Case, cell and hash of the observation, of each job it is about.
         title: What the jobs had in common.
-        reason: Why.
-        issue: Upstream thread of a deviation.
-        releases: Range of a deviation as the reviewer has it; None is as proposed.
-        platform: Its platform likewise.
-        match: Its pattern likewise.
         by: Who decided.
         at: When, ISO 8601 in UTC.
         written: Whether it has been written into goldens and case files.
@@ -63,17 +77,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice
     jobs: tuple[tuple[str, str, str], ...]
     title: str = ""
-    reason: str = ""
-    issue: str = ""
-    releases: str | None = None
-    platform: str | None = None
-    match: str | None = None
     by: str = ""
     at: str = ""
     written: bool = False
 
 
-class Review(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenDecision:
+    """A decision that is not written yet, with the jobs of a group it is about."""
+
+    decision: Decision
+    group: ChangeGroup
+    members: tuple[JudgedJob, ...]
+
+
+class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
     """All decisions on a run.
 
     Attributes:
@@ -87,137 +105,98 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...] = ()
     same: dict[str, str] = {}
 
+    @classmethod
+    def loads(cls, data: bytes, where: str) -> DecisionLog:
+        """Return the decisions that a text holds.
 
-def loads(data: bytes, where: str) -> Review:
-    """Return the decisions that a text holds.
+        Args:
+            data: Content of a `review.json`.
+            where: Its path, for the message.
 
-    Args:
-        data: Content of a `review.json`.
-        where: Its path, for the message.
+        Raises:
+            UsageError: If it is none, or of another format.
+        """
+        try:
+            log = msgspec.json.decode(data, type=cls)
+        except MALFORMED as error:
+            raise UsageError(
+                f"{where}: expected decisions of a review: {str(error).lower()}; "
+                "restore or delete it"
+            ) from None
+        if log.format != FORMAT:
+            raise UsageError(f"{where}: format {log.format}, expected {FORMAT}; delete it")
+        return log
 
-    Raises:
-        UsageError: If it is none, or of another format.
-    """
-    try:
-        review = msgspec.json.decode(data, type=Review)
-    except MALFORMED as error:
-        raise UsageError(
-            f"{where}: expected decisions of a review: {str(error).lower()}; restore or delete it"
-        ) from None
-    if review.format != FORMAT:
-        raise UsageError(f"{where}: format {review.format}, expected {FORMAT}; delete it")
-    return review
+    def dumps(self) -> bytes:
+        """Return the decisions as `loads` reads them."""
+        return readable_json(self) + b"\n"
 
+    def add(self, *decisions: Decision) -> DecisionLog:
+        """Return a log with more decisions; of a job the last one counts."""
+        log = self
+        for decision in decisions:
+            kept = log._without(decision.group, decision.jobs, written=True)
+            log = msgspec.structs.replace(log, decisions=(*kept, decision))
+        return log
 
-def dumps(review: Review) -> bytes:
-    """Return decisions as `loads` reads them."""
-    return readable_json(review) + b"\n"
+    def restore(self, group: ChangeGroup, before: tuple[Decision, ...] = ()) -> DecisionLog:
+        """Return a log in which the decisions on a group are earlier ones; written ones stay.
 
+        Args:
+            group: The group.
+            before: The decisions of before; by default there were none.
+        """
+        kept = self._without(group.id, (one.key for one in group.members), written=False)
+        again = (one for one in before if one.group == group.id and one not in kept)
+        return msgspec.structs.replace(self, decisions=(*kept, *again))
 
-def job_of(member: Member) -> tuple[str, str, str]:
-    """Return what a decision keeps of a job."""
-    return member.record.case, member.record.cell, member.seen
+    def _without(
+        self, group: str, jobs: Iterable[tuple[str, str, str]], *, written: bool
+    ) -> tuple[Decision, ...]:
+        """Return the decisions without some jobs of a group, also those written if said so."""
+        gone = set(jobs)
+        kept = (
+            msgspec.structs.replace(one, jobs=tuple(job for job in one.jobs if job not in gone))
+            if one.group == group and (written or not one.written)
+            else one
+            for one in self.decisions
+        )
+        return tuple(one for one in kept if one.jobs)
 
+    def mark_written(self, done: Iterable[Decision], same: dict[str, str]) -> DecisionLog:
+        """Return a log in which some decisions are written.
 
-def decide(review: Review, decision: Decision) -> Review:
-    """Return a review with one decision more; of a job the last one counts."""
-    jobs = set(decision.jobs)
-    kept = (_without(one, jobs) if one.group == decision.group else one for one in review.decisions)
-    decisions = (*(one for one in kept if one.jobs), decision)
-    return msgspec.structs.replace(review, decisions=decisions)
-
-
-def take_back(review: Review, group: Group) -> Review:
-    """Return a review without what was decided on a group, but for what is written."""
-    jobs = {job_of(member) for member in group.members}
-    kept = (
-        one if one.group != group.id or one.written else _without(one, jobs)
-        for one in review.decisions
-    )
-    return msgspec.structs.replace(review, decisions=tuple(one for one in kept if one.jobs))
-
-
-def restored(review: Review, group: Group, before: Review) -> Review:
-    """Return a review in which what is decided on a group is what an earlier one says of it.
-
-    Args:
-        review: The decisions as they are.
-        group: The group.
-        before: The decisions of before.
-    """
-    kept = take_back(review, group).decisions
-    again = (one for one in before.decisions if one.group == group.id and one not in kept)
-    return msgspec.structs.replace(review, decisions=(*kept, *again))
-
-
-def _without(decision: Decision, jobs: set[tuple[str, str, str]]) -> Decision:
-    left = tuple(job for job in decision.jobs if job not in jobs)
-    return msgspec.structs.replace(decision, jobs=left)
-
-
-def decision_on(review: Review, group: Group) -> Decision | None:
-    """Return the last decision on a group that is about one of its jobs, None if there is none."""
-    jobs = {job_of(member) for member in group.members}
-    found = (one for one in reversed(review.decisions) if one.group == group.id)
-    return next((one for one in found if not one.written and jobs & set(one.jobs)), None)
-
-
-def decided(review: Review, group: Group) -> Decided:
-    """Say how far a group is decided on."""
-    jobs = {job_of(member) for member in group.members}
-    left = set(jobs)
-    for one in review.decisions:
-        if one.group == group.id and not one.written:
-            left -= set(one.jobs)
-    if not left:
-        return Decided.DONE
-    return Decided.PARTLY if left != jobs else Decided.OPEN
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """A decision with the jobs of a group it is about."""
-
-    decision: Decision
-    group: Group
-    members: tuple[Member, ...]
-
-
-def chosen(review: Review, found: Iterable[Group]) -> tuple[Chosen, ...]:
-    """Return the decisions that are not written yet, with the jobs they are about.
-
-    Args:
-        review: The decisions.
-        found: The groups as they are now.
-    """
-    by_id = {group.id: group for group in found}
-    told = []
-    for decision in review.decisions:
-        group = by_id.get(decision.group)
-        if group is None or decision.written:
-            continue
-        jobs = set(decision.jobs)
-        members = tuple(member for member in group.members if job_of(member) in jobs)
-        if members:
-            told.append(Chosen(decision=decision, group=group, members=members))
-    return tuple(told)
-
-
-def as_written(review: Review, done: Iterable[Decision], same: dict[str, str]) -> Review:
-    """Return a review in which some decisions are written.
-
-    Args:
-        review: The decisions.
-        done: Those that are.
-        same: Hashes of case files before and after.
-    """
-    written = set(done)
-    chain = {before: same.get(after, after) for before, after in review.same.items()}
-    return msgspec.structs.replace(
-        review,
-        decisions=tuple(
+        Args:
+            done: Those that are.
+            same: Hashes of case files before and after.
+        """
+        written = set(done)
+        decisions = (
             msgspec.structs.replace(one, written=True) if one in written else one
-            for one in review.decisions
-        ),
-        same={**chain, **same},
-    )
+            for one in self.decisions
+        )
+        chain = {before: same.get(after, after) for before, after in self.same.items()}
+        return msgspec.structs.replace(self, decisions=tuple(decisions), same={**chain, **same})
+
+    def open_decisions(self, groups: Iterable[ChangeGroup]) -> tuple[OpenDecision, ...]:
+        """Return the decisions that are not written yet, with the jobs they are about.
+
+        Args:
+            groups: The groups as they are now.
+        """
+        by_id = {group.id: group for group in groups}
+        found = []
+        for decision in self.decisions:
+            group = by_id.get(decision.group)
+            if group is not None and not decision.written:
+                jobs = set(decision.jobs)
+                members = tuple(one for one in group.members if one.key in jobs)
+                found.append(OpenDecision(decision=decision, group=group, members=members))
+        return tuple(one for one in found if one.members)
+
+    def progress(self, group: ChangeGroup) -> Progress:
+        """Return how far a group is decided on."""
+        decided = {id(job) for one in self.open_decisions([group]) for job in one.members}
+        if len(decided) == len(group.members):
+            return Progress.DONE
+        return Progress.PARTLY if decided else Progress.OPEN

@@ -1,168 +1,240 @@
-"""Deviations written into a case file; what is not edited stays as written. Pure.
-
-What is written is as the formatter leaves it: an argument a line, each with its comma.
-"""
+"""Deviations written into a case file, as the formatter leaves them; the rest stays as written."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
+import re
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import libcst as cst
 import msgspec
 
+from conformance.corpus.discover import KINDS
 from conformance.corpus.metadata import (
     DeviationMetadata,
+    Metadata,
     MetadataError,
     deviations_of,
     read_metadata,
     specifier,
 )
-from conformance.errors import UsageError
-from conformance.review.decorator import (
-    cut_item,
-    cut_keyword,
-    exploded,
-    find,
-    inserted,
-    listed,
-    prefix_of,
-    set_range,
+from conformance.corpus.rewriting import (
+    INDENT,
+    BracketedItems,
+    add_import,
+    parse_source,
+    remove_import,
+    replace_node,
+    string_literal,
 )
-from conformance.review.imports import importing, not_importing
-from conformance.review.literals import WIDTH, call_lines
-from conformance.triage.new.edits import Edits
+from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from conformance.corpus.metadata import Metadata
     from conformance.model.case import Deviation
+    from conformance.review.proposals import Declaration
 
-NAME = "deviation"
-KEYWORD = "deviations"
+KIT: Final = "conformance.kit"
+NAME: Final = "deviation"
+KEYWORD: Final = "deviations"
+_ITEMS: Final = 2 * len(INDENT)
+"""Column of an item of a decorator's list."""
+_FIELDS: Final = ("params", "outcome", "error", "match", "platform", "packages", "reason", "issue")
+"""Keywords of a deviation in the order in which they are written."""
+_LEAST: Final = 20
+"""Columns of a piece of a long text, however narrow lines are."""
 
 
-def metadata_in(text: str, function: str) -> Metadata:
-    """Return what a case file says of one of its cases, as discovery reads it.
+def rewrite_case(data: bytes, edit: Declaration, width: int) -> bytes:
+    """Return a case file in which a case declares a deviation more, or one that ends.
 
     Args:
-        text: The file.
-        function: Name of the case.
+        data: The case file.
+        edit: The deviation that is added, or the one that ends and what is left of its range.
+        width: Columns that the formatter admits.
 
     Raises:
-        UsageError: If it is not there, or cannot be read.
+        UsageError: If the case or the deviation is missing, or would not be read back as meant.
     """
-    site = find(text, function)
+    module = parse_source(data, str(edit.file))
+    call, before = _read(module, edit.function)
+    if edit.deviation is not None:
+        module, wanted = _add(module, call, before, edit, width)
+    else:
+        module, wanted = _end(module, call, before, edit, width)
+    _check(module.bytes, edit.function, before, wanted)
+    return module.bytes
+
+
+def _decorator(module: cst.Module, function: str) -> cst.Call:
+    """Return the call that declares a case.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    for node in module.body:
+        if isinstance(node, cst.FunctionDef) and node.name.value == function:
+            for decorator in node.decorators:
+                if isinstance(decorator.decorator, cst.Call) and _kind(decorator.decorator):
+                    return decorator.decorator
+    raise UsageError(f"there is no case {function}, expected one with its decorator")
+
+
+def _kind(call: cst.Call) -> str | None:
+    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return next((kind for kind in KINDS if getattr(name, "value", None) == kind), None)
+
+
+def _read(module: cst.Module, function: str) -> tuple[cst.Call, Metadata]:
+    call = _decorator(module, function)
+    tree: Any = ast.parse(module.code_for_node(call), mode="eval").body
     try:
-        return read_metadata(site.call, site.kind)
+        return call, read_metadata(tree, str(_kind(call)))
     except MetadataError as error:
         raise UsageError(f"{function}: {error}") from None
 
 
-def declared(
-    text: str,
-    function: str,
-    deviation: Deviation,
-    params: Sequence[str] = (),
-    *,
-    width: int = WIDTH,
-) -> str:
-    """Return a case file in which a case declares one deviation more.
-
-    Args:
-        text: The file.
-        function: Name of the case.
-        deviation: What is declared.
-        params: Parametrisations that it is for; empty for all.
-        width: Columns that the formatter admits.
-
-    Raises:
-        UsageError: If the case is not there, or would not be read back as meant.
-    """
-    before = metadata_in(text, function)
-    new = DeviationMetadata(
-        releases=f"jax{deviation.releases}" if deviation.releases else "",
-        outcome=deviation.outcome,
-        error=deviation.error,
-        match=deviation.match,
-        platform=deviation.platform,
-        packages=dict(deviation.packages),
-        params=tuple(params),
-        reason=deviation.reason,
-        issue=deviation.issue,
-    )
-    prefix = prefix_of(find(text, function).call)
-    lines = call_lines(f"{prefix}{NAME}", new, width)
-    edited = inserted(exploded(text, function), function, KEYWORD, lines)
-    if not prefix:
-        edited = importing(edited, NAME, width)
-    _check(edited, function, before, (*before.deviations, new))
-    return edited
-
-
-def ended(
-    text: str,
-    function: str,
-    deviation: Deviation,
-    releases: str | None,
-    *,
-    width: int = WIDTH,
-) -> str:
-    """Return a case file in which a declared deviation is for fewer releases, or gone.
-
-    Args:
-        text: The file.
-        function: Name of the case.
-        deviation: What is declared.
-        releases: What its range is to be; None where it goes.
-        width: Columns that the formatter admits.
-
-    Raises:
-        UsageError: If the case does not declare it, or would not be read back as meant.
-    """
-    before = metadata_in(text, function)
-    site = find(text, function)
-    number = _number(before, deviation)
-    items = listed(site.call, KEYWORD)
-    if number is None or items is None:
-        raise UsageError(f"{function}: declares no such deviation (jax{deviation.releases})")
-    left = list(before.deviations)
-    edits = Edits(text)
-    if releases is not None:
-        wanted = f"jax{releases}" if releases else ""
-        left[number] = msgspec.structs.replace(left[number], releases=wanted)
-        set_range(edits, items[number], wanted)
-    else:
-        del left[number]
-        if left:
-            cut_item(edits, text, items, number)
-        else:
-            cut_keyword(edits, text, site.call, KEYWORD)
-    edited = edits.applied()
-    if not left:
-        edited = not_importing(edited, NAME, width)
-    _check(edited, function, before, tuple(left))
-    return edited
-
-
-def _number(metadata: Metadata, deviation: Deviation) -> int | None:
-    """Return which of the declared deviations one is."""
-    for number, one in enumerate(metadata.deviations):
-        alone = msgspec.structs.replace(metadata, deviations=(one,))
-        param = one.params[0] if one.params else ""
-        if deviations_of(alone, param) == (deviation,):
-            return number
+def _listed(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
+    """Return which argument lists the deviations, and the list; None if none does."""
+    for number, argument in enumerate(call.args):
+        named = argument.keyword is not None and argument.keyword.value == KEYWORD
+        if named and isinstance(argument.value, cst.List | cst.Tuple):
+            return number, argument.value
     return None
 
 
+def _add(
+    module: cst.Module, call: cst.Call, before: Metadata, edit: Declaration, width: int
+) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
+    """Return the module with a new deviation behind the others, and all that it declares then."""
+    new = msgspec.convert(edit.deviation, DeviationMetadata, from_attributes=True)
+    releases = f"jax{new.releases}" if new.releases else ""
+    new = msgspec.structs.replace(new, releases=releases, params=tuple(edit.params))
+    prefix = ""
+    if isinstance(call.func, cst.Attribute):
+        prefix = f"{module.code_for_node(call.func.value)}."
+    text = _call_text(f"{prefix}{NAME}", new, width).replace("\n", module.default_newline)
+    item = cst.Element(cst.parse_expression(text, module.config_for_parsing))
+    found = _listed(call)
+    items = BracketedItems(found[1] if found else cst.List([]))
+    items.spread(_ITEMS)
+    items.append(item, _ITEMS)
+    arguments = BracketedItems(call)
+    arguments.spread(len(INDENT))
+    if found:
+        number = found[0]
+        arguments.items[number] = arguments.items[number].with_changes(value=items.build())
+    else:
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        new_argument = cst.Arg(items.build(), cst.Name(KEYWORD), equal)
+        arguments.append(new_argument, len(INDENT))
+    module = replace_node(module, call, arguments.build())
+    if not prefix:
+        module = add_import(module, KIT, NAME, width)
+    return module, (*before.deviations, new)
+
+
+def _end(
+    module: cst.Module, call: cst.Call, before: Metadata, edit: Declaration, width: int
+) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
+    """Return the module with a deviation for fewer releases, or gone, and all that is left."""
+    found = _listed(call)
+    known = enumerate(before.deviations)
+    number = next((number for number, one in known if _is(one, edit.ends)), None)
+    if number is None or found is None:
+        releases = edit.ends.releases if edit.ends else ""
+        raise UsageError(f"{edit.function}: declares no such deviation (jax{releases})")
+    left = list(before.deviations)
+    if edit.releases is not None:
+        wanted = f"jax{edit.releases}" if edit.releases else ""
+        left[number] = msgspec.structs.replace(left[number], releases=wanted)
+        item: Any = found[1].elements[number].value
+        return replace_node(module, item, _with_range(item, wanted)), tuple(left)
+    del left[number]
+    items = BracketedItems(found[1] if left else call)
+    items.remove(number if left else found[0])
+    module = replace_node(module, found[1] if left else call, items.build())
+    return (module if left else remove_import(module, KIT, NAME, width)), tuple(left)
+
+
+def _is(one: DeviationMetadata, deviation: Deviation | None) -> bool:
+    """Say whether a declared deviation is the one that a case has."""
+    param = one.params[0] if one.params else ""
+    return deviations_of(Metadata(deviations=(one,)), param) == (deviation,)
+
+
+def _with_range(item: cst.Call, releases: str) -> cst.Call:
+    """Return the call of a deviation with another range of releases, empty for every release."""
+    value = cst.SimpleString(string_literal(releases))
+    named = next((a for a in item.args if a.keyword and a.keyword.value == "releases"), None)
+    given = named or next((a for a in item.args if a.keyword is None), None)
+    if given is not None:
+        return cast("cst.Call", item.deep_replace(given, given.with_changes(value=value)))
+    arguments = BracketedItems(item)
+    arguments.insert_first(cst.Arg(value))
+    return cast("cst.Call", arguments.build())
+
+
+def _call_text(name: str, deviation: DeviationMetadata, width: int) -> str:
+    """Return the call that declares a deviation, an argument a line; defaults are left out."""
+    inner = " " * _ITEMS + INDENT
+    defaults = DeviationMetadata()
+    lines = [f"{name}("]
+    if deviation.releases:
+        lines.append(f"{inner}{string_literal(deviation.releases)},")
+    for field in _FIELDS:
+        value = getattr(deviation, field)
+        if value and value != getattr(defaults, field):
+            lines += _keyword_lines(f"{inner}{field}=", value, width)
+    return "\n".join([*lines, f"{' ' * _ITEMS})"])
+
+
+def _keyword_lines(start: str, value: Any, width: int) -> Iterator[str]:
+    """Yield the lines of an argument: one if it fits, else one for each piece or name."""
+    indent = " " * (_ITEMS + len(INDENT))
+    if isinstance(value, dict):
+        pairs = (f"{string_literal(k)}: {string_literal(v)}" for k, v in value.items())
+        yield f"{start}{{{', '.join(pairs)}}},"
+        return
+    if isinstance(value, str):
+        whole = f"{start}{string_literal(value)},"
+        parts, end = [string_literal(piece) for piece in _pieces(value, width)], ""
+    else:
+        parts, end = list(map(string_literal, value)), ","
+        whole = f"{start}({', '.join(parts)}{',' * (len(parts) == 1)}),"
+    if len(whole) <= width or (len(parts) == 1 and not end):
+        yield whole
+        return
+    yield f"{start}("
+    yield from (f"{indent}{INDENT}{part}{end}" for part in parts)
+    yield f"{indent}),"
+
+
+def _pieces(text: str, width: int) -> Sequence[str]:
+    """Return a text in pieces that fit on a line each, cut behind spaces."""
+    room = max(_LEAST, width - _ITEMS - 2 * len(INDENT))
+    pieces = [""]
+    for word in re.findall("[^ ]+ *| +", text):
+        if pieces[-1] and len(string_literal(pieces[-1] + word)) > room:
+            pieces.append("")
+        pieces[-1] += word
+    return pieces
+
+
 def _check(
-    text: str, function: str, before: Metadata, wanted: tuple[DeviationMetadata, ...]
+    data: bytes, function: str, before: Metadata, wanted: Sequence[DeviationMetadata]
 ) -> None:
-    """Make sure that the deviations are as meant, and nothing else is said of the case."""
+    """Make sure that the deviations are read back as meant, and nothing else of the case changes.
+
+    Raises:
+        UsageError: If not.
+    """
     try:
-        after = metadata_in(text, function)
-    except (UsageError, SyntaxError) as error:
+        _, after = _read(parse_source(data, function), function)
+    except UsageError as error:
         raise _by_hand(function, str(error)) from None
-    if _others(before) != _others(after):
+    if msgspec.structs.replace(after, deviations=before.deviations) != before:
         raise _by_hand(function, "something else in it would change")
     if list(map(_meaning, after.deviations)) != list(map(_meaning, wanted)):
         raise _by_hand(function, "the deviation would not be read back as it is meant")
@@ -172,11 +244,6 @@ def _by_hand(function: str, why: str) -> UsageError:
     return UsageError(
         f"{function}: its decorator cannot be edited here: {why}; declare the deviation by hand"
     )
-
-
-def _others(metadata: Metadata) -> list[object]:
-    names = (name for name in metadata.__struct_fields__ if name != KEYWORD)
-    return [getattr(metadata, name) for name in names]
 
 
 def _meaning(one: DeviationMetadata) -> DeviationMetadata:

@@ -10,7 +10,7 @@ from conformance.engine.job import Job, PlannedCell
 from conformance.model.case import Case, Deviation
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
-from conformance.review.groups import Member
+from conformance.review.judged_jobs import JudgedJob
 
 KNOWN = ("0.4.30", "0.5.0", "0.5.3", "0.6.0", "0.6.2", "0.7.0")
 
@@ -26,7 +26,7 @@ def member(
     conforms: Conformance = Conformance.CONFORMS,
     outcome: Outcome | None = None,
     **more: Any,
-) -> Member:
+) -> JudgedJob:
     """Return a job of a case in a cell of a release, and its record.
 
     Args:
@@ -57,4 +57,4 @@ def member(
         error=ErrorInfo(type=type_, message=message, signature=error) if error else None,
         conformance=conforms, verdict=verdict, reasons=reasons, **more,
     )  # fmt: skip
-    return Member(job=Job(case=made, planned=planned), record=record)
+    return JudgedJob(job=Job(case=made, planned=planned), record=record)

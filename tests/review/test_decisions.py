@@ -8,22 +8,8 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.model.outcome import Verdict
-from conformance.review.decisions import (
-    Choice,
-    Decided,
-    Decision,
-    Review,
-    as_written,
-    chosen,
-    decide,
-    decided,
-    decision_on,
-    dumps,
-    job_of,
-    loads,
-    take_back,
-)
-from conformance.review.groups import Group, groups
+from conformance.review.decisions import Choice, Decision, DecisionLog, Progress
+from conformance.review.groups import ChangeGroup, group_changes
 
 from .members import member
 
@@ -33,63 +19,64 @@ JOBS = [
 ]
 
 
-def group() -> Group:
+def group() -> ChangeGroup:
     """Return both jobs as one group."""
-    (found,) = groups(JOBS)
+    (found,) = group_changes(JOBS)
     return found
 
 
-def decision(of: Group, choice: Choice = Choice.ACCEPT) -> Decision:
+def decision(of: ChangeGroup, choice: Choice = Choice.ACCEPT) -> Decision:
     """Return a decision on a whole group."""
-    return Decision(group=of.id, choice=choice, jobs=tuple(map(job_of, of.members)))
+    return Decision(group=of.id, choice=choice, jobs=tuple(one.key for one in of.members))
 
 
 def test_a_decision_is_read_back() -> None:
     """Whole; and it is on its group alone."""
     one = group()
-    review = loads(dumps(decide(Review(), decision(one))), "x")
-    assert (decided(review, one), decision_on(review, one)) == (Decided.DONE, decision(one))
-    assert [c.members for c in chosen(review, [one])] == [one.members]
-    assert decided(review, replace(one, id="other")) is Decided.OPEN
+    log = DecisionLog.loads(DecisionLog().add(decision(one)).dumps(), "x")
+    (found,) = log.open_decisions([one])
+    assert (log.progress(one), found.decision) == (Progress.DONE, decision(one))
+    assert found.members == one.members
+    assert log.progress(replace(one, id="other")) is Progress.OPEN
 
 
 def test_jobs_that_come_later_are_not_decided_on() -> None:
     """What was not looked at is not accepted."""
     one = group()
     first = replace(one, members=one.members[:1])
-    review = decide(Review(), decision(first))
-    assert decided(review, one) is Decided.PARTLY
-    assert [c.members for c in chosen(review, [one])] == [first.members]
+    log = DecisionLog().add(decision(first))
+    assert log.progress(one) is Progress.PARTLY
+    assert [c.members for c in log.open_decisions([one])] == [first.members]
 
 
 def test_a_job_that_shows_something_else_now_is_not_decided_on() -> None:
     """Though it is of the same group."""
     one = group()
-    review = decide(Review(), decision(one))
+    log = DecisionLog().add(decision(one))
     other = member("fam/a", "0.6.0", Verdict.CHANGED, "fact x: y", artifacts={"value": "new"})
-    assert decided(review, replace(one, members=(other,))) is Decided.OPEN
+    assert log.progress(replace(one, members=(other,))) is Progress.OPEN
 
 
 def test_the_last_decision_counts() -> None:
     """The one before is gone, and so is it when it is taken back."""
     one = group()
-    review = decide(decide(Review(), decision(one)), decision(one, Choice.REJECT))
-    assert [kept.choice for kept in review.decisions] == [Choice.REJECT]
-    assert take_back(review, one) == Review()
+    log = DecisionLog().add(decision(one), decision(one, Choice.REJECT))
+    assert [kept.choice for kept in log.decisions] == [Choice.REJECT]
+    assert log.restore(one) == DecisionLog()
 
 
 def test_what_is_written_is_decided_no_more() -> None:
     """It cannot be taken back; what is pending again is undecided."""
     one = group()
-    review = decide(Review(), decision(one))
-    written = as_written(review, review.decisions, {"a": "b"})
-    assert (decided(written, one), chosen(written, [one])) == (Decided.OPEN, ())
-    assert take_back(written, one) == written
-    assert as_written(written, (), {"b": "c"}).same == {"a": "c", "b": "c"}
+    log = DecisionLog().add(decision(one))
+    written = log.mark_written(log.decisions, {"a": "b"})
+    assert (written.progress(one), written.open_decisions([one])) == (Progress.OPEN, ())
+    assert written.restore(one) == written
+    assert written.mark_written((), {"b": "c"}).same == {"a": "c", "b": "c"}
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"format": 9}', b"\xff"])
 def test_what_is_no_review_is_said(text: bytes) -> None:
     """With the file."""
     with pytest.raises(UsageError, match=r"review\.json: .*delete it"):
-        loads(text, "run/review.json")
+        DecisionLog.loads(text, "run/review.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 from conformance.corpus.discover import discover
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
-from conformance.review.declaring import declared, ended
+from conformance.review.declaring import rewrite_case
+from conformance.review.proposals import Declaration
 from conformance.triage.new.format import find_ruff
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
 HEAD = '''\
 """Cases."""
@@ -65,6 +67,24 @@ def case_file(decorator: str) -> str:
     return f"{head}{decorator}{TAIL}"
 
 
+def rewritten(text: str, width: int = 88, **edit: object) -> str:
+    """Return a case file in which the deviations of `case` are edited."""
+    declaration = Declaration(file=Path("topic.py"), function="case", **edit)  # type: ignore[arg-type] # as it has them
+    return rewrite_case(text.encode(), declaration, width).decode()
+
+
+def declared(
+    text: str, deviation: Deviation, params: Sequence[str] = (), *, width: int = 88
+) -> str:
+    """Return a case file in which `case` declares one deviation more."""
+    return rewritten(text, width, deviation=deviation, params=params)
+
+
+def ended(text: str, deviation: Deviation, releases: str | None) -> str:
+    """Return a case file in which a deviation of `case` is for fewer releases, or gone."""
+    return rewritten(text, ends=deviation, releases=releases)
+
+
 def read(text: str, folder: Path) -> dict[str, tuple[Deviation, ...]]:
     """Return what discovery reads of a file."""
     file = folder / "fam" / "topic.py"
@@ -79,7 +99,7 @@ def read(text: str, folder: Path) -> dict[str, tuple[Deviation, ...]]:
 def test_a_declared_deviation(name: str, deviation: Deviation, width: int, tmp_path: Path) -> None:
     """It comes after those there are; the formatter finds nothing to do; the rest stays."""
     before = case_file(DECORATORS[name])
-    after = declared(before, "case", deviation, width=width)
+    after = declared(before, deviation, width=width)
     was, now = read(before, tmp_path), read(after, tmp_path)
     assert {case: (*was[case], deviation) for case in was if case != "other"} == {
         case: now[case] for case in now if case != "other"
@@ -103,7 +123,7 @@ def test_a_declared_deviation(name: str, deviation: Deviation, width: int, tmp_p
 def test_what_is_declared_and_ends_leaves_no_trace(name: str) -> None:
     """The file is as it was, its imports too."""
     before = case_file(DECORATORS[name])
-    assert ended(declared(before, "case", SEEN), "case", SEEN, None) == before
+    assert ended(declared(before, SEEN), SEEN, None) == before
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=120)
@@ -123,7 +143,7 @@ def test_whatever_is_said_is_read_back_the_same(
     before = case_file(DECORATORS[name]).replace("\n", newline)
     error, reason, issue = said
     seen = Deviation(releases=releases, error=error, reason=reason, issue=issue)
-    after = declared(before, "case", seen)
+    after = declared(before, seen)
     found = read(after, tmp_path)
     assert all(found[case][-1] == seen for case in found if case != "other")
     assert after.count("\n") == after.count(newline)
@@ -136,7 +156,7 @@ def test_a_range_that_ends_is_all_that_changes(name: str, releases: str, tmp_pat
     """The literal of the range, where it stands."""
     before = case_file(DECORATORS[name])
     (old,) = next(found for case, found in read(before, tmp_path).items() if case != "other")
-    after = ended(before, "case", old, releases)
+    after = ended(before, old, releases)
     literal = f'"jax{releases}"' if releases else '""'
     assert after == before.replace('"jax<0.4.35"', literal)
 
@@ -144,22 +164,41 @@ def test_a_range_that_ends_is_all_that_changes(name: str, releases: str, tmp_pat
 def test_a_range_where_none_was_said(tmp_path: Path) -> None:
     """It comes first."""
     before = case_file('@probe(\n    deviations=[\n        deviation(error="X"),\n    ],\n)')
-    after = ended(before, "case", Deviation(error="X"), "<0.6")
+    after = ended(before, Deviation(error="X"), "<0.6")
     assert 'deviation("jax<0.6", error="X")' in after
     assert read(after, tmp_path)["case"] == (Deviation(releases="<0.6", error="X"),)
+
+
+@pytest.mark.parametrize(
+    ("inner", "after"),
+    [
+        ("", '"jax<0.6"'),
+        (
+            "\n            # why\n            error='X',\n        ",
+            "\n            # why\n            \"jax<0.6\",\n            error='X',\n        ",
+        ),
+    ],
+)
+def test_a_range_in_any_layout(inner: str, after: str) -> None:
+    """It is laid out as the other arguments."""
+    text = "@probe(\n    deviations=[\n        deviation({}),\n    ],\n)"
+    declared_now = Deviation(error="X" if inner else "")
+    assert ended(case_file(text.format(inner)), declared_now, "<0.6") == case_file(
+        text.format(after)
+    )
 
 
 def test_a_decorator_looked_up_in_a_module(tmp_path: Path) -> None:
     """So is the deviation."""
     text = f"from conformance import kit\n\n\n@kit.probe(){TAIL}"
-    after = declared(text, "case", VALUE)
+    after = declared(text, VALUE)
     assert "        kit.deviation(\n" in after
     assert read(after, tmp_path) == {"case": (VALUE,)}
 
 
 def test_a_parametrised_case(tmp_path: Path) -> None:
     """Only the parameters named get it."""
-    after = declared(case_file(DECORATORS["list"]), "case", VALUE, ["b"])
+    after = declared(case_file(DECORATORS["list"]), VALUE, ["b"])
     found = read(after, tmp_path)
     assert (VALUE in found["case[a]"], VALUE in found["case[b]"]) == (False, True)
 
@@ -168,17 +207,17 @@ def test_a_parametrised_case(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("def case(env):\n    pass\n", "there is no case case"),
-        ("@probe(\n", "syntax error"),
+        ("@probe(\n", "cannot be read"),
         (case_file("@probe(devices=DEVICES)"), "expected a literal"),
     ],
 )
 def test_what_cannot_be_edited_is_said(text: str, words: str) -> None:
     """One line, and nothing is returned."""
     with pytest.raises(UsageError, match=words):
-        declared(text, "case", SEEN)
+        declared(text, SEEN)
 
 
 def test_a_deviation_that_is_not_declared_does_not_end() -> None:
     """It is named."""
     with pytest.raises(UsageError, match="declares no such deviation"):
-        ended(case_file(DECORATORS["list"]), "case", SEEN, None)
+        ended(case_file(DECORATORS["list"]), SEEN, None)

@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.root_causes import root_causes
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord, IrStatus
-from conformance.review.groups import Kind, groups, tally
+from conformance.review.groups import Kind, count_verdicts, group_changes
 
 from .members import member
 
@@ -30,7 +30,7 @@ def test_the_same_difference_is_one_group() -> None:
         member("other/b", "0.6.2", Verdict.REGRESSED, "raised E: m", error="E: m"),
         member("other/b", "0.6.0", Verdict.MATCH),
     ]
-    (group,) = groups(jobs)
+    (group,) = group_changes(jobs)
     assert (group.size, group.kind, group.cases) == ("2 cells / 2 cases", Kind.UNEXPECTED, (
         "fam/a", "other/b",
     ))  # fmt: skip
@@ -43,12 +43,12 @@ def test_what_is_as_recorded_is_not_pending(verdict: Verdict) -> None:
     """Nor what was left out, nor a fault of the host."""
     left_out = member("fam/x", verdict=Verdict.EXCLUDED, outcome=Outcome.UNSUPPORTED)
     broken = member("fam/y", verdict=Verdict.INFRA, outcome=Outcome.INFRA)
-    assert groups([member(verdict=verdict), left_out, broken]) == ()
+    assert group_changes([member(verdict=verdict), left_out, broken]) == ()
 
 
 def test_a_golden_that_cannot_be_read_is_pending() -> None:
     """Accepting puts it right."""
-    (group,) = groups([member("fam/a", "0.6.0", Verdict.INFRA, "x.toml: no TOML")])
+    (group,) = group_changes([member("fam/a", "0.6.0", Verdict.INFRA, "x.toml: no TOML")])
     assert (group.title, group.members[0].refusal) == ("x.toml: no TOML", "")
 
 
@@ -61,7 +61,7 @@ def test_what_is_new_is_one_group_for_each_file() -> None:
         member("fam/d", "0.6.0", Verdict.NEW, "raised E: m", conforms=Conformance.UNKNOWN,
                error="E: m"),
     ]  # fmt: skip
-    assert [(g.title, len(g.members)) for g in groups(jobs)] == [
+    assert [(g.title, len(g.members)) for g in group_changes(jobs)] == [
         ("raised E: m", 1),
         ("no golden yet: fam/topic, conforms to its references", 2),
         ("no golden yet: fam/topic, no reference vouches for it", 1),
@@ -78,22 +78,22 @@ def test_what_is_new_is_one_group_for_each_file() -> None:
 )
 def test_an_ir_that_warns_is_pending(irs: dict[str, IrRecord], title: str) -> None:
     """Once, by the first IR that changed: the later ones are made of it."""
-    (group,) = groups([member("fam/a", "0.6.0", Verdict.MATCH, ir=irs)])
+    (group,) = group_changes([member("fam/a", "0.6.0", Verdict.MATCH, ir=irs)])
     assert (group.title, group.kind) == (title, Kind.IR)
 
 
 def test_an_ir_that_only_informs_is_not_pending() -> None:
     """The optimised HLO changes with every compiler."""
-    assert groups([member(verdict=Verdict.MATCH, ir=changed(hlo=ADDED))]) == ()
+    assert group_changes([member(verdict=Verdict.MATCH, ir=changed(hlo=ADDED))]) == ()
 
 
 def test_one_change_is_counted_once() -> None:
     """A job whose value changed is not pending for its IR too."""
     both = member("fam/a", "0.6.0", Verdict.CHANGED, "fact x: y", ir=changed(jaxpr=ADDED))
     ir_alone = member("fam/b", "0.6.0", Verdict.MATCH, ir=changed(jaxpr=ADDED))
-    found = groups([both, ir_alone])
+    found = group_changes([both, ir_alone])
     assert [[m.record.case for m in group.members] for group in found] == [["fam/a"], ["fam/b"]]
-    assert tally(found) == "1 changed, 1 IR changed"
+    assert count_verdicts(found) == "1 changed, 1 IR changed"
 
 
 def test_ids_do_not_depend_on_what_else_is_pending() -> None:
@@ -104,8 +104,8 @@ def test_ids_do_not_depend_on_what_else_is_pending() -> None:
         member("fam/b", "0.6.2", Verdict.MATCH, **irs),
         member("fam/c", "0.6.0", Verdict.NEW, f"{NEW}fam/c"),
     ]
-    one = {group.title: group.id for group in groups(jobs)}
-    other = {group.title: group.id for group in groups(reversed(jobs[1:]))}
+    one = {group.title: group.id for group in group_changes(jobs)}
+    other = {group.title: group.id for group in group_changes(reversed(jobs[1:]))}
     assert one == other
 
 
@@ -118,7 +118,7 @@ def test_what_a_nightly_shows_is_pending_where_it_is_unexpected() -> None:
         member("fam/c", night, Verdict.NEW, f"{NEW}fam/c", conforms=Conformance.UNKNOWN),
         member("fam/d", night, Verdict.CHANGED, "fact x: y"),
     ]
-    assert [group.cases for group in groups(jobs)] == [("fam/d",), ("fam/c",)]
+    assert [group.cases for group in group_changes(jobs)] == [("fam/d",), ("fam/c",)]
 
 
 def test_a_traceback_is_no_part_of_what_is_decided_on() -> None:
@@ -127,5 +127,5 @@ def test_a_traceback_is_no_part_of_what_is_decided_on() -> None:
         member(error="E: m", artifacts={"value": "v", "traceback": text, "frames": text})
         for text in ("1", "2")
     )
-    assert one.seen == other.seen
-    assert one.seen != member(error="E: m", artifacts={"value": "w"}).seen
+    assert one.key == other.key
+    assert one.key != member(error="E: m", artifacts={"value": "w"}).key

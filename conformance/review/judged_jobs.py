@@ -1,22 +1,25 @@
-"""A run's records with their jobs, judged by the goldens as they are now; nothing is run."""
+"""The jobs of a run, judged by the goldens as they are now; nothing is run."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Job, PlannedCell
-from conformance.engine.record_judge import Judge
 from conformance.model.outcome import Outcome, Verdict
+from conformance.model.traceback import FRAMES
+from conformance.review.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from conformance.cells.cell import Cell
     from conformance.cells.releases import Releases
+    from conformance.engine.record_judge import Judge
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.case import Case
     from conformance.model.record import Record
@@ -25,28 +28,65 @@ if TYPE_CHECKING:
 _ANY: Final = "0.dev0"
 """A release that no table is asked for."""
 _PATH_FACTORS: Final = 3
-"""What the id of a `path:` cell begins with: `path`, a name, a hash."""
+"""Parts at the start of the id of a `path:` cell: `path`, a name, a hash."""
+_VOLATILE: Final = frozenset({"stderr", "traceback", FRAMES})
+"""Artifacts that hold paths and line numbers: an edit elsewhere changes them, and no decision."""
+_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JudgedJob:
+    """A job of a run with its record."""
+
+    job: Job
+    record: Record
+
+    @cached_property
+    def key(self) -> tuple[str, str, str]:
+        """Case, cell, and hash of the observation: a decision is about this and nothing else."""
+        record = self.record
+        error = record.error.signature if record.error is not None else ""
+        kept = sorted(pair for pair in record.artifacts.items() if pair[0] not in _VOLATILE)
+        seen = digest(str(record.outcome), error, *(part for pair in kept for part in pair))
+        return record.case, record.cell, seen
+
+    @property
+    def release(self) -> str:
+        """Version of jax in its cell."""
+        return self.job.planned.release
+
+    @property
+    def refusal(self) -> str:
+        """Why it may not become golden, empty when it may."""
+        return refusal(self.record, self.job.planned.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What a run showed.
+class JudgedRun:
+    """The result of a run.
 
     Attributes:
         jobs: Jobs with their records, in the run's order.
-        changed: Cases whose file is no longer as it ran: nothing of theirs is among the jobs.
+        changed: Cases whose file changed since the run: none of their jobs is in `jobs`.
     """
 
-    jobs: tuple[tuple[Job, Record], ...]
+    jobs: tuple[JudgedJob, ...]
     changed: tuple[Case, ...] = ()
 
 
-def judged_run(
+def digest(*parts: str) -> str:
+    """Return a short hash of some texts."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+
+
+def judge_run(
     directory: RunDirectory,
     cases: Iterable[Case],
     releases: Releases,
+    judge: Judge,
     same: Mapping[str, str] | None = None,
-) -> Judged:
+) -> JudgedRun:
     """Return the records of a run with their jobs, judged against the goldens as they are now.
 
     Cells are those that the run had, not what a selector such as `nightly` means today.
@@ -55,10 +95,11 @@ def judged_run(
         directory: The run.
         cases: Cases as they are now; records of others are left out.
         releases: Known releases.
+        judge: Judges records of the run.
         same: By hash of a case's content as it ran, that of a content that observes the same.
 
     Returns:
-        The jobs; of a record whose blobs are gone the verdict is `infra`.
+        The jobs; a record whose blobs are gone is `infra`.
 
     Raises:
         CorruptRunError: If the directory cannot be read.
@@ -68,8 +109,7 @@ def judged_run(
     known = {case.id: case for case in cases}
     cells = {cell.id: cell for cell in info.cells}
     planned: dict[str, PlannedCell] = {}
-    judge = Judge(directory.blobs)
-    pairs: list[tuple[Job, Record]] = []
+    jobs: list[JudgedJob] = []
     changed: dict[str, Case] = {}
     for key in info.plan or tuple(records):
         record, case = records.get(key), known.get(key[0])
@@ -79,23 +119,24 @@ def judged_run(
             changed[case.id] = case
             continue
         if key[1] not in planned:
-            planned[key[1]] = planned_as_run(cells[key[1]], releases)
+            planned[key[1]] = _planned_as_run(cells[key[1]], releases)
         job = Job(case=case, planned=planned[key[1]])
-        pairs.append((job, _judged(judge, job, record)))
-    return Judged(jobs=tuple(pairs), changed=tuple(changed.values()))
+        jobs.append(JudgedJob(job=job, record=_rejudge(judge, job, record)))
+    return JudgedRun(jobs=tuple(jobs), changed=tuple(changed.values()))
 
 
-def planned_as_run(cell: RunCell, releases: Releases) -> PlannedCell:
-    """Return a cell of a run as it was planned for, told by `run.json` alone.
-
-    Args:
-        cell: What the run says of it.
-        releases: Known releases.
+def _planned_as_run(cell: RunCell, releases: Releases) -> PlannedCell:
+    """Return a cell of a run as it was planned, by `run.json` alone.
 
     Raises:
         UsageError: If its id is not understood.
     """
-    made = _cell(cell, releases)
+    if is_cell_id(cell.id):
+        made = parse_cell(cell.id, releases)
+    else:  # the interpreter of a `path:` cell need not be on this host
+        factors = cell.id.split("-")[_PATH_FACTORS:]
+        made = parse_cell("-".join([f"jax{_ANY}", *factors]), releases)
+        made = replace(made, release=cell.release or made.release)
     return PlannedCell(
         cell=made,
         versions=cell.versions or {"jax": made.release},
@@ -104,16 +145,7 @@ def planned_as_run(cell: RunCell, releases: Releases) -> PlannedCell:
     )
 
 
-def _cell(cell: RunCell, releases: Releases) -> Cell:
-    if is_cell_id(cell.id):
-        return parse_cell(cell.id, releases)
-    # The interpreter of a `path:` cell need not be here: what it has is said in `run.json`.
-    factors = cell.id.split("-")[_PATH_FACTORS:]
-    made = parse_cell("-".join([f"jax{_ANY}", *factors]), releases)
-    return replace(made, release=cell.release or made.release)
-
-
-def _judged(judge: Judge, job: Job, record: Record) -> Record:
+def _rejudge(judge: Judge, job: Job, record: Record) -> Record:
     try:
         return judge.rejudge(job, record)
     except CorruptBlobError as error:

@@ -11,37 +11,40 @@ from hypothesis import strategies as st
 
 from conformance.model.case import Deviation
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.review.proposing import Wish, common, declarations, undeclarable
+from conformance.review.decisions import Terms
+from conformance.review.proposals import find_common_pattern, propose
 
 from .members import KNOWN, member
 
 if TYPE_CHECKING:
-    from conformance.review.groups import Member
+    from conformance.review.judged_jobs import JudgedJob
 
 ERROR = "TypeError: carry must have equal types, got f32[3]"
 OLD = Deviation(releases=">=0.5,<0.6", error="E")
 
 
-def raising(case: str = "fam/a", release: str = "0.6.0", **more: str) -> Member:
+def raising(case: str = "fam/a", release: str = "0.6.0", **more: str) -> JudgedJob:
     """Return a job that raises."""
     return member(case, release, Verdict.REGRESSED, error=ERROR, **more)  # type: ignore[arg-type]
 
 
-def fine(case: str = "fam/a", release: str = "0.5.3", **more: str) -> Member:
+def fine(case: str = "fam/a", release: str = "0.5.3", **more: str) -> JudgedJob:
     """Return a job that is as recorded."""
     return member(case, release, Verdict.MATCH, **more)  # type: ignore[arg-type]
 
 
-def proposed(showing: list[Member], *others: Member, wish: Wish | None = None) -> list[Deviation]:
+def proposed(
+    showing: list[JudgedJob], *others: JudgedJob, terms: Terms | None = None
+) -> list[Deviation]:
     """Return the new deviations."""
-    found = declarations(showing, [*showing, *others], KNOWN, wish or Wish())
+    found = propose(showing, [*showing, *others], KNOWN, terms).declarations
     return [one.deviation for one in found if one.deviation is not None]
 
 
 def test_what_is_seen_where_it_is_seen() -> None:
     """Outcome, error, the words all have in common, and the tightest range."""
     showing = [raising(), raising(release="0.6.2")]
-    assert proposed(showing, fine(), wish=Wish(reason="why", issue="o/r#1")) == [
+    assert proposed(showing, fine(), terms=Terms(reason="why", issue="o/r#1")) == [
         Deviation(
             releases=">=0.6,<=0.6.2", error="TypeError", match="carry must have equal types, got",
             reason="why", issue="o/r#1",
@@ -53,7 +56,7 @@ def test_every_function_has_its_own_range() -> None:
     """And one for the parametrisations that are alike."""
     showing = [raising("fam/a[x]"), raising("fam/a[y]"), raising("fam/b", "0.7.0")]
     others = [fine("fam/a[z]", "0.6.0"), fine("fam/a[x]"), fine("fam/a[y]"), fine("fam/b")]
-    found = declarations(showing, [*showing, *others], KNOWN, Wish())
+    found = propose(showing, [*showing, *others], KNOWN).declarations
     told = [(d.function, d.params, d.deviation.releases) for d in found if d.deviation]
     assert told == [("a", ("x", "y"), ">=0.6,<=0.6.0"), ("b", (), ">=0.7")]
 
@@ -69,8 +72,8 @@ def test_the_platform_is_told_where_it_tells_apart() -> None:
 
 def test_what_the_reviewer_says_counts() -> None:
     """Also that it is for every release, every platform, every message."""
-    wish = Wish(releases="", platform="", match="")
-    assert proposed([raising()], fine(), wish=wish) == [Deviation(error="TypeError")]
+    terms = Terms(releases="", platform="", match="")
+    assert proposed([raising()], fine(), terms=terms) == [Deviation(error="TypeError")]
 
 
 def test_a_value_that_deviates() -> None:
@@ -87,9 +90,9 @@ def test_what_is_fixed_ends(verdict: Verdict) -> None:
     """By the release before, of the deviation that covers it."""
     over = member("fam/a", "0.5.3", verdict, deviations=(OLD,))
     known = member("fam/a", "0.5.0", Verdict.KNOWN, deviations=(OLD,))
-    (one,) = declarations([over], [over, known], KNOWN, Wish())
+    (one,) = propose([over], [over, known], KNOWN).declarations
     assert (one.ends, one.releases, one.deviation) == (OLD, ">=0.5,<0.5.3", None)
-    (gone,) = declarations([over], [over], ("0.5.3",), Wish())
+    (gone,) = propose([over], [over], ("0.5.3",)).declarations
     assert gone.releases is None
 
 
@@ -104,9 +107,9 @@ def test_what_is_fixed_ends(verdict: Verdict) -> None:
         (member(verdict=Verdict.CRASHED, outcome=Outcome.CRASHED), ""),
     ],
 )
-def test_what_is_no_deviation(one: Member, words: str) -> None:
+def test_what_is_no_deviation(one: JudgedJob, words: str) -> None:
     """Why is said."""
-    why = undeclarable([one])
+    why = propose([one], [one], KNOWN).refusal
     assert words in why
     assert bool(words) is bool(why)
 
@@ -114,10 +117,10 @@ def test_what_is_no_deviation(one: Member, words: str) -> None:
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=3))
 def test_the_pattern_is_found_in_every_message(texts: list[str]) -> None:
     """Whatever is said; at worst it is empty, and found in all."""
-    assert all(re.search(common(texts), text) for text in texts)
+    assert all(re.search(find_common_pattern(texts), text) for text in texts)
 
 
 def test_the_pattern_has_no_numbers_and_no_paths() -> None:
     """They differ from cell to cell."""
     said = [f"got a shape (wrong?) of ({n}, 4) at /home/u{n}/case.py:7" for n in (1, 2)]
-    assert common(said) == r"got a shape \(wrong\?\) of"
+    assert find_common_pattern(said) == r"got a shape \(wrong\?\) of"

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _DOTS: Final = ".."
 
 
-def tightest(seen: Collection[str], unseen: Collection[str], known: Iterable[str]) -> str:
+def find_tightest_range(
+    seen: Collection[str], unseen: Collection[str], known: Iterable[str]
+) -> str:
     """Return the tightest specifier that covers some releases and none of others.
 
     A bound is left out where there is no release beyond it, so what the newest one shows is
@@ -63,7 +65,7 @@ def _public(release: str) -> str:
     return Version(release).public
 
 
-def compact(releases: Collection[str], known: Iterable[str]) -> str:
+def format_spans(releases: Collection[str], known: Iterable[str]) -> str:
     """Return releases as spans: those between which nothing known is missing are one.
 
     Args:
@@ -88,7 +90,7 @@ def compact(releases: Collection[str], known: Iterable[str]) -> str:
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{_DOTS}{run[-1]}" for run in runs)
 
 
-def narrowed(
+def narrow_range(
     specifier: str, gone: Collection[str], seen: Collection[str], known: Iterable[str]
 ) -> str | None:
     """Return a specifier for what is left of another one when some releases show it no more.
@@ -112,4 +114,8 @@ def narrowed(
             shows = release in seen
         if shows and in_range(release, specifier):
             left.append(release)
-    return tightest(left, [r for r in everything if r not in left], everything) if left else None
+    return (
+        find_tightest_range(left, [r for r in everything if r not in left], everything)
+        if left
+        else None
+    )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conformance.golden.spans import version
 from conformance.model.ranges import in_range
-from conformance.review.ranges import compact, narrowed, tightest
+from conformance.review.release_ranges import find_tightest_range, format_spans, narrow_range
 
 from .members import KNOWN
 
@@ -31,9 +31,9 @@ some = st.sets(st.sampled_from([*KNOWN, NIGHT, NEXT_NIGHT]))
         ([NIGHT], [NEXT_NIGHT], ">=0.7.1,<0.7.1.dev20261122"),
     ],
 )
-def test_the_tightest_range(seen: list[str], unseen: list[str], expected: str) -> None:
+def test_the_find_tightest_range(seen: list[str], unseen: list[str], expected: str) -> None:
     """A bound only where there is a release beyond it; nights told apart only where they must."""
-    assert tightest(seen, unseen, KNOWN) == expected
+    assert find_tightest_range(seen, unseen, KNOWN) == expected
 
 
 @given(some.filter(bool), some)
@@ -41,7 +41,7 @@ def test_a_range_covers_what_is_seen_and_nothing_that_is_not(
     seen: set[str], unseen: set[str]
 ) -> None:
     """Nor a known release beyond its ends."""
-    text = tightest(seen, unseen, KNOWN)
+    text = find_tightest_range(seen, unseen, KNOWN)
     first, last = (version(end(seen, key=version)) for end in (min, max))
     assert all(in_range(release, text) for release in seen)
     assert not any(in_range(release, text) for release in unseen - seen)
@@ -66,13 +66,13 @@ def test_a_range_that_ends(
     specifier: str, gone: list[str], seen: list[str], expected: str | None
 ) -> None:
     """What nobody ran is as the release before it."""
-    assert narrowed(specifier, gone, seen, KNOWN) == expected
+    assert narrow_range(specifier, gone, seen, KNOWN) == expected
 
 
 @given(some)
 def test_spans_name_what_they_are_made_of(releases: set[str]) -> None:
     """Every release is in one of them, and no other that is known is."""
-    spans = [span.split("..") for span in compact(releases, KNOWN).split(", ") if span]
+    spans = [span.split("..") for span in format_spans(releases, KNOWN).split(", ") if span]
     told = {
         release
         for release in [*KNOWN, NIGHT, NEXT_NIGHT]

@@ -1,0 +1,113 @@
+"""Reviewing by single keys where no cursor moves: a review is written line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import termios
+import tty
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+
+from conformance.app.review_dialog import QUIT, SHORT_KEYS, ReviewDialog
+from conformance.report.text import one_line
+from conformance.review.lines import WrappedLines, line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.text import Text
+
+    from conformance.app.review_dialog import TermQuestion
+    from conformance.review.outcomes import Outcomes
+    from conformance.review.review import Review
+
+_ESCAPE: Final = b"\x1b"
+_SOON: Final = 0.05
+"""Seconds within which the rest of a sequence that one key sends arrives."""
+_KEYS: Final = {
+    b"\x1b[C": "n", b"\x1bOC": "n", b"\t": "n", b"\x1b[D": "p", b"\x1bOD": "p", b"h": "?",
+    b"": QUIT, b"\x04": QUIT,
+}  # fmt: skip
+
+
+class PlainFrontEnd:
+    """Writes a review line by line, without control codes.
+
+    Args:
+        review: The review.
+        check: Raises if an outcome may not be written.
+    """
+
+    def __init__(self, review: Review, check: Callable[[Outcomes], None]) -> None:
+        self._dialog = ReviewDialog(review, check, self)
+        self._terminal = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self._terminal)
+        self._is_over = False
+
+    def run(self) -> None:
+        """Read keys until the reviewer quits, no group is left, or the terminal is gone."""
+        tty.setcbreak(self._terminal, termios.TCSADRAIN)  # drops nothing that is typed ahead
+        try:
+            while not self._is_over:
+                self.draw()
+                self._dialog.press(self._read_key())
+        finally:
+            self._set_line_mode()
+
+    def _set_line_mode(self) -> None:
+        """Have keys come in lines and be shown, as before."""
+        with contextlib.suppress(termios.error):  # the terminal may have hung up
+            termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+
+    def draw(self) -> None:
+        """Write the evidence, the group, the result of the last key, and the keys."""
+        dialog = self._dialog
+        below = (dialog.group.title, dialog.place, dialog.message, SHORT_KEYS)
+        self._print([*dialog.lines, line(""), *map(line, below)])
+
+    @staticmethod
+    def _print(lines: Sequence[Text]) -> None:
+        console = Console(no_color=True, highlight=False, force_terminal=False, markup=False)
+        console.print(WrappedLines(lines))
+
+    def _read_key(self) -> str:
+        """Return the next key, and read no more than it: the rest may be an answer."""
+        data = os.read(self._terminal, 1)
+        if data == _ESCAPE and select.select([self._terminal], [], [], _SOON)[0]:
+            data += os.read(self._terminal, 2)
+        return _KEYS.get(data, data.decode("ascii", "replace"))
+
+    def ask(
+        self,
+        questions: Sequence[TermQuestion],
+        answer: Callable[[Mapping[str, str] | None], None],
+    ) -> None:
+        """Ask for lines of text."""
+        answers: dict[str, str] = {}
+        self._set_line_mode()
+        try:
+            for field, text, default in questions:
+                shown = one_line(f"{text}{f' [{default}]' * bool(default)}:")
+                answers[field] = input(f"{shown} ").strip() or default
+        except (KeyboardInterrupt, EOFError):
+            answer(None)
+        else:
+            answer(answers)
+        finally:
+            tty.setcbreak(self._terminal, termios.TCSADRAIN)
+
+    def show(self, lines: Sequence[Text], keys: str, answer: Callable[[str], None]) -> None:
+        """Write lines, and read a key."""
+        self._print([*lines, line(keys)])
+        key = self._read_key()
+        while key == " ":
+            key = self._read_key()
+        answer(key)
+
+    def quit(self) -> None:
+        """End the review."""
+        self._is_over = True

@@ -1,0 +1,202 @@
+"""Outcomes of decisions: goldens and case files as they would be; nothing is written here."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import tomllib
+
+from conformance.corpus.discover import cases_in
+from conformance.engine.ir_analysis import canonical_text
+from conformance.engine.record_judge import golden_variant, observation_of
+from conformance.errors import UsageError
+from conformance.files import MALFORMED
+from conformance.golden.accept import Candidate, Change, plan_accept
+from conformance.golden.store import GoldenStore
+from conformance.model.outcome import Verdict
+from conformance.review.decisions import Choice
+from conformance.review.judged_jobs import JudgedJob
+from conformance.review.proposals import find_ended, propose
+from conformance.review.refusals import is_undeclared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.golden.accept import AcceptPlan
+    from conformance.review.decisions import OpenDecision
+    from conformance.review.proposals import Declaration
+    from conformance.review.run_data import RunData
+
+DECLARING: Final = "conformance.review.declaring"
+"""Imported only where a case file is rewritten: its parser takes a third of a second to import."""
+WIDTH: Final = 88
+"""Columns that formatters admit where no configuration says so."""
+_CONFIGURATIONS: Final = (".ruff.toml", "ruff.toml", "pyproject.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """The effect of decisions.
+
+    Attributes:
+        decisions: Those that have an effect.
+        plans: Goldens to write, one for each folder of families.
+        sources: Case files with other deviations, by path, as bytes.
+        declarations: The edits in them, by group.
+        refused: Jobs that are left out, each has its `refusal`.
+    """
+
+    decisions: tuple[OpenDecision, ...] = ()
+    plans: tuple[AcceptPlan, ...] = ()
+    sources: Mapping[Path, bytes] = field(default_factory=dict)
+    declarations: Mapping[str, tuple[Declaration, ...]] = field(default_factory=dict)
+    refused: tuple[JudgedJob, ...] = ()
+
+    @property
+    def tally(self) -> str:
+        """Number of spans that are added, changed, extended and unchanged, in words."""
+        found = Counter(entry.change for plan in self.plans for entry in plan.entries)
+        return ", ".join(f"{found[change]} {change}" for change in Change)
+
+
+def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
+    """Return the effect of decisions.
+
+    Deviations are declared first, and their jobs judged again: what a release showed is recorded
+    with its deviation, so that the next run finds both.
+
+    Args:
+        decisions: The decisions, with their jobs; those that reject have no effect.
+        data: Data of the run.
+
+    Raises:
+        UsageError: If a case file cannot be edited as meant, or a deviation would not be shown.
+    """
+    effective = tuple(one for one in decisions if one.decision.choice is not Choice.REJECT)
+    declarations = {
+        one.group.id: _declarations(one, data)
+        for one in effective
+        if one.decision.choice is Choice.DEVIATION
+    }
+    sources = _rewrite(edit for found in declarations.values() for edit in found)
+    refused: list[JudgedJob] = []
+    candidates: list[JudgedJob] = []
+    for one in effective:
+        if one.decision.choice is Choice.ACCEPT:
+            refused += [job for job in one.members if job.refusal]
+            candidates += [job for job in one.members if not job.refusal]
+        else:
+            candidates += _declared_jobs(one, sources, data)
+    return Outcomes(
+        decisions=effective,
+        plans=plan_acceptance(candidates, data.blobs, data.known),
+        sources=sources,
+        declarations=declarations,
+        refused=tuple(refused),
+    )
+
+
+def _declarations(one: OpenDecision, data: RunData) -> tuple[Declaration, ...]:
+    proposal = propose(one.members, data.jobs, data.known, one.decision)
+    if proposal.refusal:
+        raise UsageError(f"{one.group.id}: no deviation: {proposal.refusal}")
+    return proposal.declarations
+
+
+def _rewrite(edits: Iterable[Declaration]) -> dict[Path, bytes]:
+    """Return the case files of some edits with all of them.
+
+    Raises:
+        UsageError: If one cannot be made.
+    """
+    sources: dict[Path, bytes] = {}
+    for edit in edits:
+        declaring: Any = importlib.import_module(DECLARING)
+        data = sources.get(edit.file) or edit.file.read_bytes()
+        sources[edit.file] = declaring.rewrite_case(data, edit, line_length(edit.file))
+    return sources
+
+
+def line_length(file: Path) -> int:
+    """Return how many columns the formatter of a file's project admits.
+
+    Args:
+        file: The file.
+    """
+    for folder in file.resolve().parents:
+        for name in _CONFIGURATIONS:
+            try:
+                settings = tomllib.loads((folder / name).read_text(encoding="utf-8"))
+            except (OSError, *MALFORMED):
+                continue
+            tools = settings.get("tool", {}) if name == "pyproject.toml" else {"ruff": settings}
+            found = [tools[tool] for tool in ("ruff", "black") if tool in tools]
+            if found:
+                width = found[0].get("line-length", WIDTH)
+                return width if isinstance(width, int) else WIDTH
+    return WIDTH
+
+
+def _declared_jobs(
+    one: OpenDecision, sources: Mapping[Path, bytes], data: RunData
+) -> Iterable[JudgedJob]:
+    """Yield the jobs of a deviation that may become golden once it is declared.
+
+    Raises:
+        UsageError: If a job would still be unexpected in spite of the deviation.
+    """
+    files = {member.job.case.file for member in one.members} & sources.keys()
+    cases = {case.id: case for file in files for case in cases_in(file, sources[file])}
+    judge = data.new_judge()
+    for member in one.members:
+        case = member.job.case
+        declared = cases[case.id].deviations if case.id in cases else case.deviations
+        job = replace(member.job, case=replace(case, deviations=declared))
+        again = JudgedJob(job=job, record=judge.rejudge(job, member.record))
+        if _still_unexpected(again):
+            record = again.record
+            raise UsageError(
+                f"{one.group.id}: {record.case} on {record.cell} would still be {record.verdict}: "
+                f"{next(iter(record.reasons), 'no reason given')}; give another range, platform "
+                "or pattern"
+            )
+        if not again.refusal:
+            yield again
+
+
+def _still_unexpected(one: JudgedJob) -> bool:
+    """Say whether a job is not what its case declares by now."""
+    verdict = one.record.verdict
+    if verdict in {Verdict.FIXED, Verdict.STALE}:
+        return bool(find_ended(one))
+    return verdict in {Verdict.CRASHED, Verdict.TIMED_OUT} or is_undeclared(one.record)
+
+
+def plan_acceptance(
+    jobs: Iterable[JudgedJob], blobs: BlobStore, known: Sequence[str]
+) -> tuple[AcceptPlan, ...]:
+    """Return the effect of accepting some jobs, a plan for each folder of families.
+
+    Args:
+        jobs: The jobs.
+        blobs: Artifacts of the run.
+        known: Every jax release there is.
+    """
+    by_root: dict[Path, list[Candidate]] = {}
+    for one in jobs:
+        job, record = one.job, one.record
+        candidate = Candidate(
+            case=job.case,
+            variant=golden_variant(job),
+            release=job.planned.release,
+            observation=observation_of(record, blobs),
+            text=partial(canonical_text, record, blobs),
+        )
+        by_root.setdefault(job.case.families, []).append(candidate)
+    return tuple(plan_accept(GoldenStore(root), found, known) for root, found in by_root.items())

@@ -1,0 +1,271 @@
+"""Proposals of what cases could declare: the tightest deviation, or the end of a declared one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from conformance.judge.errors import without_label
+from conformance.judge.verdict import IF_INTENDED
+from conformance.model.case import Deviation
+from conformance.model.observation import is_case_error
+from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.review.decisions import Terms
+from conformance.review.refusals import CASE_IS_WRONG
+from conformance.review.release_ranges import find_tightest_range, narrow_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from conformance.review.judged_jobs import JudgedJob
+
+DECLARABLE: Final = frozenset(
+    {Outcome.RAISED, Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY}
+)
+_NO_LONGER_SHOWN: Final = frozenset({Verdict.FIXED, Verdict.STALE})
+_LONGEST: Final = 70
+"""Characters of a proposed pattern."""
+_SHORTEST: Final = 8
+_LOOKED_AT: Final = 1_000
+"""Characters of a message among which they are looked for."""
+_VARYING: Final = re.compile(r"\S*\d\S*|\S*/\S*|[\x00-\x1f\x7f-\x9f]")
+"""Parts of a message that differ from cell to cell: words with numbers, paths, control codes."""
+_SPECIAL: Final = re.compile(r"([.^$*+?{}\[\]\\|()])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """One edit of a case's deviations.
+
+    Attributes:
+        file: The case file.
+        function: Name of the case.
+        params: Parametrisations that a new deviation is for; empty for all.
+        deviation: A new deviation; None where a declared one ends.
+        ends: The declared deviation that ends.
+        releases: The range that is left of it; None for none.
+    """
+
+    file: Path
+    function: str
+    params: tuple[str, ...] = ()
+    deviation: Deviation | None = None
+    ends: Deviation | None = None
+    releases: str | None = None
+
+    def __str__(self) -> str:
+        """Return the edit in words."""
+        new = self.deviation
+        if new is None:
+            becomes = "goes" if self.releases is None else f"becomes jax{self.releases}"
+            return f"of {self.function}, that for {_range(self.ends)} {becomes}"
+        where = _range(new)
+        where += f" on {new.platform}" if new.platform else ""
+        where += f" [{', '.join(self.params)}]" if self.params else ""
+        seen = new.outcome if new.outcome != Outcome.RAISED else new.error or new.outcome
+        match = f" matching {new.match!r}" if new.match else ""
+        return f"{self.function} on {where}: {seen}{match}"
+
+
+def _range(one: Deviation | None) -> str:
+    return f"jax{one.releases}" if one and one.releases else "every release"
+
+
+class Proposal(NamedTuple):
+    """The edits that would declare what some jobs show, or why there are none."""
+
+    declarations: tuple[Declaration, ...] = ()
+    refusal: str = ""
+
+    def agreed(self, field: str) -> str | None:
+        """Return the value that all edits propose for a field of a deviation.
+
+        Args:
+            field: Name of the field.
+
+        Returns:
+            Their common value, or a phrase if they differ; None if the field cannot be chosen.
+        """
+        new = [one.deviation for one in self.declarations if one.deviation is not None]
+        if not new:
+            left = {one.releases for one in self.declarations}
+            return (left.pop() or "") if field == "releases" and len(left) == 1 else None
+        found = {getattr(one, field) for one in new}
+        return str(found.pop()) if len(found) == 1 else "as proposed for each"
+
+
+def propose(
+    jobs: Sequence[JudgedJob],
+    run: Iterable[JudgedJob],
+    known: Sequence[str],
+    terms: Terms | None = None,
+) -> Proposal:
+    """Return the edits that declare what some jobs show, or end what they no longer do.
+
+    Args:
+        jobs: Jobs of one group.
+        run: All jobs of the run.
+        known: Every jax release there is.
+        terms: Values that the reviewer chose; the others are proposed.
+    """
+    terms = terms or Terms()
+    if why := next(filter(None, map(_refusal, jobs)), ""):
+        return Proposal(refusal=why)
+    if terms.match is None:
+        terms = msgspec.structs.replace(terms, match=find_common_pattern([*map(_message, jobs)]))
+    by_function: dict[tuple[Path, str], list[JudgedJob]] = {_function(one): [] for one in jobs}
+    for one in run:
+        if _function(one) in by_function:
+            by_function[_function(one)].append(one)
+    ends: list[Declaration] = []
+    new: list[Declaration] = []
+    for function, every in by_function.items():
+        mine = [one for one in jobs if _function(one) == function]
+        over = [one for one in mine if find_ended(one)]
+        ends += _ends(over, every, known, terms)
+        new += _new([one for one in mine if not find_ended(one)], every, known, terms)
+    return Proposal((*ends, *new))
+
+
+def _refusal(one: JudgedJob) -> str:
+    """Return why no deviation can be declared, or ended, for a job; empty when one can."""
+    record = one.record
+    if find_ended(one):
+        return ""
+    if is_case_error(record.error):
+        return CASE_IS_WRONG
+    if record.verdict in {Verdict.FLAKY, Verdict.INFRA, Verdict.EXCLUDED}:
+        return f"what is {record.verdict} is no deviation"
+    if record.outcome not in DECLARABLE and record.conformance is not Conformance.DEVIATES:
+        return "it conforms to its reference, or has none: there is nothing to declare"
+    return ""
+
+
+def find_ended(one: JudgedJob) -> tuple[Deviation, ...]:
+    """Return the declared deviations that a job no longer shows, by its verdict."""
+    return _declared(one) if one.record.verdict in _NO_LONGER_SHOWN else ()
+
+
+def _declared(one: JudgedJob) -> tuple[Deviation, ...]:
+    planned, declared = one.job.planned, one.job.case.deviations
+    platform = planned.cell.platform
+    return tuple(d for d in declared if d.covers(planned.release, platform, planned.versions))
+
+
+def _function(one: JudgedJob) -> tuple[Path, str]:
+    return one.job.case.file, one.job.case.name
+
+
+def _param(one: JudgedJob) -> str:
+    return one.record.case.partition("[")[2].removesuffix("]")
+
+
+def _platform(one: JudgedJob) -> str:
+    return one.job.planned.cell.platform
+
+
+def _message(one: JudgedJob) -> str:
+    """Return the text that the pattern of a deviation is searched in."""
+    record = one.record
+    if record.outcome is not Outcome.OK and record.error is not None:
+        return record.error.message
+    return without_label("\n".join(text.partition(IF_INTENDED)[0] for text in record.reasons))
+
+
+def find_common_pattern(texts: Sequence[str]) -> str:
+    """Return a pattern of the longest words that all texts have, numbers and paths left out.
+
+    Args:
+        texts: Messages.
+    """
+    first = texts[0].strip().partition("\n")[0][:_LOOKED_AT] if texts else ""
+    pieces = [part.strip() for part in _VARYING.split(first)]
+    shared = [piece for piece in pieces if all(piece in text for text in texts)]
+    longest = max(shared, key=len, default="")
+    if len(longest) > _LONGEST:
+        longest = longest[:_LONGEST].rpartition(" ")[0] or longest[:_LONGEST]
+    return _SPECIAL.sub(r"\\\1", longest) if len(longest) >= _SHORTEST else ""
+
+
+def _new(
+    showing: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
+) -> Iterable[Declaration]:
+    """Yield new deviations of one function: one for all parametrisations that it is alike for."""
+    others = [one for one in every if one not in showing and one.record.outcome.observed]
+    alike: dict[tuple[Outcome, str, str], list[JudgedJob]] = {}
+    for one in showing:
+        record = one.record
+        failed = record.error is not None and record.outcome is not Outcome.OK
+        error = record.error.type if failed and record.error else ""
+        alike.setdefault((record.outcome, error, _param(one)), []).append(one)
+    params: dict[tuple[Outcome, str, str, str], list[str]] = {}
+    for (outcome, error, param), where in alike.items():
+        elsewhere = [o for o in (*others, *showing) if _param(o) == param and o not in where]
+        for releases, platform in _ranges(where, elsewhere, known, terms):
+            params.setdefault((outcome, error, releases, platform), []).append(param)
+    for (outcome, error, releases, platform), named in params.items():
+        yield Declaration(
+            file=showing[0].job.case.file,
+            function=showing[0].job.case.name,
+            params=() if set(named) == set(map(_param, every)) else tuple(named),
+            deviation=Deviation(
+                outcome=str(outcome),
+                error=error,
+                releases=releases,
+                platform=platform,
+                match=terms.match or "",
+                reason=terms.reason,
+                issue=terms.issue,
+            ),
+        )
+
+
+def _ranges(
+    seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob], known: Sequence[str], terms: Terms
+) -> Iterable[tuple[str, str]]:
+    """Yield ranges and platforms that cover some jobs and, if possible, none of others."""
+    platforms = list(dict.fromkeys(map(_platform, seen)))
+    if terms.platform is not None:
+        platforms = [terms.platform]
+    elif not _differs_by_platform(seen, unseen):
+        platforms = [""]
+    for platform in platforms:
+        mine = [one for one in seen if _platform(one) == platform] or seen
+        theirs = [one for one in unseen if not platform or _platform(one) == platform]
+        tight = find_tightest_range({o.release for o in mine}, {o.release for o in theirs}, known)
+        yield tight if terms.releases is None else terms.releases, platform
+
+
+def _differs_by_platform(seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob]) -> bool:
+    """Say whether only the platform sets some jobs apart from others of the same release."""
+    releases = {one.release for one in seen}
+    places = {(one.release, _platform(one)) for one in seen}
+    return any(o.release in releases and (o.release, _platform(o)) not in places for o in unseen)
+
+
+def _ends(
+    over: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
+) -> Iterable[Declaration]:
+    """Yield the ends of deviations that jobs of one function no longer show."""
+    ending: list[Deviation] = []
+    for one in over:
+        ending += [deviation for deviation in find_ended(one) if deviation not in ending]
+    for deviation in ending:
+        gone = {one.release for one in over if deviation in find_ended(one)}
+        shown = {
+            one.release
+            for one in every
+            if one.record.verdict in {Verdict.KNOWN, Verdict.CHANGED}
+            and deviation in _declared(one)
+        }
+        left = narrow_range(deviation.releases, gone - shown, shown, known)
+        yield Declaration(
+            file=over[0].job.case.file,
+            function=over[0].job.case.name,
+            ends=deviation,
+            releases=left if terms.releases is None else terms.releases,
+        )

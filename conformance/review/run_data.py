@@ -1,0 +1,114 @@
+"""Everything that a review reads of a run: judged jobs, results of triage, earlier rejections."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.engine.run_directory import CorruptRunError
+from conformance.errors import UsageError
+from conformance.files import MALFORMED, read_regular, said_by
+from conformance.model.evidence import EVIDENCE, Evidence
+from conformance.review.decisions import REVIEW, Choice, DecisionLog
+from conformance.review.proposals import propose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.record_judge import Judge
+    from conformance.engine.run_directory import RunDirectory
+    from conformance.review.decisions import Decision, Terms
+    from conformance.review.groups import ChangeGroup
+    from conformance.review.judged_jobs import JudgedJob
+    from conformance.review.proposals import Proposal
+
+_EARLIER: Final = 50
+"""Runs before this one that are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunData:
+    """The data that decisions and their evidence are made from.
+
+    Attributes:
+        jobs: All jobs of the run.
+        known: Every jax release there is.
+        blobs: Artifacts of the run.
+        new_judge: Makes a judge of the run's records, by the goldens as they are at that moment.
+        triage: Results of triage, by root cause.
+        rejected: By group, the name of the last run before in which it was rejected, and that
+            decision.
+    """
+
+    jobs: Sequence[JudgedJob]
+    known: Sequence[str]
+    blobs: BlobStore
+    new_judge: Callable[[], Judge]
+    triage: Mapping[str, Evidence] = field(default_factory=dict)
+    rejected: Mapping[str, tuple[str, Decision]] = field(default_factory=dict)
+
+    @cached_property
+    def releases(self) -> frozenset[str]:
+        """The releases of the run: those between two of them were not run."""
+        return frozenset(one.release for one in self.jobs)
+
+    def proposal(self, group: ChangeGroup, terms: Terms | None = None) -> Proposal:
+        """Return the edits that would declare a group.
+
+        Args:
+            group: The group.
+            terms: Values that the reviewer chose.
+        """
+        return propose(group.members, self.jobs, self.known, terms)
+
+
+def read_decisions(directory: RunDirectory) -> DecisionLog:
+    """Return the decisions that are kept next to a run.
+
+    Raises:
+        UsageError: If the file is damaged.
+        CorruptRunError: If it cannot be read.
+    """
+    path = directory.path / REVIEW
+    try:
+        return DecisionLog.loads(read_regular(path), str(path))
+    except FileNotFoundError:
+        return DecisionLog()
+    except OSError as error:
+        raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+
+
+def read_triage(directory: RunDirectory) -> dict[str, Evidence]:
+    """Return the results of triage that are kept next to a run, by root cause.
+
+    Raises:
+        CorruptRunError: If the file cannot be read.
+    """
+    path = directory.path / EVIDENCE
+    try:
+        found = msgspec.json.decode(read_regular(path), type=tuple[Evidence, ...])
+    except FileNotFoundError:
+        return {}
+    except (OSError, *MALFORMED) as error:
+        raise CorruptRunError(
+            f"{path}: expected what was found out: {str(error).lower()}; delete it"
+        ) from None
+    return {one.cause: one for one in found}
+
+
+def read_rejections(directory: RunDirectory) -> dict[str, tuple[str, Decision]]:
+    """Return the last rejection of each group in the runs before, from the same folder."""
+    found: dict[str, tuple[str, Decision]] = {}
+    run = directory.path.resolve()
+    files = sorted(run.parent.glob(f"*/{REVIEW}"))
+    for file in [file for file in files if file.parent.name < run.name][-_EARLIER:]:
+        with contextlib.suppress(UsageError, OSError):  # another run's file may be damaged
+            for one in DecisionLog.loads(file.read_bytes(), str(file)).decisions:
+                if one.choice is Choice.REJECT:
+                    found[one.group] = (file.parent.name, one)
+    return found

@@ -1,0 +1,59 @@
+"""What a terminal shows: no line is wider than it, and nothing in a text acts on it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from conformance.review.lines import WrappedLines, indent_below, limit_lines, line, section
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+anything = st.text(st.characters(codec="utf-8"), max_size=200)
+
+
+def shown(lines: list[Text], width: int) -> list[str]:
+    """Return lines as a console of a width shows them."""
+    console = Console(width=width, file=StringIO(), highlight=False)
+    with console.capture() as capture:
+        console.print(WrappedLines(lines))
+    return capture.get().splitlines()
+
+
+@given(st.lists(anything, max_size=4), st.integers(20, 120), st.integers(0, 3))
+def test_no_line_is_wider_than_the_terminal(texts: list[str], width: int, depth: int) -> None:
+    """Also of characters that take two columns."""
+    lines = [line(text) for text in texts]
+    for _ in range(depth):
+        lines = section("title", lines)
+    assert all(cell_len(one) <= width for one in shown(lines, width))
+
+
+@given(anything)
+def test_nothing_in_a_text_acts(text: str) -> None:
+    """No control code is left of it."""
+    assert all(c not in line(text).plain for c in "\x1b\x07\x08\r\n\x9b\u202e")
+
+
+def test_words_are_kept_and_indented() -> None:
+    """A continuation is two columns further in."""
+    lines = section("title", [line("one two three four five six seven")])
+    assert shown(lines, 20) == ["title", "  one two three four", "    five six seven"]
+
+
+def test_a_section_without_lines_has_no_title() -> None:
+    """A title is shown without lines only where it says something."""
+    assert section("title", []) == []
+    assert indent_below(line("title"), []) == [line("title")]
+
+
+def test_the_number_of_lines_left_out_is_shown() -> None:
+    """Of a text with many lines."""
+    found = limit_lines([line(text) for text in "abc"], 2, "... {} more lines")
+    assert [one.plain for one in found] == ["a", "b", "... 1 more lines"]
