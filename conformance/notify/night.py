@@ -23,10 +23,10 @@ from conformance.store.adding import storable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.engine.regression_tracker import Regression
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
-    from conformance.store.querying import StoredRun
-    from conformance.store.standing import Regression
+    from conformance.store.snapshot import StoredRun
     from conformance.store.store import Store
 
 _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
