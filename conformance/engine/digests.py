@@ -109,6 +109,15 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
         return np.frombuffer(self.grid, _INDEX).reshape(len(self.cases), len(self.cells))
 
     @property
+    def jobs(self) -> dict[tuple[str, str], JobState]:
+        """The state of every job, by case and cell."""
+        table = self.table
+        return {
+            (self.cases[row], self.cells[column]): self.states[table[row, column] - 1]
+            for row, column in np.argwhere(table).tolist()
+        }
+
+    @property
     def counts(self) -> dict[Verdict, int]:
         """How many jobs have each verdict, in the order of the verdicts."""
         found: Counter[Verdict] = Counter()

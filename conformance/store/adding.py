@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Column, Connection, Table
 
+    from conformance.engine.digests import JobState
     from conformance.store.entries import Entry
 
     Seen = dict[tuple[str, str], tuple[int, bool]]
@@ -89,21 +90,17 @@ def _intern(
 
 def _seen(connection: Connection, entry: Entry, places: Mapping[str, str]) -> Seen:
     """Return the number of each job's state, and whether it was repeated, by case and place."""
-    digest, table = entry.digest, entry.digest.table
-    rows = [
-        {name: storable(str(getattr(state, name))) for name in state.__struct_fields__}
-        for state in digest.states
-    ]
-    keys = [
-        hashlib.sha256(msgspec.json.encode([*columns.values()])).hexdigest() for columns in rows
-    ]
-    numbers = _intern(connection, schema.states, dict(zip(keys, rows, strict=True)))
-    seen = {}
-    for row, column in np.argwhere(table).tolist():
-        case, cell = digest.cases[row], digest.cells[column]
-        state = numbers[keys[table[row, column] - 1]]
-        seen[case, places[cell]] = state, (case, cell) in entry.repeated
-    return seen
+    rows: dict[str, dict[str, Any]] = {}
+    keys: dict[JobState, str] = {}
+    for state in entry.digest.states:
+        row = {name: storable(str(getattr(state, name))) for name in state.__struct_fields__}
+        keys[state] = hashlib.sha256(msgspec.json.encode([*row.values()])).hexdigest()
+        rows[keys[state]] = row
+    numbers = _intern(connection, schema.states, rows)
+    return {
+        (case, places[cell]): (numbers[keys[state]], (case, cell) in entry.repeated)
+        for (case, cell), state in entry.digest.jobs.items()
+    }
 
 
 def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:

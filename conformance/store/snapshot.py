@@ -117,10 +117,6 @@ class _Jobs:
         self.cases, self.case = _numbered(numbers, cases, size)
         self.places, self.place = _numbered(numbers, places, size)
 
-    def name(self, job: int) -> tuple[str, str]:
-        """Return the case and the place of a job."""
-        return self.cases[self.case[job]], self.places[self.place[job]]
-
 
 def _numbered(
     jobs: tuple[int, ...], names: tuple[str, ...], size: int
@@ -239,8 +235,12 @@ class Snapshot:
         """
         for step in self._replay(schema.changes.c.run <= run):
             if step.run == run and step.plan is not None:
-                ran = self._plans[step.plan].tolist()
-                return {self._jobs.name(job): self.states[step.shown[job]] for job in ran}
+                jobs, ran = self._jobs, self._plans[step.plan]
+                columns = (jobs.case[ran], jobs.place[ran], step.shown[ran])
+                return {
+                    (jobs.cases[case], jobs.places[place]): self.states[state]
+                    for case, place, state in np.stack(columns, axis=1).tolist()
+                }
         return {}
 
     def digests(self) -> Iterator[Digest]:
