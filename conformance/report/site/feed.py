@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -33,27 +32,6 @@ _WORDS: Final = {
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """An entry of the feed.
-
-    Attributes:
-        id: A tag URI, the same each time the feed is made.
-        title: What happened.
-        updated: When, RFC 3339.
-        link: Where more is said.
-        category: `opened`, `fixed` or `reopened`.
-        summary: Why, and where.
-    """
-
-    id: str
-    title: str
-    updated: str
-    link: str
-    category: str
-    summary: str
-
-
 def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the feed.
 
@@ -71,7 +49,7 @@ def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
         _entry(event, known[event.regression], history.runs[event.run], root)
         for event in history.events[: -NEWEST - 1 : -1]
     ]
-    times = [entry.updated for entry in entries] or [_ended(run) for run in history.runs[-1:]]
+    times = [entry["updated"] for entry in entries] or [_ended(run) for run in history.runs[-1:]]
     data = {
         "id": f"{root}{FEED}" if root else f"{_TAG}history",
         "updated": max(times, default=_rfc3339(_EPOCH)),
@@ -82,19 +60,21 @@ def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
     yield FEED, render("feed.xml", FEED, data)
 
 
-def _entry(event: RegressionEvent, about: Regression, run: RunPoint, root: str) -> Entry:
+def _entry(event: RegressionEvent, about: Regression, run: RunPoint, root: str) -> dict[str, str]:
+    """Return what the template shows of an event."""
     word = _WORDS[event.kind]
     many = plural(len(event.places), "cell")
     seen = "no longer seen" if event.kind is RegressionStatus.FIXED else "seen"
     why = about.state.reason or about.state.verdict
-    return Entry(
-        id=f"{_TAG}{word}/{event.regression}/{href(run.id)}",
-        title=one_line(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
-        updated=_ended(run),
-        link=href(HISTORY, regression_anchor(event.regression), root=root),
-        category=word,
-        summary=one_line(f"{why} ({seen} in {run.id}: {listed(event.places, CELLS)})"),
-    )
+    return {
+        # A tag URI, the same each time the feed is made.
+        "id": f"{_TAG}{word}/{event.regression}/{href(run.id)}",
+        "title": one_line(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
+        "updated": _ended(run),
+        "link": href(HISTORY, regression_anchor(event.regression), root=root),
+        "category": word,
+        "summary": one_line(f"{why} ({seen} in {run.id}: {listed(event.places, CELLS)})"),
+    }
 
 
 def _ended(run: RunPoint) -> str:
