@@ -72,7 +72,9 @@ def in_json(data: Any) -> set[str]:
     """Return the commands among the texts of JSON."""
     if isinstance(data, str):
         return in_text(data)
-    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    inner = (
+        data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ()
+    )
     return set().union(*map(in_json, inner))
 
 

@@ -52,7 +52,7 @@ from conformance.ir import diff, facts  # noqa: E402
 from conformance.model.codec import decode_value, encode_value  # noqa: E402
 from conformance.report.conformance_data import decoded as decode_history  # noqa: E402
 from conformance.report.conformance_markdown import conformance_markdown  # noqa: E402
-from conformance.report.upgrade_data import upgrade_json  # noqa: E402
+from conformance.report.upgrade_data import make_upgrade_file  # noqa: E402
 from conformance.report.upgrade_file import upgrade_of  # noqa: E402
 from conformance.review.decisions import DecisionLog  # noqa: E402
 from conformance.store.address import address_of  # noqa: E402
@@ -361,7 +361,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
     upgraded = Tried(folder / "upgrade").case("f/a", OK, OK, RAISED, RAISED).upgraded()
     yield Reader(
         "upgrade.json",
-        [msgspec.json.encode(upgrade_json(upgraded))],
+        [msgspec.json.encode(make_upgrade_file(upgraded))],
         lambda file: upgrade_of(file.read_bytes(), str(file)),
     )
     yield Reader("calibration", [CALIBRATION], _read_calibration)

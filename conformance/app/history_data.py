@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.engine.digests import JobState
-    from conformance.store.querying import Span
-    from conformance.store.standing import Event, Regression
+    from conformance.engine.regression_tracker import Regression, RegressionEvent
+    from conformance.store.snapshot import Span
 
 
 def case_data(case: str, spans: Mapping[str, Sequence[Span]]) -> dict[str, Any]:
@@ -34,7 +34,9 @@ def case_data(case: str, spans: Mapping[str, Sequence[Span]]) -> dict[str, Any]:
     }
 
 
-def regression_data(regressions: Sequence[Regression], events: Sequence[Event]) -> dict[str, Any]:
+def regression_data(
+    regressions: Sequence[Regression], events: Sequence[RegressionEvent]
+) -> dict[str, Any]:
     """Return regressions, and what happened to all that there ever were.
 
     Args:
@@ -44,7 +46,9 @@ def regression_data(regressions: Sequence[Regression], events: Sequence[Event]) 
     told = []
     for one in regressions:
         fields = asdict(one)
-        told.append({**_state(fields.pop("state")), **fields})
+        # JSON has called the status so from the first.
+        renamed = {("standing" if name == "status" else name): fields[name] for name in fields}
+        told.append({**_state(renamed.pop("state")), **renamed})
     return {"regressions": told, "events": events}
 
 

@@ -11,9 +11,9 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from conformance.engine.regression_tracker import Regression
     from conformance.store.pruning import Pruned
-    from conformance.store.querying import Span, StoredRun
-    from conformance.store.standing import Regression
+    from conformance.store.snapshot import Span, StoredRun
 
 _LONGEST = 160
 
@@ -60,7 +60,7 @@ def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
             since = f"{since}, fixed in {one.fixed_in}"
         where = listed(list(one.open_places or one.places))
         issue = f", {one.issue}" if one.issue else ""
-        yield f"{one.standing:9}  {one.id}  {one.case}: {one.state.verdict} {since}{issue}"
+        yield f"{one.status:9}  {one.id}  {one.case}: {one.state.verdict} {since}{issue}"
         yield f"           {where}: {one_line(one.state.reason, _LONGEST)}"
     if not regressions:
         yield "nothing is open"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.store.querying import Span
+    from conformance.store.snapshot import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from conformance.errors import NothingSelectedError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_culprits import unclear, with_culprits
-from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_text import asides, upgrade_markdown
 from conformance.report.upgraded import Upgraded
 from conformance.search.points import Points
@@ -68,7 +68,7 @@ class UpgradeFiles(NamedTuple):
 
     def write(self, upgraded: Upgraded, directory: RunDirectory) -> None:
         """Write the result of an upgrade to these files and to the directory of its run."""
-        content = readable_json(upgrade_json(upgraded))
+        content = readable_json(make_upgrade_file(upgraded))
         directory.write_upgrade(content)
         if self.json is not None:
             write_file("--json", self.json, content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -112,6 +113,32 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
     def table(self) -> NDArray[np.uint32]:
         """The grid, a row for each case and a column for each cell."""
         return np.frombuffer(self.grid, _INDEX).reshape(len(self.cases), len(self.cells))
+
+    @property
+    def jobs(self) -> dict[tuple[str, str], JobState]:
+        """The state of every job, by case and cell."""
+        table = self.table
+        return {
+            (self.cases[row], self.cells[column]): self.states[table[row, column] - 1]
+            for row, column in np.argwhere(table).tolist()
+        }
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many jobs have each verdict, in the order of the verdicts."""
+        found: Counter[Verdict] = Counter()
+        for state, number in self._jobs_by_state():
+            found[state.verdict] += number
+        return {verdict: found[verdict] for verdict in Verdict if found[verdict]}
+
+    @property
+    def unexpected(self) -> int:
+        """How many jobs make the run fail."""
+        return sum(number for state, number in self._jobs_by_state() if state.unexpected)
+
+    def _jobs_by_state(self) -> Iterator[tuple[JobState, int]]:
+        numbers = np.bincount(self.table.reshape(-1), minlength=len(self.states) + 1)
+        return zip(self.states, numbers[1:].tolist(), strict=True)
 
 
 class _Versions(msgspec.Struct):

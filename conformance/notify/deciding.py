@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.regression_tracker import RegressionStatus
 from conformance.notify import body as text
 from conformance.notify.actions import Action, Kind
 from conformance.notify.marks import Body, cause_in, parts_of
 from conformance.notify.tracker import Closed
-from conformance.store.standing import Standing
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from conformance.engine.regression_tracker import Regression
     from conformance.notify.topic import Night, Topic
     from conformance.notify.tracker import Issue
-    from conformance.store.standing import Regression
 
 
 class When(StrEnum):
@@ -35,7 +35,9 @@ class When(StrEnum):
     """What was seen once, too."""
 
 
-_SURE: Final = frozenset({Standing.CONFIRMED, Standing.KNOWN, Standing.REOPENED})
+_SURE: Final = frozenset(
+    {RegressionStatus.CONFIRMED, RegressionStatus.KNOWN, RegressionStatus.REOPENED}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,7 @@ class _Deciding:
     def _sure(self, regressions: Iterable[Regression]) -> list[Regression]:
         if self.policy.when is When.NEW:
             return list(regressions)
-        return [one for one in regressions if one.standing in _SURE]
+        return [one for one in regressions if one.status in _SURE]
 
     def _linked(self, issue: Issue) -> list[Regression]:
         return [one for one in self.known.values() if self.policy.number(one.issue) == issue.number]
@@ -212,7 +214,7 @@ class _Deciding:
         """Return what was fixed, is linked to an issue, and is there again."""
         linked = {one.id for one in self._linked(issue)}
         found = (one for one in self._open(topic) if one.id in linked)
-        return [one for one in found if one.standing is Standing.REOPENED]
+        return [one for one in found if one.status is RegressionStatus.REOPENED]
 
     def _update(self, topic: Topic, issue: Issue) -> Action:
         linked = bool(self._linked(issue))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from conformance.cells.cell_id import stable_cell_ids
 from conformance.engine.digests import Digest, JobState, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
@@ -23,10 +21,10 @@ from conformance.store.adding import storable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.engine.regression_tracker import Regression
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
-    from conformance.store.querying import StoredRun
-    from conformance.store.standing import Regression
+    from conformance.store.snapshot import StoredRun
     from conformance.store.store import Store
 
 _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
@@ -58,7 +56,7 @@ def read_night(
     names = {one.number: one.name for one in runs}
     evidence = read_evidence(directory)
     known = {one.id: one for one in regressions}
-    states = _states(digest)
+    states = digest.jobs
     topics = []
     for cause in root_causes(run.records, evidence):
         records = [record for record in cause.records if _tells(record)]
@@ -102,14 +100,6 @@ def _tells(record: Record) -> bool:
     """
     unvouched = record.verdict is Verdict.NEW and record.conformance is not Conformance.DEVIATES
     return record.verdict not in _SILENT and not unvouched
-
-
-def _states(digest: Digest) -> dict[tuple[str, str], JobState]:
-    table = digest.table
-    return {
-        (digest.cases[row], digest.cells[column]): digest.states[table[row, column] - 1]
-        for row, column in np.argwhere(table).tolist()
-    }
 
 
 def _regressions(

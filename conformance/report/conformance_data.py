@@ -24,26 +24,11 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 
 
-class _Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    outcome: Outcome
-    why: str = ""
-    reason: str = ""
-    issue: str = ""
-
-
 class _Test(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A test: what comes of it from a release on, until the next that is named."""
 
-    since: dict[str, Outcome | _Result]
+    since: dict[str, Outcome | Result]
     doc: str = ""
-
-
-class _Release(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    release: str
-    cell: str
-    standard: str = ""
-    date: str = ""
-    run: str = ""
 
 
 class _Data(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +38,7 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True):
     revision: str
     settings: dict[str, Any]
     place: str
-    releases: tuple[_Release, ...]
+    releases: tuple[Held, ...]
     tests: dict[str, dict[str, _Test]]
     beside: dict[str, dict[str, _Test]] = {}
 
@@ -76,7 +61,7 @@ def encoded(history: Conformance) -> bytes:
     }
     names = [held.release for held in history.releases]
     lines = [f"{_json(name)}: {_json(value)}," for name, value in fields.items()]
-    releases = [f"  {_line(_Release(**_fields(held)))}" for held in history.releases]
+    releases = [f"  {_line(held)}" for held in history.releases]
     parts = [
         "\n".join(["{", *lines, '"releases": [']),
         ",\n".join(releases),
@@ -105,11 +90,10 @@ def decoded(content: bytes, where: str) -> Conformance:
         raise UsageError(
             f"{where}: format {data.format}, expected {FORMAT}; remove it, and make it anew"
         )
-    releases = tuple(Held(**msgspec.structs.asdict(one)) for one in data.releases)
-    names = [held.release for held in releases]
+    names = [held.release for held in data.releases]
     return Conformance(
         suite=data.suite, title=data.title, revision=data.revision, settings=data.settings,
-        place=data.place, releases=releases,
+        place=data.place, releases=data.releases,
         tests=_tests(data.tests, names), beside=_tests(data.beside, names),
     )  # fmt: skip
 
@@ -126,13 +110,13 @@ def _grouped(
 
 
 def _of(tested: Followed, releases: list[str]) -> _Test:
-    since: dict[str, Outcome | _Result] = {}
+    since: dict[str, Outcome | Result] = {}
     last = ABSENT
     for release in releases:
         result = tested.of(release)
         if result != last:
             plain = not (result.why or result.reason or result.issue)
-            since[release] = result.outcome if plain else _Result(**_fields(result))
+            since[release] = result.outcome if plain else result
             last = result
     return _Test(since=since, doc=tested.doc)
 
@@ -145,25 +129,15 @@ def _tests(grouped: Mapping[str, Mapping[str, _Test]], releases: list[str]) -> d
     }
 
 
-def _expanded(since: Mapping[str, Outcome | _Result], releases: list[str]) -> dict[str, Result]:
+def _expanded(since: Mapping[str, Outcome | Result], releases: list[str]) -> dict[str, Result]:
     found, last = {}, ABSENT
     for release in releases:
         said = since.get(release)
         if said is not None:
-            last = _result(said)
+            last = Result(outcome=said) if isinstance(said, Outcome) else said
         if last.outcome is not Outcome.ABSENT:
             found[release] = last
     return found
-
-
-def _result(said: Outcome | _Result) -> Result:
-    if isinstance(said, Outcome):
-        return Result(outcome=said)
-    return Result(**msgspec.structs.asdict(said))
-
-
-def _fields(one: Any) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}
 
 
 def _line(struct: msgspec.Struct) -> str:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -38,8 +40,7 @@ RAN: Final = (Outcome.PASSED, Outcome.KNOWN, Outcome.FAILED, Outcome.FLAKY)
 """What a share of passes is a share of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of a test in a release.
 
     Attributes:
@@ -58,8 +59,7 @@ class Result:
 ABSENT: Final = Result(outcome=Outcome.ABSENT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A release that was held against a suite.
 
     Attributes:

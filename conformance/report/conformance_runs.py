@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from packaging.version import Version
 
 from conformance.engine.suite_changes import NOT_COLLECTED
@@ -198,7 +199,7 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
     by_release = {held.release: held for held in old.releases}
     for held in new.releases:
         date = held.date or (by_release[held.release].date if held.release in by_release else "")
-        by_release[held.release] = replace(held, date=date)
+        by_release[held.release] = msgspec.structs.replace(held, date=date)
     tests: dict[str, Followed] = {}
     for name, followed in {**old.tests, **new.tests}.items():
         kept = old.tests[name].results if name in old.tests else {}

@@ -12,19 +12,24 @@ import numpy as np
 from msgspec import structs
 
 from conformance.cells.cell_id import stable_cell_ids
-from conformance.model.outcome import Verdict
+from conformance.engine.regression_tracker import (
+    RegressionStatus,
+    RegressionTracker,
+    StateTable,
+)
 from conformance.model.run import RunCell
 from conformance.report.moments import time_of
-from conformance.report.regressions import Event, Follower, Regression
 from conformance.report.tracks import tracks_of
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from conformance.engine.digests import Digest
+    from conformance.engine.regression_tracker import Regression, RegressionEvent
+    from conformance.model.outcome import Verdict
 
     Ranks = NDArray[np.uint8]
 
@@ -79,7 +84,8 @@ class History:
         cells: All cells, by track and release: their ids, but for nightlies, see `stable_cell_ids`.
         ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
         regressions: What was unexpected, by root cause: the open ones first.
-        events: What happened to them, the oldest first.
+        events: What happened to them, the oldest first: opened, fixed or reopened.
+        releases: Release of jax in each cell, the newest where a cell had several.
     """
 
     runs: tuple[RunPoint, ...]
@@ -87,7 +93,8 @@ class History:
     cells: tuple[str, ...]
     ranks: Ranks
     regressions: tuple[Regression, ...]
-    events: tuple[Event, ...]
+    events: tuple[RegressionEvent, ...]
+    releases: Mapping[str, str]
 
     def of_case(self, case: str) -> Ranks:
         """Return what a case shows in each run, a row for each run and a column for each cell."""
@@ -110,21 +117,31 @@ def history(digests: Iterable[Digest]) -> History:
     names = sorted({name for digest in ordered for name in digest.cases})
     cases = {name: place for place, name in enumerate(names)}
     cells = _cells(named)
-    ranks = np.full((len(ordered), len(cases), len(cells)), NOTHING, np.uint8)
-    follower = Follower(cases, cells)
+    size = len(cases) * len(cells)
+    ranks = np.full((len(ordered), size), NOTHING, np.uint8)
+    case_of, cell_of = np.divmod(np.arange(size), max(1, len(cells)))
+    tracker = RegressionTracker(names, case_of, list(cells), cell_of)
     for run, digest in enumerate(ordered):
-        rows = np.array([cases[name] for name in digest.cases], np.intp)
-        columns = np.array([cells[name] for name in digest.cells], np.intp)
+        rows = np.array([cases[name] for name in digest.cases], np.int64)
+        columns = np.array([cells[name] for name in digest.cells], np.int64)
+        jobs = (rows[:, None] * len(cells) + columns).reshape(-1)
         of_state = np.array([NOTHING, *(_RANKS[s.verdict] for s in digest.states)], np.uint8)
-        ranks[run][np.ix_(rows, columns)] = of_state[digest.table]
-        follower.add(run, digest)
+        states = digest.table.reshape(-1).astype(np.int64)
+        ranks[run, jobs] = of_state[states]
+        tracker.add(run, jobs, states, StateTable(dict(enumerate(digest.states, 1))), ran=jobs)
+    told = (one for one in tracker.events if one.kind is not RegressionStatus.CONFIRMED)
     return History(
         runs=tuple(map(_point, ordered)),
         cases=tuple(cases),
         cells=tuple(cells),
-        ranks=ranks,
-        regressions=follower.regressions(),
-        events=tuple(follower.events),
+        ranks=ranks.reshape(len(ordered), len(cases), len(cells)),
+        regressions=tuple(tracker.regressions()),
+        events=tuple(told),
+        releases={
+            cell: release
+            for digest in ordered
+            for cell, release in zip(digest.cells, digest.releases, strict=True)
+        },
     )
 
 
@@ -164,12 +181,6 @@ def _cells(digests: Iterable[Digest]) -> dict[str, int]:
 
 
 def _point(digest: Digest) -> RunPoint:
-    numbers = np.bincount(digest.table.reshape(-1), minlength=len(digest.states) + 1)[1:]
-    counts = dict.fromkeys(Verdict, 0)
-    unexpected = 0
-    for state, number in zip(digest.states, numbers.tolist(), strict=True):
-        counts[state.verdict] += number
-        unexpected += number * state.unexpected
     return RunPoint(
         id=digest.run,
         started=digest.started,
@@ -177,8 +188,8 @@ def _point(digest: Digest) -> RunPoint:
         time=time_of(digest.started),
         exit=digest.exit,
         matrix=digest.matrix,
-        counts={verdict: number for verdict, number in counts.items() if number},
-        unexpected=unexpected,
+        counts=digest.counts,
+        unexpected=digest.unexpected,
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
 from conformance.report.text import visible
+from conformance.report.upgrade_file import Package, Searched
 from conformance.report.upgraded import groups
 from conformance.triage.upgrade.culprit_search import cells_of, predicate_options_of
 
@@ -176,21 +177,21 @@ def _few(texts: Iterable[str], sign: str = ", ") -> str:
     return f"{sign.join(first)}{f' and {len(rest)} more' if rest else ''}"
 
 
-def culprits_json(found: Culprits | None) -> dict[str, Any] | None:
-    """Return what a search for packages told, as data; None where none was made.
+def searched(found: Culprits | None) -> Searched | None:
+    """Return what a search for packages told, as the file has it; None where none was made.
 
     Args:
         found: It.
     """
     if found is None:
         return None
-    return {
-        "case": found.case,
-        "guilty": [list(map(_moved, packages)) for packages in found.guilty],
-        "beside": list(map(_moved, found.beside)),
-        "untold": found.untold,
-    }
+    return Searched(
+        case=found.case,
+        guilty=tuple(tuple(map(_package, packages)) for packages in found.guilty),
+        beside=tuple(map(_package, found.beside)),
+        untold=found.untold,
+    )
 
 
-def _moved(one: PackageMove) -> dict[str, str]:
-    return {"package": one.package, "from": one.before, "to": one.after}
+def _package(one: PackageMove) -> Package:
+    return Package(package=one.package, from_=one.before, to=one.after)

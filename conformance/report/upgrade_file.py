@@ -1,4 +1,4 @@
-"""An upgrade read back from its run's directory: what `conformance upgrade --json` says, typed."""
+"""The file of an upgrade: what `conformance upgrade --json` writes, and reports read back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CorruptUpgradeError(ConformanceError):
     """A file that does not tell of an upgrade, or not in a way that is known."""
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class AxisPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A place of an axis.
 
     Attributes:
@@ -40,7 +40,7 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     platform: str
-    points: Annotated[tuple[Point, ...], msgspec.Meta(min_length=2)]
+    points: Annotated[tuple[AxisPoint, ...], msgspec.Meta(min_length=2)]
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -57,15 +57,17 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         case: Case that it was tried with.
         guilty: Sets of packages, each of which makes the change.
+        beside: Packages without which those of the first set cannot be moved.
         untold: What could not be told, and why.
     """
 
     case: str
     guilty: tuple[tuple[Package, ...], ...] = ()
+    beside: tuple[Package, ...] = ()
     untold: str = ""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a case on the way.
 
     Attributes:
@@ -78,8 +80,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         cells: Ids of the cells that were compared.
         before: What it was, in a line.
         after: What it is.
+        changed: What differs, by name.
         culprit: The package that made it, empty where more than one may have.
-        beside: Packages other than jax's own that changed, with both versions.
+        suspects: Packages that may have made it, with both versions.
+        beside: Those of them that are not jax's own.
         searched: Which package it is by trial; None where that was not tried.
         upstream: Thread of the declared deviation.
         known: Why the failure of a test is known, empty if it is not.
@@ -96,7 +100,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[str, str]
     before: str
     after: str
+    changed: tuple[str, ...] = ()
     culprit: str = ""
+    suspects: dict[str, tuple[str, str]] = {}
     beside: dict[str, tuple[str, str]] = {}
     searched: Searched | None = None
     upstream: str = ""
@@ -105,7 +111,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     blame: str = ""
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Cases that one release changed in the same way.
 
     Attributes:
@@ -150,7 +156,7 @@ class Aside(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+class SkippedCell(msgspec.Struct, frozen=True, kw_only=True):
     """A cell that could not be tried, and why."""
 
     cell: str
@@ -168,8 +174,10 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     """An upgrade.
 
     Attributes:
+        format: Version of the file.
         from_: What is left.
         to: What is wanted.
+        platforms: Where.
         noun: What is compared: `case`, or `test` of a suite.
         verdict: A paragraph that says it all.
         counts: How many cases by effect.
@@ -186,22 +194,24 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
         jobs: What it took.
     """
 
+    format: int = FORMAT
     from_: str
     to: str
+    platforms: tuple[str, ...] = ()
     noun: str = "case"
     verdict: str
     counts: dict[Effect, int]
     axes: tuple[PlatformAxis, ...]
-    transitions: tuple[Change, ...]
-    groups: tuple[Cause, ...]
+    transitions: tuple[UpgradeChange, ...]
+    groups: tuple[ChangeGroup, ...]
     cases: tuple[CaseOf, ...]
+    between: tuple[Between, ...] = ()
+    untried: tuple[Untried, ...] = ()
     flaky: tuple[Aside, ...]
     not_compared: tuple[Aside, ...]
     fails_alike: tuple[Aside, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedCell, ...]
     jobs: Jobs
-    between: tuple[Between, ...] = ()
-    untried: tuple[Untried, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse groups of changes that are not there, or of none."""

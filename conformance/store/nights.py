@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.engine.nights import Night, NightJob
+from conformance.engine.regression_tracker import RegressionStatus
 from conformance.model.since import CauseSince, JobAt
-from conformance.store.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.engine.digests import JobState
-    from conformance.store.querying import StoredRun
-    from conformance.store.standing import Regression
+    from conformance.engine.regression_tracker import Regression
+    from conformance.store.snapshot import StoredRun
     from conformance.store.store import Store
 
 
@@ -44,7 +44,7 @@ def last_night(
     open_ones = [
         one
         for one in store.regressions()[0]
-        if one.fixed_in is None and any((one.case, place) in states for place in one.open_places)
+        if one.is_open and any((one.case, place) in states for place in one.open_places)
     ]
     cause_by = {(one.case, str(one.state.verdict), one.state.cause): one.id for one in open_ones}
     return Night(
@@ -64,7 +64,7 @@ def known_ones(store: Store) -> frozenset[tuple[str, str, str]]:
     return frozenset(
         (one.case, str(one.state.verdict), one.state.cause)
         for one in found
-        if one.standing is Standing.KNOWN
+        if one.status is RegressionStatus.KNOWN
     )
 
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import numpy as np
-from sqlalchemy import delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from conformance.store import plans, schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Delete, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +38,28 @@ def prune(connection: Connection, before: datetime) -> Pruned:
         connection: In a transaction that writes.
         before: The time, with its zone.
     """
-    runs = schema.runs.c
+    tables = (schema.runs, schema.jobs, schema.changes)
+    sizes = [_size(connection, table) for table in tables]
+    runs, states = schema.runs.c, schema.states.c.id
     rows = connection.execute(select(runs.seq, runs.started).order_by(runs.seq)).all()
     first = _first_kept([(seq, started) for seq, started in rows], before)
-    gone = connection.execute(delete(schema.runs).where(runs.seq < first)).rowcount
-    used = select(runs.plan)
-    connection.execute(delete(schema.plans).where(schema.plans.c.id.not_in(used)))
-    changes = _forget_changes(connection, first)
-    jobs, more = _forget_jobs(connection)
-    kept = schema.states.c.id
-    unused = kept.not_in(select(schema.changes.c.state)), kept.not_in(select(schema.jobs.c.state))
+    for obsolete in (
+        delete(schema.runs).where(runs.seq < first),
+        delete(schema.plans).where(schema.plans.c.id.not_in(select(runs.plan))),
+        _old_changes(first),
+    ):
+        connection.execute(obsolete)
+    _forget_jobs(connection)
+    unused = (states.not_in(select(table.c.state)) for table in (schema.changes, schema.jobs))
     connection.execute(delete(schema.states).where(*unused))
-    return Pruned(runs=gone, jobs=jobs, changes=changes + more)
+    left = [_size(connection, table) for table in tables]
+    return Pruned(
+        **{str(table): size - now for table, size, now in zip(tables, sizes, left, strict=True)}
+    )
+
+
+def _size(connection: Connection, table: Table) -> int:
+    return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def _first_kept(runs: Sequence[tuple[int, str]], before: datetime) -> int:
@@ -70,8 +79,8 @@ def _is_before(started: str, before: datetime) -> bool:
     return (time.replace(tzinfo=UTC) if time.tzinfo is None else time) < before
 
 
-def _forget_changes(connection: Connection, first: int) -> int:
-    """Remove all changes from before a run but the last one of each job."""
+def _old_changes(first: int) -> Delete:
+    """Return what removes all changes from before a run but the last one of each job."""
     changes = schema.changes.c
     other = schema.changes.alias()
     last = (
@@ -79,21 +88,15 @@ def _forget_changes(connection: Connection, first: int) -> int:
         .where(other.c.job == changes.job, other.c.run < first)
         .scalar_subquery()
     )
-    old = delete(schema.changes).where(changes.run < first, changes.run < last)
-    return connection.execute(old).rowcount
+    return delete(schema.changes).where(changes.run < first, changes.run < last)
 
 
-def _forget_jobs(connection: Connection) -> tuple[int, int]:
+def _forget_jobs(connection: Connection) -> None:
     """Remove the jobs that no run has run, with their changes."""
-    ran = [
-        plans.unpacked(kept) for kept in connection.execute(select(schema.plans.c.jobs)).scalars()
-    ]
-    every = connection.execute(select(schema.jobs.c.id)).scalars().all()
-    idle = np.setdiff1d(np.array(every, np.int64), np.concatenate(ran) if ran else []).tolist()
-    changes = 0
-    for start in range(0, len(idle), 500):
-        some = idle[start : start + 500]
-        found = connection.execute(delete(schema.changes).where(schema.changes.c.job.in_(some)))
-        changes += found.rowcount
-        connection.execute(delete(schema.jobs).where(schema.jobs.c.id.in_(some)))
-    return len(idle), changes
+    ran = map(plans.unpacked, connection.execute(select(schema.plans.c.jobs)).scalars())
+    every = connection.execute(select(schema.jobs.c.id)).scalars()
+    idle = {*every}.difference(*(jobs.tolist() for jobs in ran))
+    for column in (schema.changes.c.job, schema.jobs.c.id):
+        if idle:
+            gone = delete(column.table).where(column == bindparam("idle"))
+            connection.execute(gone, [{"idle": job} for job in idle])

@@ -11,11 +11,11 @@ from sqlalchemy import delete, func, insert, select
 
 from conformance.errors import UsageError
 from conformance.files import disk_error
-from conformance.store import adding, querying, schema
+from conformance.store import adding, schema
 from conformance.store.backup import back_up, damage, restore
 from conformance.store.database import WAIT, Database
 from conformance.store.pruning import Pruned, prune
-from conformance.store.restoring import digests_of
+from conformance.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from conformance.engine.digests import Digest, JobState
+    from conformance.engine.regression_tracker import Regression, RegressionEvent
     from conformance.store.address import Address
     from conformance.store.entries import Entry
-    from conformance.store.querying import Span, StoredRun
-    from conformance.store.standing import Event, Regression
+    from conformance.store.snapshot import Span, StoredRun
 
 _ISSUE: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
@@ -75,29 +75,29 @@ class Store:
 
     def runs(self) -> list[StoredRun]:
         """Return the runs, in the order they were added."""
-        with self._database.reading() as connection:
-            return querying.runs_of(connection)
+        with self._reading() as snapshot:
+            return snapshot.runs
 
     def case(self, case: str) -> dict[str, list[Span]]:
         """Return what every run showed of a case, by place; nothing of one that never ran."""
-        with self._database.reading() as connection:
-            return querying.case_of(connection, case)
+        with self._reading() as snapshot:
+            return snapshot.spans(case)
 
     def states_at(self, run: int) -> dict[tuple[str, str], JobState]:
         """Return the state of every job of a run, by case and place."""
-        with self._database.reading() as connection:
-            return querying.states_at(connection, run)
+        with self._reading() as snapshot:
+            return snapshot.states_at(run)
 
     def digests(self) -> list[Digest]:
         """Return the digest of every run, in the order they were added."""
-        with self._database.reading() as connection:
-            return list(digests_of(connection))
+        with self._reading() as snapshot:
+            return list(snapshot.digests())
 
-    def regressions(self) -> tuple[list[Regression], list[Event]]:
+    def regressions(self) -> tuple[list[Regression], list[RegressionEvent]]:
         """Return every regression, the open ones first, and what happened to them by run."""
-        with self._database.reading() as connection:
-            replay, links = querying.replay_of(connection), querying.links_of(connection)
-        return replay.regressions(links), replay.events
+        with self._reading() as snapshot:
+            tracker = snapshot.track_regressions()
+            return tracker.regressions(snapshot.links), tracker.events
 
     def link(self, regression: str, issue: str) -> Regression:
         """Link an issue to a regression, in the place of the one that is linked.
@@ -115,16 +115,15 @@ class Store:
         """
         _check_issue(issue)
         with self._writing() as connection:
-            replay = querying.replay_of(connection)
-            regressions = replay.regressions({})
-            found = [one.id for one in regressions if one.id.startswith(regression)]
+            tracker = Snapshot(connection).track_regressions()
+            found = [one.id for one in tracker.regressions() if one.id.startswith(regression)]
             if len(found) != 1:
                 raise UsageError(
                     f"{regression!r} is {len(found)} regressions of {self._database.address.name}, "
                     "expected one; conformance history regressions shows their ids"
                 )
             _link(connection, found, issue)
-            linked = replay.regressions(querying.links_of(connection))
+            linked = tracker.regressions(Snapshot(connection).links)
             return next(one for one in linked if one.id == found[0])
 
     def link_all(self, regressions: Collection[str], issue: str) -> None:
@@ -168,6 +167,11 @@ class Store:
         """
         with self._writing() as connection:
             return prune(connection, before)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Snapshot]:
+        with self._database.reading() as connection:
+            yield Snapshot(connection)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -21,7 +22,7 @@ from conformance.notify.night import read_night
 from conformance.report.junit import junit
 from conformance.report.markdown import markdown
 from conformance.report.terminal import print_report
-from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
 from conformance.store.address import address_of
 from conformance.store.entries import entry_of
@@ -166,7 +167,9 @@ def test_upgrades(tmp_path: Path) -> None:
     assert {command.split()[1] for command in found} >= {"repro", "diff", "suite", "blame"}
     assert any("--good" in command for command in found) is False, "pins have no release to search"
     found |= printed.in_markdown(upgrade_markdown(upgraded))
-    found |= printed.in_text(upgrade_markdown(upgraded)) | printed.in_json(upgrade_json(upgraded))
+    found |= printed.in_text(upgrade_markdown(upgraded)) | printed.in_json(
+        msgspec.to_builtins(make_upgrade_file(upgraded))
+    )
     told = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
     for page in write(tried.report(cells=told), tmp_path).rglob("*.html"):
         found |= printed.in_page(page.read_bytes())

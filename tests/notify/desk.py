@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+    from conformance.engine.regression_tracker import Regression
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
     from conformance.notify.actions import Action
-    from conformance.store.standing import Regression
 
 START = datetime(2026, 5, 1, 3, tzinfo=UTC)
 POLICY = Policy(repository="owner/repo")

@@ -13,6 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from conformance.engine.digests import make_digest
+from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -21,7 +22,6 @@ from conformance.notify.deciding import When
 from conformance.notify.marks import cause_in
 from conformance.notify.night import read_night
 from conformance.notify.tracker import Closed, RefusedError
-from conformance.store.standing import Standing
 from tests.engine.written_runs import A, B, record
 from tests.notify.desk import Nights
 
@@ -64,7 +64,7 @@ def test_an_issue_is_opened_updated_and_closed(nights: Nights) -> None:
     assert "first seen in `night-2`. Last good before it: `night-1`." in body
     assert "conformance run f/a --cell jax0.5.3-py311-cpu8" in body
     (regression,) = nights.regressions
-    assert (regression.standing, regression.issue) == (Standing.KNOWN, "owner/repo#1")
+    assert (regression.status, regression.issue) == (RegressionStatus.KNOWN, "owner/repo#1")
     assert nights.night(bad(), fine("g/b"), fine(cell=B)) == []
     assert nights.night(bad(), fine("g/b"), bad(cell=B)) == ["update"]
     assert f"`{B}`" in nights.desk.kept[1].body
@@ -150,7 +150,7 @@ def test_fixed_and_back(nights: Nights) -> None:
     nights.night(bad())
     nights.night(fine())
     assert nights.night(bad()) == ["reopen"]
-    assert nights.regressions[0].standing is Standing.KNOWN
+    assert nights.regressions[0].status is RegressionStatus.KNOWN
     assert "Open: first seen in `night-1`" in nights.desk.kept[1].body
     assert nights.night(bad()) == []
     assert nights.night(fine()) == ["close"]
@@ -174,7 +174,7 @@ def test_more_of_what_people_declined_is_known_and_no_more(nights: Nights) -> No
     nights.desk.change(1, closed=Closed.DECLINED, closed_at=nights.people())
     issue = nights.desk.kept[1]
     assert nights.night(bad(reason=TWO), bad("g/b", reason=TWO)) == ["update"]
-    assert {one.standing for one in nights.regressions} == {Standing.KNOWN}
+    assert {one.status for one in nights.regressions} == {RegressionStatus.KNOWN}
     assert (nights.desk.kept, nights.desk.comments) == ({1: issue}, {1: []})
 
 
@@ -380,7 +380,10 @@ def test_laws_of_nights(said: list[tuple[tuple[str, ...], str, int]]) -> None:
                 mine = [r for r in nights.regressions if r.issue == f"owner/repo#{number}"]
                 assert {last[r.case, place] for r in mine for place in r.places} == {"fine"}
             for one in nights.regressions:
-                if one.standing is Standing.CONFIRMED and one.state.verdict is not Verdict.FLAKY:
+                if (
+                    one.status is RegressionStatus.CONFIRMED
+                    and one.state.verdict is not Verdict.FLAKY
+                ):
                     ran = {job for job in shown if last[job] not in {"fine", "flaky"}}
                     assert not any((one.case, place) in ran for place in one.open_places), done
             assert not any(nights.desk.is_open(number) for number in declined)

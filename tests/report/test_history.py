@@ -135,7 +135,7 @@ def test_a_job_that_never_ran_says_nothing(runs: list[Digest]) -> None:
             verdicts = made.verdicts(case, cell)
             assert ((case, cell) in ran) == any(verdict is not None for verdict, _ in verdicts)
     for regression in made.regressions:
-        assert {(regression.case, cell) for cell in regression.cells} <= ran
+        assert {(regression.case, cell) for cell in regression.places} <= ran
 
 
 @given(some_nights())
@@ -156,9 +156,9 @@ def test_a_regression_is_open_as_far_as_its_jobs_last_said(runs: list[Digest]) -
     }
     causes = {said.reason: said.cause for said in STATES}
     found = {
-        (one.case, one.verdict, causes[one.reason], cell)
+        (one.case, one.state.verdict, causes[one.state.reason], cell)
         for one in history(runs).regressions
-        for cell in one.open_cells
+        for cell in one.open_places
     }
     assert found == expected
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.engine.regression_tracker import Regression, RegressionStatus
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import history
-from conformance.report.regressions import Lifecycle, Regression
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ def kinds(runs: list[Digest]) -> list[tuple[str, int]]:
 def test_a_regression_is_open_from_the_first_run_that_shows_it() -> None:
     """The last one that does is told too."""
     found = alone(nights(FINE, BAD, BAD))
-    assert (found.state, found.first, found.last) == (Lifecycle.OPEN, 1, 2)
-    assert (found.cells, found.open_cells, found.releases) == ((A,), (A,), ("0.5.3",))
+    assert (found.state, found.first, found.last, found.is_open) == (BAD, 1, 2, True)
+    assert (found.places, found.open_places) == ((A,), (A,))
+    assert history(nights(FINE, BAD)).releases == {A: "0.5.3"}
     assert found.fixed_in is None
 
 
@@ -42,32 +43,30 @@ def test_it_is_fixed_by_the_first_run_that_shows_it_gone() -> None:
     runs = nights(BAD, None, INFRA, state(Verdict.EXCLUDED, outcome=Outcome.UNSUPPORTED), FINE)
     assert alone(runs[:-1]).is_open
     found = alone(runs)
-    assert (found.state, found.last, found.fixed_in) == (Lifecycle.FIXED, 0, 4)
-    assert kinds(runs) == [("open", 0), ("fixed", 4)]
+    assert (found.status, found.last, found.fixed_in) == (RegressionStatus.FIXED, 0, 4)
+    assert kinds(runs) == [("new", 0), ("fixed", 4)]
 
 
 def test_it_comes_back() -> None:
     """As often as it does."""
     found = alone(runs := nights(BAD, FINE, BAD, FINE, BAD))
-    assert (found.state, found.reopened, found.fixed_in) == (Lifecycle.REOPENED, 2, None)
+    assert (found.status, found.reopened, found.fixed_in) == (RegressionStatus.REOPENED, 2, None)
     assert kinds(runs)[-1] == ("reopened", 4)
     ended = alone(nights(BAD, FINE, BAD, FINE))
-    assert (ended.state, ended.reopened) == (Lifecycle.FIXED, 1)
+    assert (ended.status, ended.reopened) == (RegressionStatus.FIXED, 1)
 
 
 def test_numbers_of_a_reason_do_not_make_another_regression() -> None:
     """They differ from run to run; what is shown is what was seen first."""
     found = alone(nights(BAD, AS_BAD))
-    assert found.reason == BAD.reason
+    assert found.state.reason == BAD.reason
     assert len(history(nights(BAD, OTHER)).regressions) == 2
 
 
 def test_one_that_turns_into_another_is_fixed() -> None:
     """Whatever came in its place is open."""
     made = history(nights(BAD, OTHER))
-    assert [(one.reason, one.state) for one in made.regressions] == [
-        (OTHER.reason, Lifecycle.OPEN), (BAD.reason, Lifecycle.FIXED),
-    ]  # fmt: skip
+    assert [(one.state, one.is_open) for one in made.regressions] == [(OTHER, True), (BAD, False)]
 
 
 def test_the_cells_of_one_cause_are_one_regression() -> None:
@@ -79,9 +78,9 @@ def test_the_cells_of_one_cause_are_one_regression() -> None:
         night(3, {("f/a", B): FINE}),
     ]
     found = alone(runs[:2])
-    assert (found.is_open, found.cells, found.open_cells) == (True, (A, B), (B,))
+    assert (found.is_open, found.places, found.open_places) == (True, (A, B), (B,))
     assert (alone(runs).fixed_in, alone(runs).last) == (3, 2)
-    assert [event.cells for event in history(runs).events] == [(A, B), (B,)]
+    assert [event.places for event in history(runs).events] == [(A, B), (B,)]
 
 
 def test_cases_and_verdicts_set_regressions_apart() -> None:
@@ -94,7 +93,9 @@ def test_cases_and_verdicts_set_regressions_apart() -> None:
 def test_what_is_new_is_unexpected_unless_it_conforms() -> None:
     """As a run's exit status has it."""
     unvouched: dict[str, Any] = {"conformance": Conformance.UNKNOWN}
-    assert alone(nights(state(Verdict.NEW, "no golden yet", **unvouched))).verdict is Verdict.NEW
+    assert (
+        alone(nights(state(Verdict.NEW, "no golden yet", **unvouched))).state.verdict is Verdict.NEW
+    )
     assert history(nights(state(Verdict.NEW))).regressions == ()
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from conformance.report.upgrade_culprits import culprit, suspects, unclear, with_culprits
-from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
 from conformance.search.packages import PackageMove
 from conformance.triage.upgrade.culprits import Culprits
@@ -65,12 +66,14 @@ def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> Non
     assert "to blame: numpy 2.2.0 -> 2.3.0" in said
     assert not any("which package" in line or COMMAND in line for line in said)
     assert "| numpy 2.2.0 -> 2.3.0 |" in upgrade_markdown(upgraded)
-    changes = {one["case"]: one for one in upgrade_json(upgraded)["transitions"]}
+    changes = {
+        one["case"]: one for one in msgspec.to_builtins(make_upgrade_file(upgraded))["transitions"]
+    }
     assert changes["f/a"]["searched"] is None
     assert changes["f/c"]["culprit"] == "numpy"
     assert changes["f/c"]["searched"] == {
-        "case": "f/b", "beside": [], "untold": "",
-        "guilty": [[{"package": "numpy", "from": "2.2.0", "to": "2.3.0"}]],
+        "case": "f/b", "beside": (), "untold": "",
+        "guilty": (({"package": "numpy", "from": "2.2.0", "to": "2.3.0"},),),
     }  # fmt: skip
     assert list(unclear(upgraded, frozenset(Effect))) == []
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from conformance.model.run import Exclusion
-from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_file import CorruptUpgradeError, upgrade_of
 from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.effect import Effect
@@ -49,7 +49,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def edited(tmp_path: Path, **more: Any) -> bytes:
     """Return a file in which something is something else."""
-    data = upgrade_json(Tried(tmp_path).case("f/a", OK, OK, RAISED, RAISED).upgraded())
+    data = msgspec.to_builtins(
+        make_upgrade_file(Tried(tmp_path).case("f/a", OK, OK, RAISED, RAISED).upgraded())
+    )
     return msgspec.json.encode({**data, **more})
 
 

@@ -12,7 +12,7 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.report.report import Report
-from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_file import upgrade_of
 from conformance.report.upgraded import Upgraded
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
@@ -93,4 +93,4 @@ def told(*cases: ComparedCase, **more: Any) -> Upgraded:
 
 def file_of(upgraded: Upgraded) -> UpgradeFile:
     """Return an upgrade as it is read back."""
-    return upgrade_of(msgspec.json.encode(upgrade_json(upgraded)), "upgrade.json")
+    return upgrade_of(msgspec.json.encode(make_upgrade_file(upgraded)), "upgrade.json")

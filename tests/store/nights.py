@@ -64,13 +64,7 @@ def night(
 
 def shown(entry: Entry) -> dict[tuple[str, str], JobState]:
     """Return the state of every job of a run, by case and cell."""
-    digest, table = entry.digest, entry.digest.table
-    return {
-        (case, cell): digest.states[table[row, column] - 1]
-        for row, case in enumerate(digest.cases)
-        for column, cell in enumerate(digest.cells)
-        if table[row, column]
-    }
+    return entry.digest.jobs
 
 
 def one(verdict: JobState, case: str = "f/a", cell: str = A) -> dict[tuple[str, str], JobState]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import UsageError
 from conformance.locking import QUIET
 from conformance.report.history import history
-from conformance.report.regressions import Lifecycle
 from conformance.store.entries import Entry
-from conformance.store.standing import Standing
 from tests.store.conftest import opened
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
@@ -35,7 +35,7 @@ NIGHTS = st.lists(st.dictionaries(JOBS, STATES, min_size=1), min_size=1, max_siz
 
 def standings(store: Store) -> dict[str, str]:
     """Return where the regressions stand, by case."""
-    return {one.case: str(one.standing) for one in store.regressions()[0]}
+    return {one.case: str(one.status) for one in store.regressions()[0]}
 
 
 @settings(
@@ -71,19 +71,12 @@ def _as_they_were(digests: list[Digest], entries: list[Entry]) -> None:
 
 def _as_reported(store: Store, entries: list[Entry]) -> None:
     told = history(entry.digest for entry in entries)
-    assert {
-        (r.id, r.case, r.state.reason, r.first - 1, r.last - 1, r.places, r.open_places,
-         r.fixed_in and r.fixed_in - 1, r.reopened)
-        for r in store.regressions()[0]
-    } == {
-        (r.id, r.case, r.reason, r.first, r.last, r.cells, r.open_cells, r.fixed_in, r.reopened)
-        for r in told.regressions
-    }  # fmt: skip
-    moves = [e for e in store.regressions()[1] if e.kind is not Standing.CONFIRMED]
-    kinds = {Standing.NEW: Lifecycle.OPEN}
-    assert [(kinds.get(e.kind, e.kind), e.regression, e.run - 1, e.places) for e in moves] == [
-        (e.kind, e.regression, e.run, e.cells) for e in told.events
-    ]
+    regressions, events = store.regressions()
+    moves = [e for e in events if e.kind is not RegressionStatus.CONFIRMED]
+    assert {replace(r, first=r.first - 1, last=r.last - 1,
+                    fixed_in=None if r.fixed_in is None else r.fixed_in - 1)
+            for r in regressions} == {*told.regressions}  # fmt: skip
+    assert [replace(event, run=event.run - 1) for event in moves] == list(told.events)
 
 
 def test_a_run_is_added_once(store: Store) -> None:
@@ -101,7 +94,7 @@ def test_the_order_is_that_of_adding(store: Store) -> None:
     store.add(night(1, one(FINE)), night(2, one(BAD), started=START - timedelta(days=99)))
     assert [run.name for run in store.runs()] == ["night-1", "night-2"]
     (found,) = store.regressions()[0]
-    assert (found.first, found.standing) == (2, "new")
+    assert (found.first, found.status) == (2, "new")
 
 
 def test_a_run_says_what_it_was(store: Store) -> None:
@@ -152,15 +145,15 @@ def test_the_life_of_a_regression(store: Store) -> None:
         seen.append(standings(store)["f/a"])
     assert seen == ["new", "new", "confirmed"]
     (found,) = store.regressions()[0]
-    assert store.link(found.id[:5], "jax-ml/jax#1").standing is Standing.KNOWN
+    assert store.link(found.id[:5], "jax-ml/jax#1").status is RegressionStatus.KNOWN
     store.add(night(4, one(FINE)))
     assert standings(store) == {"f/a": "fixed"}
     store.add(night(5, one(BAD)))
     (found,) = store.regressions()[0]
-    assert (found.standing, found.issue, found.reopened) == ("reopened", "jax-ml/jax#1", 1)
+    assert (found.status, found.issue, found.reopened) == ("reopened", "jax-ml/jax#1", 1)
     assert store.link(found.id, "jax-ml/jax#2").issue == "jax-ml/jax#2"
     assert standings(store) == {"f/a": "known"}
-    assert store.link(found.id, "").standing is Standing.REOPENED
+    assert store.link(found.id, "").status is RegressionStatus.REOPENED
     kinds = [(event.kind, event.run) for event in store.regressions()[1]]
     assert kinds == [("new", 1), ("confirmed", 3), ("fixed", 4), ("reopened", 5)]
 
@@ -206,7 +199,7 @@ def test_what_is_pruned(store: Store) -> None:
     pruned = store.prune(START + timedelta(days=3))
     assert (pruned.runs, pruned.jobs, pruned.changes) == (2, 1, 1)
     (found,) = store.regressions()[0]
-    assert (found.case, found.standing, found.first, found.fixed_in) == ("f/a", "fixed", 1, 4)
+    assert (found.case, found.status, found.first, found.fixed_in) == ("f/a", "fixed", 1, 4)
     assert [(event.kind, event.run) for event in store.regressions()[1]] == [("fixed", 4)]
     assert store.add(night(5, one(BAD))) == [5]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.report.report import Report
-    from conformance.report.site.causes_page import CaseCause
+    from conformance.report.site.causes_page import CauseView
     from conformance.report.site.upgrade_page import Mention
     from conformance.report.tracebacks import Stack
     from conformance.report.tracks import Track
@@ -146,7 +146,7 @@ def case_pages(
     differ: Differ,
     history: Mapping[str, Any] | None = None,
     upgrades: Mapping[str, Sequence[Mention]] | None = None,
-    causes: Mapping[str, Sequence[CaseCause]] | None = None,
+    causes: Mapping[str, Sequence[CauseView]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every case.
 
@@ -180,7 +180,7 @@ def case_pages(
 
 
 def _tracks(
-    report: Report, name: str, differ: Differ, causes: Sequence[CaseCause]
+    report: Report, name: str, differ: Differ, causes: Sequence[CauseView]
 ) -> list[CaseTrack]:
     timelines = report.timelines(name)
     shown = {one.record.cell for one in causes}

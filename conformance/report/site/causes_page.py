@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.model.outcome import Verdict
 from conformance.report.commands import rerun
 from conformance.report.site.addresses import CAUSES, repro_file
 from conformance.report.site.rendering import render
 from conformance.report.tracebacks import stacks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.record import Record
@@ -22,109 +21,75 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """Jobs that are unexpected for the same reason.
+class CauseView:
+    """A root cause, as a page shows it.
 
     Attributes:
-        verdict: Theirs.
+        record: The job it is shown by: its first, or the first of a case.
         reason: The reason.
-        example: The first of them.
-        command: What runs it again.
-        members: Case id and cells of each case, in order.
-        evidence: What was found out about it, None where nobody looked.
-        stacks: Exceptions of the first job, empty if it raised none.
+        members: For each case the ids of its cells, in order.
+        anchor: Its anchor on the page of root causes.
+        command: The command that runs the job again.
+        evidence: Result of triage, None if there was none.
+        stacks: Exceptions of the job, empty if it raised none.
     """
 
-    verdict: Verdict
+    record: Record
     reason: str
-    example: Record
+    members: Mapping[str, Sequence[str]]
+    anchor: str
     command: str
-    members: tuple[tuple[str, tuple[str, ...]], ...]
-    evidence: LookedInto | None = None
-    stacks: tuple[Stack, ...] = ()
+    evidence: LookedInto | None
+    stacks: tuple[Stack, ...]
 
     @property
     def jobs(self) -> int:
         """How many jobs there are."""
-        return sum(len(cells) for _, cells in self.members)
+        return sum(map(len, self.members.values()))
 
 
-def causes_of(report: Report) -> tuple[list[Cause], list[Cause]]:
+def causes_of(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     """Return the root causes, and those that say nothing about JAX.
 
     Args:
         report: What is told.
     """
-    found = [_cause(report, cause) for cause in report.causes]
-    telling = [cause for cause in found if cause.verdict is not Verdict.INFRA]
-    return telling, [cause for cause in found if cause.verdict is Verdict.INFRA]
+    views: dict[bool, list[CauseView]] = {True: [], False: []}
+    for cause in report.causes:
+        found = views[cause.telling]
+        anchor = f"{'cause' if cause.telling else 'infra'}-{len(found) + 1}"
+        found.append(_view(report, cause, anchor, cause.records[0]))
+    return views[True], views[False]
 
 
-def _cause(report: Report, cause: RootCause) -> Cause:
-    cells: dict[str, list[str]] = {}
-    for record in cause.records:
-        cells.setdefault(record.case, []).append(record.cell)
-    example = cause.records[0]
-    return Cause(
-        verdict=example.verdict,
-        reason=cause.reason,
-        example=example,
-        command=rerun(example.case, report.cases[example.case], report.selector(example.cell)),
-        members=tuple((case, tuple(found)) for case, found in cells.items()),
-        evidence=report.evidence.get(cause.id),
-        stacks=_stacks(report, example),
-    )
-
-
-def _stacks(report: Report, record: Record) -> tuple[Stack, ...]:
-    return stacks_of(report.jobs[record.case, record.cell], report.roots)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseCause:
-    """A root cause of a case's unexpected jobs.
-
-    Attributes:
-        record: First of the case's unexpected jobs with this cause.
-        cells: Ids of the cells of all of them.
-        anchor: Anchor of the cause on the page of root causes.
-        shared: Number of other cases with the same cause.
-        evidence: Result of triage, None if there was none.
-        stacks: Exceptions of that job, empty if it raised none.
-    """
-
-    record: Record
-    cells: tuple[str, ...]
-    anchor: str
-    shared: int
-    evidence: LookedInto | None
-    stacks: tuple[Stack, ...] = ()
-
-
-def causes_by_case(report: Report) -> dict[str, list[CaseCause]]:
+def causes_by_case(report: Report) -> dict[str, list[CauseView]]:
     """Return the root causes of each case with unexpected jobs, the largest first.
 
     Args:
         report: The report; its order of causes is that of the page of root causes.
     """
-    found: dict[str, list[CaseCause]] = {}
+    found: dict[str, list[CauseView]] = {}
     telling = (cause for cause in report.causes if cause.telling)
     for number, cause in enumerate(telling, 1):
-        records: dict[str, list[Record]] = {}
-        for record in cause.records:
-            records.setdefault(record.case, []).append(record)
-        for case, own in records.items():
-            found.setdefault(case, []).append(
-                CaseCause(
-                    record=own[0],
-                    cells=tuple(record.cell for record in own),
-                    anchor=f"cause-{number}",
-                    shared=len(records) - 1,
-                    evidence=report.evidence.get(cause.id),
-                    stacks=_stacks(report, own[0]),
-                )
-            )
+        firsts = {record.case: record for record in reversed(cause.records)}
+        for case, record in firsts.items():
+            found.setdefault(case, []).append(_view(report, cause, f"cause-{number}", record))
     return found
+
+
+def _view(report: Report, cause: RootCause, anchor: str, record: Record) -> CauseView:
+    members: dict[str, list[str]] = {}
+    for one in cause.records:
+        members.setdefault(one.case, []).append(one.cell)
+    return CauseView(
+        record=record,
+        reason=cause.reason,
+        members=members,
+        anchor=anchor,
+        command=rerun(record.case, report.cases[record.case], report.selector(record.cell)),
+        evidence=report.evidence.get(cause.id),
+        stacks=stacks_of(report.jobs[record.case, record.cell], report.roots),
+    )
 
 
 def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:

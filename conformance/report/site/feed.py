@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.regression_tracker import RegressionStatus
 from conformance.report.moments import time_of
-from conformance.report.regressions import Lifecycle
 from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor
 from conformance.report.site.rendering import render
-from conformance.report.text import one_line
+from conformance.report.text import listed, one_line
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.engine.regression_tracker import Regression, RegressionEvent
     from conformance.report.history import History, RunPoint
-    from conformance.report.regressions import Event
 
 NEWEST: Final = 100
 """Entries of the feed."""
@@ -26,32 +25,11 @@ CELLS: Final = 12
 _TAG: Final = "tag:jax-conformance.invalid,2025:"
 """Beginning of the ids: the same wherever a site is put; `.invalid` is nobody's domain."""
 _WORDS: Final = {
-    Lifecycle.OPEN: "opened",
-    Lifecycle.FIXED: "fixed",
-    Lifecycle.REOPENED: "reopened",
+    RegressionStatus.NEW: "opened",
+    RegressionStatus.FIXED: "fixed",
+    RegressionStatus.REOPENED: "reopened",
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """An entry of the feed.
-
-    Attributes:
-        id: A tag URI, the same each time the feed is made.
-        title: What happened.
-        updated: When, RFC 3339.
-        link: Where more is said.
-        category: `opened`, `fixed` or `reopened`.
-        summary: Why, and where.
-    """
-
-    id: str
-    title: str
-    updated: str
-    link: str
-    category: str
-    summary: str
 
 
 def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
@@ -66,8 +44,12 @@ def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
         Path below the site's root, and content.
     """
     root = base if not base or base.endswith("/") else f"{base}/"
-    entries = [_entry(event, history, root) for event in history.events[: -NEWEST - 1 : -1]]
-    times = [entry.updated for entry in entries] or [_ended(run) for run in history.runs[-1:]]
+    known = {one.id: one for one in history.regressions}
+    entries = [
+        _entry(event, known[event.regression], history.runs[event.run], root)
+        for event in history.events[: -NEWEST - 1 : -1]
+    ]
+    times = [entry["updated"] for entry in entries] or [_ended(run) for run in history.runs[-1:]]
     data = {
         "id": f"{root}{FEED}" if root else f"{_TAG}history",
         "updated": max(times, default=_rfc3339(_EPOCH)),
@@ -78,21 +60,21 @@ def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
     yield FEED, render("feed.xml", FEED, data)
 
 
-def _entry(event: Event, history: History, root: str) -> Entry:
-    run = history.runs[event.run]
+def _entry(event: RegressionEvent, about: Regression, run: RunPoint, root: str) -> dict[str, str]:
+    """Return what the template shows of an event."""
     word = _WORDS[event.kind]
-    many = plural(len(event.cells), "cell")
-    named = ", ".join(event.cells[:CELLS])
-    more = f" and {len(event.cells) - CELLS} more" if len(event.cells) > CELLS else ""
-    seen = "no longer seen" if event.kind is Lifecycle.FIXED else "seen"
-    return Entry(
-        id=f"{_TAG}{word}/{event.regression}/{href(run.id)}",
-        title=one_line(f"{word}: {event.case} {event.verdict} on {many}", 300),
-        updated=_ended(run),
-        link=href(HISTORY, regression_anchor(event.regression), root=root),
-        category=word,
-        summary=one_line(f"{event.reason or event.verdict} ({seen} in {run.id}: {named}{more})"),
-    )
+    many = plural(len(event.places), "cell")
+    seen = "no longer seen" if event.kind is RegressionStatus.FIXED else "seen"
+    why = about.state.reason or about.state.verdict
+    return {
+        # A tag URI, the same each time the feed is made.
+        "id": f"{_TAG}{word}/{event.regression}/{href(run.id)}",
+        "title": one_line(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
+        "updated": _ended(run),
+        "link": href(HISTORY, regression_anchor(event.regression), root=root),
+        "category": word,
+        "summary": one_line(f"{why} ({seen} in {run.id}: {listed(event.places, CELLS)})"),
+    }
 
 
 def _ended(run: RunPoint) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from conformance.report.history import NOTHING, carried, run_lengths, verdict_of
 from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
+from conformance.report.tracks import release_order
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.model.outcome import Verdict
     from conformance.report.history import History, Ranks, RunPoint
@@ -122,9 +124,16 @@ def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes
         "run_pages": {run.id for run in report.runs},
         "run_page": run_page,
         "regression_anchor": regression_anchor,
+        "releases_of": partial(_releases, history),
         "feed": FEED,
     }
     yield HISTORY, render("history.html", HISTORY, data)
+
+
+def _releases(history: History, cells: Iterable[str]) -> list[str]:
+    """Return the releases of jax in some cells, where they are known."""
+    found = {history.releases[cell] for cell in cells}
+    return sorted(filter(None, found), key=release_order)
 
 
 def case_history(history: History, case: str) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.report.site.excerpts import Row
     from conformance.report.site.upgrade_strips import Part, Tick
     from conformance.report.tracebacks import Stack
-    from conformance.report.upgrade_file import Cause, Change, UpgradeFile
+    from conformance.report.upgrade_file import ChangeGroup, UpgradeChange, UpgradeFile
 
 AT_ONCE: Final = 5
 """Lines of a message, and cases, that are shown unless more are asked for."""
@@ -114,7 +114,7 @@ class GroupOf:
     more: tuple[Row, ...]
     count: int
     platforms: tuple[Rows, ...]
-    change: Change
+    change: UpgradeChange
     stacks: tuple[Stack, ...] = ()
     raised_on: str = ""
 
@@ -155,7 +155,7 @@ class _Drawing:
         self._run = next(one for one in report.runs if one.id == run)
         for record in self._run.records:
             self._jobs[record.case][record.cell] = record
-        self._changes: dict[tuple[str, str], list[Change]] = defaultdict(list)
+        self._changes: dict[tuple[str, str], list[UpgradeChange]] = defaultdict(list)
         for change in self.upgrade.transitions:
             self._changes[change.case, change.platform].append(change)
 
@@ -172,7 +172,7 @@ class _Drawing:
     def _releases(self) -> dict[str, str]:
         return {cell.id: cell.release for cell in self._report.cells}
 
-    def group(self, cause: Cause, anchor: str) -> GroupOf:
+    def group(self, cause: ChangeGroup, anchor: str) -> GroupOf:
         """Return a group.
 
         Args:
@@ -198,7 +198,7 @@ class _Drawing:
             **self._raised(first),
         )
 
-    def _raised(self, change: Change) -> dict[str, Any]:
+    def _raised(self, change: UpgradeChange) -> dict[str, Any]:
         """Return the exceptions of the newer job that a change of an ending is about."""
         sides = zip(reversed(change.cells), (change.changed_in, change.last), strict=True)
         for cell, release in sides if change.artifact == ENDING else ():
@@ -208,28 +208,28 @@ class _Drawing:
                 return {"stacks": stacks, "raised_on": release}
         return {}
 
-    def _since(self, change: Change, cause: Cause) -> str:
+    def _since(self, change: UpgradeChange, cause: ChangeGroup) -> str:
         labels = [point.label for point in self._axes.get(change.platform, ())]
         ends = change.last, change.changed_in
         if ends not in pairwise(labels):
             return f"after {change.last}, by {change.changed_in}"
         return f"{'in' if cause.kind is Effect.UNCHANGED else 'since'} {change.changed_in}"
 
-    def _evidence(self, change: Change) -> tuple[Row, ...]:
+    def _evidence(self, change: UpgradeChange) -> tuple[Row, ...]:
         """Return what it was and is, side by side."""
         before, after = change.cells
         return _rows(
             self._said(change, before, change.before), self._said(change, after, change.after)
         )
 
-    def _said(self, change: Change, cell: str, told: str) -> tuple[str, ...]:
+    def _said(self, change: UpgradeChange, cell: str, told: str) -> tuple[str, ...]:
         """Return what one side shows: of an ending all that was said, else what is told of it."""
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
             return (_shown(change, told),)
         return error_lines(job) or (ended_as(job),)
 
-    def _platforms(self, changes: list[Change]) -> Iterator[Rows]:
+    def _platforms(self, changes: list[UpgradeChange]) -> Iterator[Rows]:
         first = changes[0]
         for platform, points in self._axes.items():
             found = [change for change in changes if change.platform == platform]
@@ -243,7 +243,7 @@ class _Drawing:
                 more=members[AT_ONCE:],
             )
 
-    def _member(self, change: Change, first: Change) -> Member:
+    def _member(self, change: UpgradeChange, first: UpgradeChange) -> Member:
         changes = self._changes[change.case, change.platform]
         points, jobs = self._axes[change.platform], self._jobs[change.case]
         return Member(
@@ -255,7 +255,7 @@ class _Drawing:
             also=_others(changes, change),
         )
 
-    def _address(self, change: Change) -> str:
+    def _address(self, change: UpgradeChange) -> str:
         """Return where the case's page tells of a change, or of the case at all."""
         if change.case not in self._report.cases:
             return ""
@@ -272,7 +272,7 @@ def _name(artifact: str) -> str:
     return "" if artifact in PLAIN else FIGURES.get(artifact, artifact.replace("_", " "))
 
 
-def _shown(change: Change, told: str) -> str:
+def _shown(change: UpgradeChange, told: str) -> str:
     """Return what is told of one side, large numbers so that they can be read."""
     return f"{int(told):,}" if change.artifact in FIGURES and told.isdecimal() else told
 
@@ -289,7 +289,7 @@ def _plain(line: str | None) -> tuple[Run, ...] | None:
     return None if line is None else (Run(text=one_line(line), differs=False),)
 
 
-def _others(changes: Iterable[Change], decisive: Change) -> str:
+def _others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:
     """Return what else changed on the way, by effect."""
     found: dict[Effect, list[str]] = {}
     for change in changes:

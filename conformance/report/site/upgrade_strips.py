@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.report.upgrade_file import Change, Point
+    from conformance.report.upgrade_file import AxisPoint, UpgradeChange
     from conformance.triage.upgrade.effect import Effect
 
 DIED: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
@@ -61,7 +61,7 @@ class Tick:
     length: int
 
 
-def ticks_of(points: Sequence[Point], releases: Mapping[str, str]) -> tuple[Tick, ...]:
+def ticks_of(points: Sequence[AxisPoint], releases: Mapping[str, str]) -> tuple[Tick, ...]:
     """Return the minor versions along an axis.
 
     Args:
@@ -81,7 +81,7 @@ def _minor(release: str) -> str:
 
 
 def strip_of(
-    points: Sequence[Point], seen: Mapping[str, Record], changes: Sequence[Change]
+    points: Sequence[AxisPoint], seen: Mapping[str, Record], changes: Sequence[UpgradeChange]
 ) -> tuple[Part, ...]:
     """Return what a case did along an axis.
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.report.site.upgrade_strips import NOT_TRIED, strip_of, ticks_of
-from conformance.report.upgrade_file import Change, Point
+from conformance.report.upgrade_file import AxisPoint, UpgradeChange
 from conformance.triage.upgrade.effect import Effect
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from conformance.report.site.upgrade_strips import Part
 
 POINTS = tuple(
-    Point(label=release, cell=f"jax{release}") for release in ("0.5.3", "0.6.0", "0.6.1", "0.6.2")
+    AxisPoint(label=release, cell=f"jax{release}")
+    for release in ("0.5.3", "0.6.0", "0.6.1", "0.6.2")
 )
 
 
@@ -33,15 +34,15 @@ def record(outcome: Outcome = Outcome.OK, **more: Any) -> Record:
     return Record(**{**fields, "outcome": outcome, **more})
 
 
-def change(release: str, kind: Effect = Effect.BROKEN) -> Change:
+def change(release: str, kind: Effect = Effect.BROKEN) -> UpgradeChange:
     """Return a change in a release."""
-    return Change(
+    return UpgradeChange(
         case="f/a", platform="cpu8", kind=kind, artifact="ending", last="", changed_in=release,
         cells=("a", "b"), before="ok", after="ok",
     )  # fmt: skip
 
 
-def strip(seen: Sequence[Record | None], *changes: Change) -> tuple[Part, ...]:
+def strip(seen: Sequence[Record | None], *changes: UpgradeChange) -> tuple[Part, ...]:
     """Return a strip of the jobs on each release, None where it was not tried."""
     cells = zip(POINTS, seen, strict=True)
     return strip_of(POINTS, {p.cell: job for p, job in cells if job is not None}, changes)
@@ -100,7 +101,7 @@ def test_every_release_stands_in_its_place(
 
 def test_minor_versions_along_the_axis() -> None:
     """By the release of the cell; an end that is a lock is not called by its name there."""
-    points = (Point(label="old.txt (jax 0.5.3)", cell="lock"), *POINTS)
+    points = (AxisPoint(label="old.txt (jax 0.5.3)", cell="lock"), *POINTS)
     assert [(t.label, t.length) for t in ticks_of(points, {"lock": "0.5.3"})] == [
         ("0.5", 2), ("0.6", 3),
     ]  # fmt: skip

@@ -1,0 +1,315 @@
+"""What a store holds, read in one transaction: runs, and what each job showed in each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from sqlalchemy import Integer, select, type_coerce
+
+from conformance.engine.digests import Digest, JobState
+from conformance.engine.regression_tracker import IssueLink, RegressionTracker, StateTable
+from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.store import plans, schema
+from conformance.store.database import CorruptStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from sqlalchemy import ColumnElement, Connection
+
+    Numbers = NDArray[np.int64]
+
+_INDEX: Final = np.dtype("<u4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run in a store.
+
+    Attributes:
+        number: Its place in the order of adding; those of runs that are gone stay free.
+        name: Its id.
+        started: When it began, as its `run.json` says.
+        finished: When it ended.
+        exit: Exit status.
+        matrix: Name or file of the matrix.
+        part: What of the matrix was asked for, where that was not all of it.
+        counts: How many jobs have each verdict.
+        unexpected: How many jobs are unexpected.
+        cells: Cell and its release of jax, by place.
+        host: Facts of the host.
+        versions: Of this project, its kit and the Python it ran on.
+    """
+
+    number: int
+    name: str
+    started: str
+    finished: str
+    exit: int | None
+    matrix: str
+    part: str
+    counts: dict[str, int]
+    unexpected: int
+    cells: dict[str, tuple[str, str]]
+    host: dict[str, Any]
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Runs one after another that showed the same of a job.
+
+    Attributes:
+        state: What; None where the job did not run.
+        first: Number of the first of them.
+        last: Number of the last of them.
+        runs: How many they are.
+    """
+
+    state: JobState | None
+    first: int
+    last: int
+    runs: int
+
+
+class _Step(NamedTuple):
+    """A run in a replay.
+
+    Attributes:
+        run: Its number.
+        plan: The number of the jobs that ran; None if the run is no longer kept.
+        changed: The jobs that showed what was not known of them.
+        repeated: For each of these, whether it was run several times.
+        shown: The number of the state of every job, as of this run; the next step writes to it.
+    """
+
+    run: int
+    plan: int | None
+    changed: Numbers
+    repeated: NDArray[np.bool_]
+    shown: Numbers
+
+
+class _Jobs:
+    """The jobs of a store, by number.
+
+    Attributes:
+        cases: The cases.
+        places: The places.
+        case: For each job the number of its case.
+        place: For each job the number of its place.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        jobs = schema.jobs.c
+        rows = connection.execute(select(jobs.id, jobs.case, jobs.place)).all()
+        # SQLite keeps a value of any type in a column, also in one for text.
+        if not all(isinstance(text, str) for _, *names in rows for text in names):
+            raise CorruptStoreError("the history names jobs by other things than text; restore it")
+        numbers, cases, places = zip(*rows, strict=True) if rows else ((), (), ())
+        size = max(numbers, default=0) + 1
+        self.cases, self.case = _numbered(numbers, cases, size)
+        self.places, self.place = _numbered(numbers, places, size)
+
+
+def _numbered(
+    jobs: tuple[int, ...], names: tuple[str, ...], size: int
+) -> tuple[list[str], Numbers]:
+    """Return the distinct names in order, and for each job the number of its name."""
+    distinct = sorted(set(names))
+    number = {name: at for at, name in enumerate(distinct)}
+    found = np.zeros(size, np.int64)
+    found[list(jobs)] = [number[name] for name in names]
+    return distinct, found
+
+
+class Snapshot:
+    """The content of a store.
+
+    Args:
+        connection: In a transaction.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @cached_property
+    def runs(self) -> list[StoredRun]:
+        """The runs, in the order they were added."""
+        table = schema.runs
+        query = select(*(column for column in table.c if column.name != "plan"))
+        runs = []
+        for row in self._connection.execute(query.order_by(table.c.seq)).mappings():
+            columns = dict(row)
+            columns["cells"] = {place: (*cell,) for place, cell in row["cells"].items()}
+            runs.append(StoredRun(number=columns.pop("seq"), **columns))
+        return runs
+
+    @cached_property
+    def states(self) -> dict[int, JobState]:
+        """Every state, by number."""
+        kept = schema.states.c
+        query = select(
+            kept.id, kept.verdict, kept.outcome, kept.conformance, kept.reason, kept.cause
+        )
+        return {
+            number: JobState(Verdict(verdict), Outcome(outcome), Conformance(judged), *texts)
+            for number, verdict, outcome, judged, *texts in self._connection.execute(query)
+        }
+
+    @cached_property
+    def links(self) -> dict[str, IssueLink]:
+        """The linked issues, by the id of the regression."""
+        links = schema.links.c
+        rows = self._connection.execute(select(links.regression, links.issue, links.run))
+        return {regression: IssueLink(issue, run) for regression, issue, run in rows}
+
+    @cached_property
+    def _jobs(self) -> _Jobs:
+        return _Jobs(self._connection)
+
+    @cached_property
+    def _plans(self) -> dict[int, Numbers]:
+        """The jobs of each plan."""
+        rows = self._connection.execute(select(schema.plans.c.id, schema.plans.c.jobs))
+        return {number: plans.unpacked(content) for number, content in rows}
+
+    @cached_property
+    def _plan_of(self) -> dict[int, int]:
+        """The plan of each run, in the order they were added."""
+        runs = schema.runs.c
+        rows = self._connection.execute(select(runs.seq, runs.plan).order_by(runs.seq))
+        return {run: plan for run, plan in rows}  # noqa: C416 - of rows
+
+    def _replay(self, *where: ColumnElement[bool]) -> Iterator[_Step]:
+        """Yield every run in order, those that are no longer kept but left changes first.
+
+        Args:
+            where: Which changes are replayed, all by default.
+        """
+        changes = schema.changes.c
+        repeated = type_coerce(changes.repeated, Integer)
+        query = select(changes.run, changes.job, changes.state, repeated).where(*where)
+        rows = self._connection.execute(query).all()
+        # As numbers, for there are many.
+        table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * 4).reshape(-1, 4)
+        table = table[np.lexsort((table[:, 1], table[:, 0]))]
+        runs, starts = np.unique(table[:, 0], return_index=True)
+        changed = dict(zip(runs.tolist(), np.split(table[:, 1:], starts[1:]), strict=False))
+        shown = np.zeros(len(self._jobs.case), np.int64)
+        for run in sorted(changed.keys() | self._plan_of.keys()):
+            job, state, again = changed.get(run, table[:0, 1:]).T
+            shown[job] = state
+            yield _Step(run, self._plan_of.get(run), job, again > 0, shown)
+
+    def spans(self, case: str) -> dict[str, list[Span]]:
+        """Return what every run showed of a case, by place.
+
+        Args:
+            case: Its id.
+        """
+        jobs = schema.jobs.c
+        rows = self._connection.execute(select(jobs.id, jobs.place).where(jobs.case == case))
+        places = {job: place for job, place in rows}  # noqa: C416 - of rows
+        own = np.array(sorted(places), np.int64)
+        within = {plan: {*np.intersect1d(own, ran).tolist()} for plan, ran in self._plans.items()}
+        found: dict[str, list[tuple[int, JobState | None]]] = defaultdict(list)
+        for step in self._replay(schema.changes.c.job.in_(places)):
+            if step.plan is not None:
+                for job, place in places.items():
+                    ran = job in within[step.plan]
+                    found[place].append((step.run, self.states[step.shown[job]] if ran else None))
+        return {place: list(_spans(shown)) for place, shown in sorted(found.items())}
+
+    def states_at(self, run: int) -> dict[tuple[str, str], JobState]:
+        """Return the state of every job of a run, by case and place.
+
+        Args:
+            run: Number of the run.
+        """
+        for step in self._replay(schema.changes.c.run <= run):
+            if step.run == run and step.plan is not None:
+                jobs, ran = self._jobs, self._plans[step.plan]
+                columns = (jobs.case[ran], jobs.place[ran], step.shown[ran])
+                return {
+                    (jobs.cases[case], jobs.places[place]): self.states[state]
+                    for case, place, state in np.stack(columns, axis=1).tolist()
+                }
+        return {}
+
+    def digests(self) -> Iterator[Digest]:
+        """Yield the digest of every run, in the order they were added."""
+        runs = {run.number: run for run in self.runs}
+        # Most runs have the jobs of the one before.
+        layouts = {plan: _Layout(self._jobs, ran) for plan, ran in self._plans.items()}
+        for step in self._replay():
+            if step.plan is not None:
+                states = step.shown[self._plans[step.plan]]
+                yield layouts[step.plan].digest(runs[step.run], states, self.states)
+
+    def track_regressions(self) -> RegressionTracker:
+        """Return what became of all that was unexpected."""
+        jobs, table = self._jobs, StateTable(self.states)
+        tracker = RegressionTracker(jobs.cases, jobs.case, jobs.places, jobs.place)
+        for step in self._replay():
+            if step.run == next(iter(self._plan_of), None):
+                tracker.start()  # what is left of the runs before it was judged then
+            ran = step.changed[:0] if step.plan is None else self._plans[step.plan]
+            states = step.shown[step.changed]
+            repeated = step.changed[step.repeated]
+            tracker.add(step.run, step.changed, states, table, ran=ran, repeated=repeated)
+        return tracker
+
+
+def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[Span]:
+    for state, members in groupby(shown, key=lambda pair: pair[1]):
+        runs = [run for run, _ in members]
+        yield Span(state=state, first=runs[0], last=runs[-1], runs=len(runs))
+
+
+class _Layout:
+    """Where the jobs of a plan are in a table of cases by places.
+
+    Args:
+        jobs: The jobs of the store.
+        ran: Those of the plan.
+    """
+
+    def __init__(self, jobs: _Jobs, ran: Numbers) -> None:
+        cases, self._row = np.unique(jobs.case[ran], return_inverse=True)
+        places, self._column = np.unique(jobs.place[ran], return_inverse=True)
+        self._cases = tuple(jobs.cases[case] for case in cases.tolist())
+        self._places = tuple(jobs.places[place] for place in places.tolist())
+
+    def digest(self, run: StoredRun, shown: Numbers, states: dict[int, JobState]) -> Digest:
+        """Return the digest of a run of this plan.
+
+        Args:
+            run: The run.
+            shown: The state of each job.
+            states: Every state.
+        """
+        numbers, state = np.unique(shown, return_inverse=True)
+        table = np.zeros((len(self._cases), len(self._places)), _INDEX)
+        table[self._row, self._column] = state + 1
+        cells = [run.cells[place] for place in self._places]
+        order = sorted(range(len(cells)), key=lambda at: cells[at][0])
+        return Digest(
+            run=run.name,
+            started=run.started,
+            finished=run.finished,
+            exit=run.exit,
+            matrix=run.matrix,
+            part=run.part,
+            cases=self._cases,
+            cells=tuple(cells[at][0] for at in order),
+            releases=tuple(cells[at][1] for at in order),
+            states=tuple(states[number] for number in numbers.tolist()),
+            grid=table[:, order].tobytes(),
+        )
