@@ -89,7 +89,8 @@ def _jit(eqn: Equation) -> str | list[Value]:
         top = Body(program)
         program.jitted[key] = eqn.function(called, jaxpr, _each(eqn.inputs), body=top)
         program.functions.append("\n".join(top.lines))
-    return fill(eqn, f"called = jax.jit({', '.join([program.jitted[key], *options])})({{*}})")
+    function = f"jax.jit({', '.join([program.jitted[key], *options])})"
+    return f"called = {function}({', '.join(eqn.texts)})"
 
 
 def _is_of_a_library(eqn: Equation, number: int) -> bool:
