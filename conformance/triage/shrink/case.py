@@ -23,6 +23,7 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.search.failures import quoted
 from conformance.triage.repro.source import extract
 from conformance.triage.shrink.criteria import MissingError, SameFact, SameWrongValue
+from conformance.triage.shrink.jaxpr_case import inlined
 from conformance.triage.shrink.layout import (
     formatted,
     lines_of_code,
@@ -33,7 +34,6 @@ from conformance.triage.shrink.originals import choose_criterion, refuse_conform
 from conformance.triage.shrink.results import CaseResult
 from conformance.triage.shrink.search import SpentError
 from conformance.triage.shrink.source import draft_of
-from conformance.triage.shrink.traced import inlined
 from conformance.triage.shrink.trials import Limits, Shrunk, Trials, time_limit
 
 if TYPE_CHECKING:

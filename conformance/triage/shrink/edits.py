@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.shrink.bindings import undefined
-from conformance.triage.shrink.tidy import tidy
+from conformance.triage.shrink.cleanup import tidy
 from conformance.triage.shrink.tree import changed
 
 if TYPE_CHECKING:

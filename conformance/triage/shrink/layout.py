@@ -12,8 +12,8 @@ from conformance.model.codec import CorruptValueError
 from conformance.model.observation import ExpectedError
 from conformance.triage.new.reference import expression
 from conformance.triage.repro.layout import WIDTH, comment
+from conformance.triage.shrink.cleanup import tidy
 from conformance.triage.shrink.source import function_of
-from conformance.triage.shrink.tidy import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

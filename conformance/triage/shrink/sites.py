@@ -7,9 +7,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.shrink.bindings import parameters
+from conformance.triage.shrink.constant_folding import filled
 from conformance.triage.shrink.edits import MADE, PLAIN, Edit
-from conformance.triage.shrink.fold import filled
-from conformance.triage.shrink.inline import inlined_function, inlined_name
+from conformance.triage.shrink.inlining import inlined_function, inlined_name
 from conformance.triage.shrink.signatures import (
     lengths_of_results,
     unused_parameters,

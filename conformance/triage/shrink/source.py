@@ -9,7 +9,7 @@ import ast
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.repro.source import extract
-from conformance.triage.shrink.tidy import tidy
+from conformance.triage.shrink.cleanup import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.shrink.bindings import loads
-from conformance.triage.shrink.fold import fold
+from conformance.triage.shrink.constant_folding import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

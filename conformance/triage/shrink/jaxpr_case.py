@@ -13,8 +13,8 @@ from conformance.triage.jaxpr_code.code import code_of
 from conformance.triage.jaxpr_code.literals import IMPORTS
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError
 from conformance.triage.shrink.bindings import stores, undefined
+from conformance.triage.shrink.cleanup import tidy
 from conformance.triage.shrink.source import function_of
-from conformance.triage.shrink.tidy import tidy
 
 
 def inlined(text: str, name: str, document: bytes, release: str) -> str | None:
