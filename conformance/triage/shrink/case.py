@@ -300,7 +300,7 @@ class CaseShrinker:
         match trials.criterion:
             case SameFact(name=name):
                 return with_claim(text, self.case.name, name, good.stored.record.facts)
-            case MissingError(good=original):
+            case MissingError(good=CaseResult() as original):
                 expected = original.observation.reference
             case SameWrongValue():
                 expected = good.value

@@ -215,23 +215,20 @@ def _texts(value: Value) -> Iterator[str]:
 class MissingError:
     """Runs, where the case is to raise; and raises in the cell in which the case conforms."""
 
-    good: CaseResult
+    good: TrialResult
 
     @property
     def about(self) -> str:
         """The error that is expected."""
         return f"runs, expected {quoted(self.good.ending)}"
 
-    def may_hold(self, bad: CaseResult) -> bool:
+    def may_hold(self, bad: TrialResult) -> bool:
         """Say whether it runs."""
         return bad.outcome is Outcome.OK
 
-    def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
+    def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:
         """Say whether it runs here alone."""
-        if good is None or not self.may_hold(bad):
-            return False
-        same = (good.outcome, good.frame) == (self.good.outcome, self.good.frame)
-        return same and same_failure(good.ending, self.good.ending)
+        return self.may_hold(bad) and good is not None and SameFailure(self.good).may_hold(good)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from conformance.engine.blobs import BlobStore
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.predicates import OUTPUT
-from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
+from conformance.triage.shrink.criteria import MissingError, SameFailure, SameOutputDifference
 from conformance.triage.shrink.results import ScriptResult
 
 if TYPE_CHECKING:
@@ -57,3 +57,16 @@ def test_a_difference_stays_of_its_kind(blobs: BlobStore) -> None:
     assert words.holds(ended(blobs, "float32"), ended(blobs, "float64"))
     assert not words.holds(ended(blobs, "0.1"), ended(blobs, "0.2"))
     assert not words.holds(ended(blobs, error="KeyError: 'a'"), ended(blobs, "float64"))
+
+
+def test_an_error_that_is_missing_stays_missing(blobs: BlobStore) -> None:
+    """It is raised in the other cell, for the same reason."""
+    kept = MissingError(ended(blobs, error="ValueError: shapes (3,) and (4,) do not fit"))
+    assert kept.about == "runs, expected ValueError: shapes (3,) and (4,) do not fit"
+    assert kept.holds(
+        ended(blobs), ended(blobs, error="ValueError: shapes (1,) and (2,) do not fit")
+    )
+    assert not kept.holds(ended(blobs), ended(blobs, error="TypeError: no"))
+    assert not kept.holds(ended(blobs), ended(blobs))
+    assert not kept.holds(ended(blobs), None)
+    assert not kept.holds(ended(blobs, error="ValueError: a"), ended(blobs, error="ValueError: a"))
