@@ -63,6 +63,8 @@ def _open_screen(review: Review, check: Callable[[Outcomes], None]) -> ExitCode 
     Raises:
         ConformanceError: If the disk refuses.
     """
+    for name in ("COLUMNS", "LINES"):  # Textual believes them, and not the terminal
+        os.environ.pop(name, None)
     module: Any = importlib.import_module(SCREEN)
     app: ReviewApp = module.ReviewApp(review, check)
     status = app.run(mouse=False)  # so that the terminal's own selection works
