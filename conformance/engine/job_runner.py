@@ -63,32 +63,6 @@ def observe(
             yield finished.job, record
 
 
-def judged_from_cache(
-    job: Job, cache: ResultCache, judge: Judge, blobs: BlobStore
-) -> Record | None:
-    """Return the judged record of a job that has not changed since it ran.
-
-    Args:
-        job: The job.
-        cache: Observations of earlier runs.
-        judge: Judges by the goldens as they are now.
-        blobs: The run's blobs, which get those of the record.
-
-    Returns:
-        The record; None when there is none, or its blobs are broken: they are dropped, and the
-        job simply runs again.
-    """
-    record = cache.take(job, blobs)
-    if record is None:
-        return None
-    try:
-        return replace(judge.judge(job, record), attempts=record.attempts)
-    except CorruptBlobError:
-        cache.forget(record)
-        blobs.drop_broken(record.artifacts.values())
-        return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
     """Runs jobs: from the result cache, or executed; judged.
@@ -191,7 +165,20 @@ class JobRunner:
         self.cache.put(job, replace(record, attempts=attempts), self.blobs)
 
     def _recall(self, job: Job) -> Record | None:
-        return judged_from_cache(job, self.cache, self.judge, self.blobs)
+        """Return the judged record of a job that has not changed since it ran.
+
+        None means that there is none, or that its blobs are broken: they are dropped, and the job
+        runs again.
+        """
+        record = self.cache.take(job, self.blobs)
+        if record is None:
+            return None
+        try:
+            return replace(self.judge.judge(job, record), attempts=record.attempts)
+        except CorruptBlobError:
+            self.cache.forget(record)
+            self.blobs.drop_broken(record.artifacts.values())
+            return None
 
     def _judge(self, job: Job, record: Record) -> Record:
         """Return a new record as judged, `infra` where what the job reported cannot be judged."""
