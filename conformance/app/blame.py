@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.bisect import needed_by, open_trials
 from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
-from conformance.app.target import Target, log_name_of, preparer_of
+from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
 from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
 from conformance.search.predicates import EndpointsError
+from conformance.search.prober import CaseProber
+from conformance.search.trials import Trials
 from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blame import Blame
 from conformance.triage.blame.ends import ends_of, provide
@@ -26,12 +28,14 @@ from conformance.triage.programs.common_versions import common_versions
 from conformance.triage.programs.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from conformance.app.bisect import BisectOptions
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
+    from conformance.engine.job_runner import JobRunner
+    from conformance.engine.preparation import Preparation
     from conformance.search.trials import SearchStep
     from conformance.triage.blame.answer import BlameAnswer, MovedUnits
     from conformance.triage.blame.mixtures import End
@@ -66,14 +70,9 @@ def find_package(
     for original in originals:
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
     name = log_name_of(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
-    mixtures = Mixtures(
-        ends=ends, suspects=suspects(_collect_sources(target), ends), locks=locks,
-        provide=partial(
-            # A program finds its requirements where it runs.
-            provide, ends=ends, cache=context.cache,
-            wanted=() if isinstance(target, Program) else wanted,
-        ),
-    )  # fmt: skip
+    # A program finds its requirements where it runs.
+    layered = () if isinstance(target, Program) else wanted
+    mixtures = _mixtures_of(context, target, ends, locks, layered)
     with open_trials(
         context, target, LOGS / name, asked, locks, ends=[end.planned for end in ends],
         cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
@@ -87,6 +86,65 @@ def find_package(
         except EndpointsError as error:
             stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals)
             raise EndpointsError(f"{error}; {stands}" if stands else str(error)) from error
+
+
+def blame_case(
+    context: ProjectContext,
+    case: Case,
+    cells: tuple[Cell, Cell],
+    *,
+    prepare: Callable[[Iterable[Cell]], Preparation],
+    runner: JobRunner,
+    locks: dict[str, Lock],
+    wanted: tuple[str, ...] = (),
+    when: str = "",
+    fact: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> BlameAnswer:
+    """Find the package that changed a case, for another search; results are cached as in runs.
+
+    Args:
+        context: The project.
+        case: The case.
+        cells: The cell that is left, and the one that is gone to.
+        prepare: Looks up locks.
+        runner: Runs jobs.
+        locks: Where the runner finds locks, by cell id; receives those of mixtures.
+        wanted: Requirements of the cells in addition to their own packages.
+        when: The value of `--when`; empty for any predicate that tells the ends apart.
+        fact: The value of `--fact`, the name of a fact.
+        say: Called with a line for each trial.
+
+    Raises:
+        UsageError: If the ends differ in no package or in more than packages.
+        EndpointsError: If no predicate tells the ends apart, or an end says nothing.
+        OtherwiseError: If an end does not do what the environment does that it stands for.
+        InfrastructureError: If something cannot be tried now, or the disk refuses.
+    """
+    ends = ends_of(
+        cells, context.releases, prepare, locks=locks, cache=context.cache, wanted=wanted
+    )
+    ends, wanted = with_additions(ends, wanted, locks=locks, cache=context.cache)
+    mixtures = _mixtures_of(context, case, ends, locks, wanted)
+    trials = Trials(
+        cell_of=mixtures.cell_of, prober=CaseProber(case=case, trier=runner), blobs=runner.blobs,
+        keep=lambda _: None, tolerance=tolerance_of(case),
+        progress=partial(_report_step, say, len(mixtures.packages)),
+    )  # fmt: skip
+    return Blame(mixtures=mixtures, trials=trials, when=when, fact=fact).run()
+
+
+def _mixtures_of(
+    context: ProjectContext,
+    target: Target,
+    ends: tuple[End, End],
+    locks: dict[str, Lock],
+    wanted: tuple[str, ...],
+) -> Mixtures:
+    return Mixtures(
+        ends=ends, suspects=suspects(_collect_sources(target), ends), locks=locks,
+        provide=partial(provide, ends=ends, cache=context.cache, wanted=wanted),
+    )  # fmt: skip
 
 
 def _prepare_ends(

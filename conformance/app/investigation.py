@@ -11,6 +11,7 @@ import msgspec
 
 from conformance.app.axes import axis_to, cell_with, release_of
 from conformance.app.bisect import LOGS, BisectOptions, find_change
+from conformance.app.blame import blame_case
 from conformance.app.context import default_jobs
 from conformance.app.session import Session
 from conformance.cells.cell_id import stable_cell_ids
@@ -32,7 +33,6 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.search.failures import ending, same_failure
 from conformance.search.packages import package_moves
 from conformance.search.prober import CaseProber
-from conformance.triage.blame.blame_case import blame_case
 from conformance.triage.blame.render import doubts
 from conformance.triage.evidence.claims import with_recorded
 from conformance.triage.evidence.good_releases import candidates, seen_right
@@ -106,9 +106,9 @@ class Services:
     def blame(self, case: Case, before: Cell, after: Cell, when: str) -> BlameAnswer:
         """Search for the packages that make a difference between two cells."""
         return blame_case(
-            case, (before, after), releases=self.context.releases,
-            prepare=partial(self._session.prepare, wanted=self.wanted), trier=self._trier,
-            locks=self._locks, cache=self.context.cache, wanted=self.wanted, when=when,
+            self.context, case, (before, after), runner=self._trier, locks=self._locks,
+            prepare=partial(self._session.prepare, wanted=self.wanted), wanted=self.wanted,
+            when=when,
         )  # fmt: skip
 
     def reproduce(self, cause: str, record: Record, case: Case, cell: Cell) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.app.axes import nightlies_answer, upgrade_points
+from conformance.app.blame import blame_case
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.session import Session
 from conformance.app.upgrade_targets import subject_of
@@ -21,8 +22,6 @@ from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_text import asides, upgrade_markdown
 from conformance.report.upgraded import Upgraded
 from conformance.search.points import Points
-from conformance.triage.blame.blame_case import blame_case
-from conformance.triage.blame.render import step_line
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from conformance.triage.upgrade.culprit_search import culprits_of
 from conformance.triage.upgrade.effect import BREAKING, Effect
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from conformance.app.upgrade_targets import UpgradeOptions
     from conformance.cells.lock import Lock
     from conformance.model.record import Record
-    from conformance.search.trials import SearchStep
-    from conformance.triage.blame.answer import MovedUnits
     from conformance.triage.upgrade.culprits import Culprits
 
 BLAMED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozenset(Effect)}
@@ -163,9 +160,8 @@ class UpgradeRun:
             it early.
         """
         search = partial(
-            blame_case, releases=self._context.releases, prepare=self._subject.prepare,
-            trier=self._trier, locks=self._locks, cache=self._context.cache,
-            wanted=self._subject.wanted,
+            blame_case, self._context, prepare=self._subject.prepare, runner=self._trier,
+            locks=self._locks, wanted=self._subject.wanted,
         )  # fmt: skip
         found: dict[int, Culprits] = {}
         changes = list(unclear(upgraded, BLAMED[self._options.blame]))
@@ -173,8 +169,8 @@ class UpgradeRun:
             for number, (one, step) in enumerate(changes, 1):
                 head = f"which package: {number} of {len(changes)}: {one.case.id}"
                 say(head)
-                progress = partial(_say_step, say, head)
-                found[id(step)] = culprits_of(one, step, partial(search, progress=progress))
+                report = partial(_say_below, say, head)
+                found[id(step)] = culprits_of(one, step, partial(search, say=report))
         except KeyboardInterrupt:
             return with_culprits(upgraded, found), False
         return with_culprits(upgraded, found), True
@@ -207,7 +203,5 @@ def _axis(platform: str, points: Points) -> UpgradeAxis:
     return UpgradeAxis(platform=platform, cells=tuple(points), labels=points.labels)
 
 
-def _say_step(
-    say: Callable[[str], None], head: str, tried: SearchStep[MovedUnits], packages: int
-) -> None:
-    say(f"{head}: {step_line(tried, packages)}")
+def _say_below(say: Callable[[str], None], head: str, line: str) -> None:
+    say(f"{head}: {line}")

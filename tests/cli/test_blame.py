@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.app.blame import blame_case
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from conformance.triage.blame.blame_case import blame_case
 from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
 
@@ -93,7 +93,7 @@ def test_a_case(project: Project) -> None:
     assert found["predicate"]["name"] == "conformance"
 
 
-def test_a_case_for_another_search(project: Project, shared_cache: Path) -> None:
+def test_a_case_for_another_search(project: Project) -> None:
     """Which has two cells and a trier, and asks for the packages."""
     context = ProjectContext(project.path)
     locks: dict[str, Lock] = {}
@@ -101,9 +101,8 @@ def test_a_case_for_another_search(project: Project, shared_cache: Path) -> None
     session = Session(context=context)
     trier = session.job_runner(session.executor(locks), blobs)
     found = blame_case(
-        context.case("numbers/doubled"), (context.cell("0.6.0"), context.cell("0.6.1")),
-        releases=context.releases, prepare=session.prepare, trier=trier, locks=locks,
-        cache=shared_cache,
+        context, context.case("numbers/doubled"), (context.cell("0.6.0"), context.cell("0.6.1")),
+        prepare=session.prepare, runner=trier, locks=locks,
     )  # fmt: skip
     assert [str(moved) for moved in found.culprits] == ["numpy 2.2.4 -> 2.2.6"]
 

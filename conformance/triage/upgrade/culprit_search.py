@@ -66,8 +66,7 @@ def culprits_of(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprit
     Args:
         one: The case.
         step: The change.
-        search: `conformance.triage.blame.blame_case.blame_case`, with all arguments but the case,
-            its cells and the predicate.
+        search: Searches, given a case, its cells and the options of the predicate.
     """
     before, after = (planned.cell for planned in cells_of(one, step))
     asked = predicate_options_of(step)
