@@ -1,0 +1,30 @@
+"""Parts of answers that all searches have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.search.packages import ABSENT, package_moves
+from conformance.search.render import name_some, render_flaky
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")],
+)
+def test_some_names_of_many(names: list[str], text: str) -> None:
+    """The others are counted."""
+    assert name_some(names, 2) == text
+
+
+def test_a_flaky_point() -> None:
+    """With the counts of its states."""
+    line = render_flaky("0.6.0", {"bad": 2, "good": 3})
+    assert line == "flaky: 0.6.0 does not show the same twice: bad 2 of 5, good 3 of 5"
+
+
+def test_packages_that_differ() -> None:
+    """By name; one may be absent."""
+    moves = package_moves({"b": "1", "a": "1", "same": "1"}, {"b": "2", "c": "1", "same": "1"})
+    assert moves == (("a", "1", ABSENT), ("b", "1", "2"), ("c", ABSENT, "1"))
+    assert str(moves[1]) == "b 1 -> 2"
