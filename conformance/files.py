@@ -82,7 +82,7 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
         new = _missing(path) if durable else ()
         path.parent.mkdir(parents=True, exist_ok=True)
         if not _written_nameless(path, data, durable=durable):
-            with _temporary(path) as temporary, temporary.open("wb") as file:
+            with temporary_file(path) as temporary, temporary.open("wb") as file:
                 _write(file, data, durable=durable)
         if durable:
             # Also of the folders that were made for it: without their names the file is lost.
@@ -115,7 +115,7 @@ def _written_nameless(path: Path, data: bytes, *, durable: bool) -> bool:
         try:
             _name(descriptor, path)
         except FileExistsError:
-            with _temporary(path) as temporary:
+            with temporary_file(path) as temporary:
                 _name(descriptor, temporary)
         except OSError:
             return False
@@ -165,8 +165,15 @@ def _name(descriptor: int, path: Path) -> None:
 
 
 @contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
-    """Give a name for a file that takes the place of another in the end."""
+def temporary_file(path: Path) -> Iterator[Path]:
+    """Yield a name for a file that replaces another in the end, unless something is raised.
+
+    Args:
+        path: The file to replace.
+
+    Raises:
+        OSError: If the disk refuses; the file is then as it was before.
+    """
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     try:
         yield temporary

@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.text import Text
 
 from conformance.model.outcome import Verdict
-from conformance.report.terminal import STYLES
+from conformance.report.terminal import COLOURS
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
 
         def take(record: Record) -> None:
             if record.verdict not in QUIET:
-                verdict = Text(record.verdict, STYLES[record.verdict].colour)
+                verdict = Text(record.verdict, COLOURS[record.verdict])
                 progress.console.print(
                     verdict.append(f" {record.case} on {record.cell}", "default")
                 )

@@ -132,7 +132,7 @@ def _evidence(found: Evidence, reproduction: str, most: int) -> str:
         return text
     left = reproduction.count("\n") - shown.count("\n")
     note = f"\n\n*{plural(left, 'more line')} left out.*" if shown != reproduction else ""
-    python = block(shown, len(shown)).replace("text\n", "python\n", 1)
+    python = block(shown, len(shown), "python")
     return f"{text}\n\n<details><summary>The file</summary>\n\n{python}{note}\n\n</details>"
 
 

@@ -35,16 +35,17 @@ def code(text: str, most: int = MOST_CODE) -> str:
     return f"{ticks}{pad}{shown}{pad}{ticks}"
 
 
-def block(text: str, most: int = MOST_BLOCK) -> str:
+def block(text: str, most: int = MOST_BLOCK, language: str = "text") -> str:
     """Return a text as code with lines of its own.
 
     Args:
         text: Any text.
         most: Characters to keep.
+        language: What it is highlighted as.
     """
     shown = visible(text, most)
     ticks = "`" * max(3, _longest(shown) + 1)
-    return f"{ticks}text\n{shown}\n{ticks}"
+    return f"{ticks}{language}\n{shown}\n{ticks}"
 
 
 def _longest(text: str) -> int:

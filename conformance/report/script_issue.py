@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.report.markup import block, code
 from conformance.report.text import one_line
-from conformance.report.upstream import SHOWN, python_block
+from conformance.report.upstream import SHOWN, fill_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,21 +45,27 @@ def script_issue(run: ScriptRun, file: str, origin: Origin | None) -> str:
         file: Text of the file that shows it.
         origin: Since when, None where that was not searched for.
     """
-    return "\n\n".join(_parts(run, file, origin)) + "\n"
-
-
-def _parts(run: ScriptRun, file: str, origin: Origin | None) -> Iterator[str]:
-    release = run.planned.release
-    since = f"since jax {origin.first_bad}" if origin else f"on jax {release}"
+    since = f"since jax {origin.first_bad}" if origin else f"on jax {run.planned.release}"
     what = run.ending if run.error is not None else f"another output of {run.name}"
-    yield f"**Title:** {code(one_line(what, TITLE))} {since}"
-    yield "### Description"
+    cell = run.planned.cell
+    pinned = {pin.partition("==")[0] for pin in run.pins}
+    system = {
+        **{name: run.versions[name] for name in SHOWN if name in pinned},
+        "python": cell.python,
+        "platform": cell.platform,
+    }
+    return fill_template(
+        f"{code(one_line(what, TITLE))} {since}", _description(run, origin), file, system
+    )
+
+
+def _description(run: ScriptRun, origin: Origin | None) -> Iterator[str]:
     if origin is not None:
         good = "the script ends well" if origin.good == "ok" else code(origin.good)
         yield f"Expected, as on jax {origin.last_good}: {good}"
     elif run.error is not None:
         yield "Expected: the script ends well."
-    yield f"Seen on jax {release}: {code(run.ending)}"
+    yield f"Seen on jax {run.planned.release}: {code(run.ending)}"
     if run.error is not None:
         yield block(f"{run.error.type}: {run.error.message}")
     if run.stdout.strip():
@@ -67,11 +73,3 @@ def _parts(run: ScriptRun, file: str, origin: Origin | None) -> Iterator[str]:
         yield f"It prints:\n\n{block(chr(10).join(lines))}"
     if origin is not None:
         yield f"By bisection over releases:\n\n{block(origin.history)}"
-    yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
-    yield python_block(file)
-    yield "### System info (python version, jaxlib version, accelerator, etc.)"
-    cell = run.planned.cell
-    pinned = {pin.partition("==")[0] for pin in run.pins}
-    facts = [f"{name:10} {run.versions[name]}" for name in SHOWN if name in pinned]
-    facts += [f"{'python':10} {cell.python}", f"{'platform':10} {cell.platform}"]
-    yield block("\n".join(facts))

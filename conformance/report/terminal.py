@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -34,14 +34,7 @@ if TYPE_CHECKING:
     Rows = dict[str, dict[str, Counter[Verdict]]]
 
 
-class Style(NamedTuple):
-    """How a verdict looks: a colour, and a letter for those who see none."""
-
-    colour: str
-    letter: str
-
-
-_COLOURS = {
+COLOURS = {
     Verdict.MATCH: "green",
     Verdict.KNOWN: "cyan",
     Verdict.DRIFTED: "green",
@@ -56,7 +49,7 @@ _COLOURS = {
     Verdict.STALE: "bold yellow",
     Verdict.INFRA: "bold blue",
 }
-STYLES = {verdict: Style(colour, LETTERS[verdict]) for verdict, colour in _COLOURS.items()}
+"""How a verdict looks; `LETTERS` are for those who see no colours."""
 MAX_COLUMNS = 6
 """Cells up to which they are the columns of the table; beyond, they are its rows."""
 MIN_TIMELINE = 10
@@ -177,7 +170,7 @@ def _broken(name: str) -> str:
 
 def _counts(found: Counter[Verdict]) -> Text:
     marks = [
-        Text(f"{found[verdict]}{STYLES[verdict].letter}", style=STYLES[verdict].colour)
+        Text(f"{found[verdict]}{LETTERS[verdict]}", style=COLOURS[verdict])
         for verdict in Verdict
         if found[verdict]
     ]
@@ -199,7 +192,7 @@ def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Te
             for cell in block:
                 found = rows[name].get(cell, Counter())
                 worst = next((v for v in WORST_FIRST if found[v]), Verdict.EXCLUDED)
-                line.append(STYLES[worst].letter, style=STYLES[worst].colour)
+                line.append(LETTERS[worst], style=COLOURS[worst])
             yield line
 
 
@@ -231,16 +224,14 @@ def _shared(factors: Iterable[Sequence[str]]) -> set[str]:
 def _legend(records: Sequence[Record]) -> Text:
     text = Text()
     for verdict in counts(records):
-        style = STYLES[Verdict(verdict)]
-        text.append(f"{style.letter} {verdict}  ", style=style.colour)
+        text.append(f"{LETTERS[Verdict(verdict)]} {verdict}  ", style=COLOURS[Verdict(verdict)])
     return text
 
 
 def _group(reason: str, members: Sequence[Record]) -> Text:
     first = members[0]
-    style = STYLES[first.verdict]
     text = Text("\n")
-    text.append(f"{first.verdict}", style=style.colour)
+    text.append(f"{first.verdict}", style=COLOURS[first.verdict])
     cells = list(dict.fromkeys(member.cell for member in members))
     cases = {member.case for member in members}
     what = first.case if len(cases) == 1 else plural(len(cases), "case")

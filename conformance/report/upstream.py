@@ -15,7 +15,7 @@ from conformance.model.outcome import Outcome
 from conformance.report.markup import block, code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.engine.job import PlannedCell
     from conformance.engine.job_comparison import JobComparison
@@ -58,12 +58,41 @@ def issue_text(bug: Upstream) -> str:
     Args:
         bug: What is reported.
     """
-    return "\n\n".join(_parts(bug)) + "\n"
+    return fill_template(
+        code(_title(bug)), _description(bug), bug.file, _system(bug), difference=_difference(bug)
+    )
 
 
-def _parts(bug: Upstream) -> Iterator[str]:
-    yield f"**Title:** {code(_title(bug))}"
-    yield "### Description"
+def fill_template(
+    title: str,
+    description: Iterable[str],
+    file: str,
+    system: Mapping[str, object],
+    difference: Iterable[str] = (),
+) -> str:
+    """Return a bug report for upstream's template, as Markdown.
+
+    Args:
+        title: Its title.
+        description: Its paragraphs.
+        file: Text of the file that shows it.
+        system: Names and values of what it was seen on.
+        difference: Further paragraphs, on what it is compared with.
+    """
+    parts = [
+        f"**Title:** {title}",
+        "### Description",
+        *description,
+        "### Code\n\nRun it with `uv run FILE`; its header pins the versions.",
+        block(file, MOST_FILE, "python"),
+        *difference,
+        "### System info (python version, jaxlib version, accelerator, etc.)",
+        block("\n".join(f"{name:10} {value}" for name, value in system.items())),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _description(bug: Upstream) -> Iterator[str]:
     if bug.case.doc:
         yield block(bug.case.doc)
     yield f"Expected: {_expected(bug)}"
@@ -75,11 +104,6 @@ def _parts(bug: Upstream) -> Iterator[str]:
     yield from _declared(bug)
     if bug.history:
         yield f"By bisection over releases:\n\n{block(bug.history)}"
-    yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
-    yield python_block(bug.file)
-    yield from _difference(bug)
-    yield "### System info (python version, jaxlib version, accelerator, etc.)"
-    yield block(_system(bug))
 
 
 def _title(bug: Upstream) -> str:
@@ -119,12 +143,6 @@ def _declared(bug: Upstream) -> Iterator[str]:
         yield f"{told}."
 
 
-def python_block(text: str) -> str:
-    """Return code in a fence that nothing in it can end."""
-    shown = block(text, MOST_FILE)
-    return shown.replace("text\n", "python\n", 1)
-
-
 def _difference(bug: Upstream) -> Iterator[str]:
     """Yield how it ends on the other cell, and how the IRs differ."""
     if bug.compared is None:
@@ -144,17 +162,15 @@ def _difference(bug: Upstream) -> Iterator[str]:
         yield block("\n".join(lines))
 
 
-def _system(bug: Upstream) -> str:
+def _system(bug: Upstream) -> dict[str, object]:
     planned = bug.planned
     cell = planned.cell
-    lines = [f"{name:10} {planned.versions[name]}" for name in SHOWN if name in planned.versions]
     real = "compile-only, no such devices here" if cell.place.compile_only else "devices"
-    lines += [
-        f"{'python':10} {cell.python}",
-        f"{'platform':10} {cell.platform}",
-        f"{'devices':10} {bug.case.devices or cell.devices} of {cell.devices} ({real})",
-        f"{'cell':10} {cell.id}",
-    ]
-    if cell.config:
-        lines.append(f"{'config':10} {dict(cell.config)}")
-    return "\n".join(lines)
+    return {
+        **{name: planned.versions[name] for name in SHOWN if name in planned.versions},
+        "python": cell.python,
+        "platform": cell.platform,
+        "devices": f"{bug.case.devices or cell.devices} of {cell.devices} ({real})",
+        "cell": cell.id,
+        **({"config": dict(cell.config)} if cell.config else {}),
+    }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
-from conformance.files import TEMPORARY, disk_error
+from conformance.files import disk_error, temporary_file
 from conformance.store.database import CorruptStoreError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def back_up(file: Path, wait: float) -> None:
         CorruptStoreError: If the store is damaged.
     """
     kept = backup_of(file)
-    with _alone(file), _temporary(kept) as temporary:
+    with _alone(file), _replacing(kept) as temporary:
         with (
             contextlib.closing(sqlite3.connect(file, timeout=wait)) as source,
             contextlib.closing(sqlite3.connect(temporary)) as target,
@@ -81,10 +80,6 @@ def back_up(file: Path, wait: float) -> None:
         fault = fault_of(temporary, wait)
         if fault:
             raise CorruptStoreError(f"{file}: damaged: {fault}; {kept} stays as it was")
-        try:
-            temporary.replace(kept)
-        except OSError as error:
-            raise disk_error(kept, error) from None
 
 
 def restore(file: Path, wait: float) -> str:
@@ -102,7 +97,7 @@ def restore(file: Path, wait: float) -> str:
         InfrastructureError: If the disk refuses.
     """
     kept, aside = backup_of(file), file.with_name(file.name + DAMAGED)
-    with _alone(file), _temporary(file) as temporary:
+    with _alone(file):
         fault = damage(file, wait)
         if not fault:  # another process was faster
             return ""
@@ -111,15 +106,12 @@ def restore(file: Path, wait: float) -> str:
                 f"{file}: damaged: {fault}; expected a good backup at {kept}; move the file "
                 "away and add the runs again: conformance history add reports/runs"
             )
-        try:
+        with _replacing(file) as temporary:
             temporary.write_bytes(kept.read_bytes())
             aside.unlink(missing_ok=True)
             os.link(file, aside)
             for ending in _JOURNALS:  # of the damaged file: in the other one it does harm
                 file.with_name(file.name + ending).unlink(missing_ok=True)
-            temporary.replace(file)
-        except OSError as error:
-            raise disk_error(file, error) from None
     return f"{file}: damaged: {fault}; its last good backup is used, the file is kept as {aside}"
 
 
@@ -151,9 +143,10 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _temporary(file: Path) -> Iterator[Path]:
-    temporary = file.with_name(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}-{file.name}")
+def _replacing(file: Path) -> Iterator[Path]:
+    """Yield a name for what takes the place of a file in the end."""
     try:
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+        with temporary_file(file) as temporary:
+            yield temporary
+    except OSError as error:
+        raise disk_error(file, error) from None

@@ -12,7 +12,6 @@ from conformance.report.history import NOTHING, carried, run_lengths, verdict_of
 from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
 from conformance.report.tracks import release_order
-from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -84,21 +83,6 @@ class FamilyRows:
     constant: tuple[Constant, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A run in the plot.
-
-    Attributes:
-        at: Its place.
-        height: Part of the highest bar.
-        said: The run in words.
-    """
-
-    at: int
-    height: float
-    said: str
-
-
 def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the history's page.
 
@@ -118,7 +102,6 @@ def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes
         "more_fixed": len(ended) - len(ended[:FIXED]),
         "ticks": ticks(history.runs),
         "families": families(history),
-        "bars": bars(history.runs),
         "highest": max((run.unexpected for run in history.runs), default=0),
         "case_pages": report.cases.keys(),
         "run_pages": {run.id for run in report.runs},
@@ -245,21 +228,3 @@ def ticks(runs: Sequence[RunPoint]) -> tuple[Span, ...]:
         Span(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
         for group in joined
     )
-
-
-def bars(runs: Sequence[RunPoint]) -> list[Bar]:
-    """Return a bar for each run that has unexpected jobs.
-
-    Args:
-        runs: The runs.
-    """
-    highest = max((run.unexpected for run in runs), default=0)
-    return [
-        Bar(
-            at=at,
-            height=run.unexpected / highest,
-            said=f"{run.unexpected} of {plural(run.jobs, 'job')} unexpected, {run.date}",
-        )
-        for at, run in enumerate(runs)
-        if run.unexpected
-    ]
