@@ -17,7 +17,8 @@ from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.report.report import Report
 from conformance.report.summary import counts, ir_groups
-from conformance.report.terminal import STYLES, cell_labels, print_report
+from conformance.report.terminal import COLOURS, cell_labels, print_report
+from conformance.report.verdicts import LETTERS
 from tests.engine.records import record
 from tests.engine.worlds import job, planned
 
@@ -102,8 +103,8 @@ def test_the_report_says_what_was_not_understood() -> None:
 
 def test_every_verdict_has_a_letter_of_its_own() -> None:
     """Colours alone say nothing to some readers and in logs."""
-    assert set(STYLES) == set(Verdict)
-    assert len({style.letter for style in STYLES.values()}) == len(Verdict)
+    assert set(COLOURS) == set(LETTERS) == set(Verdict)
+    assert len(set(LETTERS.values())) == len(Verdict)
 
 
 def test_a_cell_is_called_by_its_release_while_that_is_enough() -> None:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 MAGIC: Final = b"ML\xefR"
 
 
-class Since(IntEnum):
+class FormatVersion(IntEnum):
     """The version of the format with which something came."""
 
     DIALECT_VERSIONS = 1
@@ -37,7 +37,7 @@ class _Section(IntEnum):
     PROPERTIES = 8
 
 
-class Entry(NamedTuple):
+class StoredEntry(NamedTuple):
     """An attribute or type as it is stored.
 
     Attributes:
@@ -69,8 +69,8 @@ class Container:
     version: int
     strings: list[str] = field(default_factory=list)
     operations: list[tuple[str, bool]] = field(default_factory=list)
-    attributes: list[Entry] = field(default_factory=list)
-    types: list[Entry] = field(default_factory=list)
+    attributes: list[StoredEntry] = field(default_factory=list)
+    types: list[StoredEntry] = field(default_factory=list)
     properties: list[bytes] = field(default_factory=list)
     code: bytes = b""
 
@@ -85,8 +85,8 @@ class Container:
         if cursor.take(len(MAGIC)) != MAGIC:
             raise NotReadError("MLIR bytecode")
         found = cls(cursor.varint())
-        if found.version > max(Since):
-            raise NotReadError(f"version {max(Since)} at most")
+        if found.version > max(FormatVersion):
+            raise NotReadError(f"version {max(FormatVersion)} at most")
         cursor.terminated()
         sections: dict[int, bytes] = {}
         while cursor.left:
@@ -111,18 +111,18 @@ class Container:
         dialects = []
         for _ in range(cursor.varint()):
             name, versioned = cursor.varint(), False
-            if self.version >= Since.DIALECT_VERSIONS:
+            if self.version >= FormatVersion.DIALECT_VERSIONS:
                 name, versioned = name >> 1, bool(name & 1)
             dialects.append(at(self.strings, name))
             if versioned:
                 cursor.section()
-        if self.version >= Since.UNKNOWN_LOCATIONS_LEFT_OUT:
+        if self.version >= FormatVersion.UNKNOWN_LOCATIONS_LEFT_OUT:
             cursor.varint()  # how many operations there are
         while cursor.left:
             dialect = at(dialects, cursor.varint())
             for number in cursor.varints():
                 name, known = number, True
-                if self.version >= Since.PROPERTIES:
+                if self.version >= FormatVersion.PROPERTIES:
                     name, known = number >> 1, bool(number & 1)
                 self.operations.append((f"{dialect}.{at(self.strings, name)}", known))
         return dialects
@@ -135,7 +135,7 @@ class Container:
                 sizes = offsets.varints()
                 for size in sizes:
                     data = values.take(size >> 1)
-                    entries.append(Entry(dialect, data, not size & 1))
+                    entries.append(StoredEntry(dialect, data, not size & 1))
                 if not sizes or len(entries) > left[table]:
                     raise NotReadError(f"{left[table]} {table}")
 

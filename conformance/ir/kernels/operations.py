@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from conformance.ir.graph import Computation, Instruction, Module
-from conformance.ir.kernels.container import Container, Since, at
+from conformance.ir.kernels.container import Container, FormatVersion, at
 from conformance.ir.kernels.cursor import Cursor, NotReadError
 from conformance.ir.kernels.effects import Effects
 from conformance.ir.kernels.properties import properties
 from conformance.ir.kernels.spelling import SIGNATURE, canonical_op, meant, name_entry
-from conformance.ir.kernels.values import Values, digest
+from conformance.ir.kernels.values import KernelValues, digest
 from conformance.ir.normal.regions import close_regions
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _ENDS: Final = ("return", "yield", "condition", "terminator", "end")
 _REGION_SECTION: Final = 4
 _Stored: TypeAlias = tuple[str, int | None, int | None]
 """An operation, and the numbers of its attributes and its properties."""
+Scope: TypeAlias = "list[Value | None]"
 
 
 class Kernel(NamedTuple):
@@ -59,26 +60,11 @@ def read_kernel(data: bytes) -> Kernel:
         NotReadError: If it is not as documented, or has branches between blocks.
     """
     container = Container.of(data)
-    values = Values(container)
-    module = _Reader(container, values).read()
+    values = KernelValues(container)
+    module = KernelReader(container, values).read()
     close_regions(Module("kernel", "", module))
     name_entry(module)
     return Kernel(module, values.not_understood)
-
-
-class _Scope:
-    """The values that operations see, by number; regions add theirs and take them away."""
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: list[Value | None] = []
-
-    def operand(self, number: int) -> Value:
-        found = at(self.values, number)
-        if found is None:
-            raise NotReadError("a value that is defined above")
-        return found
 
 
 @dataclass(slots=True)
@@ -88,32 +74,42 @@ class _Block:
     Attributes:
         computation: What has been read of it.
         cursor: Where its operations are.
-        scope: The values it sees.
-        begin: Number of its first value.
+        scope: The values it sees, by number; those of its own are taken away at its end.
         next: Number of the next value.
-        left: How many operations are left.
     """
 
     computation: Computation
     cursor: Cursor
-    scope: _Scope
-    begin: int
+    scope: Scope
     next: int
-    left: int
+
+    def add(self, made: Instruction, results: int) -> None:
+        """Add an instruction, and its results to the values."""
+        self.computation.instructions.append(made)
+        end = self.next + results
+        if end > len(self.scope):
+            raise NotReadError(f"at most {len(self.scope)} values")
+        for number in range(results):
+            self.scope[self.next + number] = (made, () if results == 1 else (number,))
+        self.next = end
+
+    def operand(self, number: int) -> Value:
+        """Return a value."""
+        found = at(self.scope, number)
+        if found is None:
+            raise NotReadError("a value that is defined above")
+        return found
 
 
-@dataclass(slots=True)
-class _Regions:
-    """Regions of an operation that are still to be read."""
+class KernelReader:
+    """Reads the operations of a kernel.
 
-    instruction: Instruction
-    cursor: Cursor
-    scope: _Scope
-    left: int
+    Args:
+        container: What the bytecode holds.
+        values: Its attributes and types.
+    """
 
-
-class _Reader:
-    def __init__(self, container: Container, values: Values) -> None:
+    def __init__(self, container: Container, values: KernelValues) -> None:
         self._container = container
         self._values = values
         self._effects = Effects()
@@ -122,27 +118,10 @@ class _Reader:
     def read(self) -> Computation:
         """Return the body of the module."""
         cursor = Cursor(self._container.code)
-        outermost = self._block(cursor, _Scope(), 0, "kernel")
-        open_: list[_Block | _Regions] = [outermost]
-        while open_:
-            current = open_[-1]
-            if len(open_) > 2 * DEEPEST:
-                raise NotReadError(f"regions nested at most {DEEPEST} deep")
-            if not current.left:
-                open_.pop()
-                if isinstance(current, _Block):
-                    self._end(current)
-            elif isinstance(current, _Regions):
-                block = self._region(current)
-                if block is not None:
-                    open_.append(block)
-            else:
-                regions = self._operation(current)
-                if regions is not None:
-                    open_.append(regions)
-        if cursor.left or len(outermost.computation.instructions) != 1:
+        outermost = self._block("kernel", cursor, [], 0, depth=0)
+        if cursor.left or len(outermost.instructions) != 1:
             raise NotReadError("one module")
-        module = outermost.computation.instructions[0]
+        module = outermost.instructions[0]
         if module.op != "builtin.module" or len(module.bodies) != 1:
             raise NotReadError("a module")
         body = module.bodies[0][1]
@@ -150,66 +129,51 @@ class _Reader:
         body.attributes = module.attributes
         return body
 
-    def _region(self, regions: _Regions) -> _Block | None:
-        """Begin the next region of an operation; None if it is empty."""
-        regions.left -= 1
-        cursor, scope = regions.cursor, regions.scope
-        instruction = regions.instruction
-        role = f"region {len(instruction.bodies)}"
-        blocks = cursor.varint()
-        if blocks > 1:
-            raise NotReadError("regions of one block")
-        count = cursor.varint() if blocks else 0
-        if count > cursor.left:
-            raise NotReadError("values that fit in the bytes that are left")
-        if blocks:
-            block = self._block(cursor, scope, count, f"{instruction.op} {role}")
-            if SIGNATURE in instruction.attributes:
-                said = instruction.attributes
-                instruction.attributes = {k: v for k, v in said.items() if k != SIGNATURE}
-            computation = block.computation
-        else:
-            block, computation = None, Computation(f"{instruction.op} {role}")
-        instruction.bodies += ((role, computation),)
-        return block
-
-    def _block(self, cursor: Cursor, scope: _Scope, count: int, name: str) -> _Block:
+    def _block(
+        self, name: str, cursor: Cursor, scope: Scope, values: int, *, depth: int
+    ) -> Computation:
+        """Read a block, and put what it does into its order."""
+        # Two calls a level: well below what Python allows.
+        if depth > DEEPEST:
+            raise NotReadError(f"regions nested at most {DEEPEST} deep")
         operations, has_arguments = cursor.flagged()
-        begin = len(scope.values)
-        scope.values += [None] * count
-        block = _Block(Computation(name), cursor, scope, begin, begin, operations)
+        begin = len(scope)
+        scope += [None] * values
+        block = _Block(Computation(name), cursor, scope, begin)
         if has_arguments:
             self._arguments(block)
-        return block
+        for left in reversed(range(operations)):
+            made, count, isolated = self._operation(block, is_last=not left)
+            if count > cursor.left:
+                raise NotReadError("regions that fit in the bytes that are left")
+            # An isolated operation's regions see none of the values around it.
+            inner = self._isolated(cursor) if count and isolated else (cursor, scope)
+            for _ in range(count):
+                self._region(made, *inner, depth=depth)
+        del scope[begin:]
+        self._effects.chain(block.computation)
+        named = [i for i in block.computation.instructions if "symbol" in i.attributes]
+        named.sort(key=lambda i: str(i.attributes["symbol"]))
+        block.computation.results += [(instruction, ()) for instruction in named]
+        return block.computation
 
     def _arguments(self, block: _Block) -> None:
         version, cursor = self._container.version, block.cursor
         count = cursor.varint()
         for number in range(count):
             located, type_ = True, cursor.varint()
-            if version >= Since.UNKNOWN_LOCATIONS_LEFT_OUT:
+            if version >= FormatVersion.UNKNOWN_LOCATIONS_LEFT_OUT:
                 type_, located = type_ >> 1, bool(type_ & 1)
             if located:
                 cursor.varint()
             made = Instruction(f"p{number}", "parameter", self._values.type(type_))
             made.attributes = {"index": number}
-            self._add(block, made, 1)
-        if version >= Since.ORDERS_OF_USES and cursor.byte():
+            block.add(made, 1)
+        if version >= FormatVersion.ORDERS_OF_USES and cursor.byte():
             _skip_orders(cursor, count)
 
-    def _add(self, block: _Block, made: Instruction, results: int) -> None:
-        """Add an instruction to a block, and its results to the values."""
-        block.computation.instructions.append(made)
-        values, end = block.scope.values, block.next + results
-        if end > len(values):
-            raise NotReadError(f"at most {len(values)} values")
-        for number in range(results):
-            values[block.next + number] = (made, () if results == 1 else (number,))
-        block.next = end
-
-    def _operation(self, block: _Block) -> _Regions | None:
-        """Read an operation; return its regions, if it has any."""
-        block.left -= 1
+    def _operation(self, block: _Block, *, is_last: bool) -> tuple[Instruction, int, bool]:
+        """Read an operation; return it, how many regions follow, and whether they are isolated."""
         cursor = block.cursor
         op, known = at(self._container.operations, cursor.varint())
         mask = cursor.byte()
@@ -218,32 +182,42 @@ class _Reader:
         numbers = cursor.varints() if mask & _RESULTS else []
         types = [self._values.type(number) for number in numbers]
         numbers = cursor.varints() if mask & _OPERANDS else []
-        operands = [block.scope.operand(number) for number in numbers]
+        operands = [block.operand(number) for number in numbers]
         if mask & _SUCCESSORS and cursor.varints():
             raise NotReadError("operations without successors")
         if mask & _ORDERS:
             _skip_orders(cursor, len(types))
         count, isolated = cursor.flagged() if mask & _REGIONS else (0, False)
         made = _instruction(f"{canonical_op(op)}.{block.next}", types, attributes, operands)
-        if not block.left and _is_end(made) and not count:
+        if is_last and _is_end(made) and not count:
             block.computation.results = operands
-            return None
-        self._add(block, made, len(types))
-        return self._regions(block, made, count, isolated=isolated) if count else None
+        else:
+            block.add(made, len(types))
+        return made, count, isolated
 
-    def _regions(self, block: _Block, made: Instruction, count: int, *, isolated: bool) -> _Regions:
-        """Return the regions of an operation, which may see the values around it."""
-        cursor = block.cursor
-        if count > cursor.left:
-            raise NotReadError("regions that fit in the bytes that are left")
-        if not isolated:
-            return _Regions(made, cursor, block.scope, count)
-        if self._container.version >= Since.SECTIONS_OF_REGIONS:
-            number, data = cursor.section()
-            if number != _REGION_SECTION:
-                raise NotReadError("a section with regions")
-            cursor = Cursor(data)
-        return _Regions(made, cursor, _Scope(), count)
+    def _isolated(self, cursor: Cursor) -> tuple[Cursor, Scope]:
+        if self._container.version < FormatVersion.SECTIONS_OF_REGIONS:
+            return cursor, []
+        number, data = cursor.section()
+        if number != _REGION_SECTION:
+            raise NotReadError("a section with regions")
+        return Cursor(data), []
+
+    def _region(self, made: Instruction, cursor: Cursor, scope: Scope, *, depth: int) -> None:
+        """Read the next region of an operation."""
+        role = f"region {len(made.bodies)}"
+        name = f"{made.op} {role}"
+        body = Computation(name)
+        blocks = cursor.varint()
+        if blocks > 1:
+            raise NotReadError("regions of one block")
+        if blocks:
+            values = cursor.varint()
+            if values > cursor.left:
+                raise NotReadError("values that fit in the bytes that are left")
+            made.attributes = {k: v for k, v in made.attributes.items() if k != SIGNATURE}
+            body = self._block(name, cursor, scope, values, depth=depth + 1)
+        made.bodies += ((role, body),)
 
     def _attributes(self, op: str, known: bool, mask: int, cursor: Cursor) -> dict[str, Attribute]:
         """Read which attributes an operation has; the same ones are one dictionary."""
@@ -270,15 +244,6 @@ class _Reader:
             self._values.not_understood[f"kernel properties of {op}"] += 1
             read = [("properties", digest(data))]
         return found + read
-
-    def _end(self, block: _Block) -> None:
-        """Take a block's values away, and put what it does into its order."""
-        del block.scope.values[block.begin :]
-        computation = block.computation
-        self._effects.chain(computation)
-        named = [i for i in computation.instructions if "symbol" in i.attributes]
-        named.sort(key=lambda i: str(i.attributes["symbol"]))
-        computation.results += [(instruction, ()) for instruction in named]
 
 
 def _instruction(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from conformance.ir.kernels.container import Since
+from conformance.ir.kernels.container import FormatVersion
 from conformance.ir.kernels.cursor import Cursor, NotReadError
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Attribute
-    from conformance.ir.kernels.values import Values
+    from conformance.ir.kernels.values import KernelValues
 
 _FUNCTION: Final = (
     *("arg_attrs list?", "function_type", "res_attrs list?", "sym_name text"),
@@ -94,7 +94,7 @@ _IS: Final[dict[str, type]] = {"text": str, "truth": bool, "number": int, "list"
 
 
 def properties(
-    op: str, data: bytes, values: Values, version: int
+    op: str, data: bytes, values: KernelValues, version: int
 ) -> list[tuple[str, Attribute]] | None:
     """Return the properties of an operation.
 
@@ -108,7 +108,7 @@ def properties(
         Names and values; None if the operation is not known, or has others than are known.
     """
     for signature in SIGNATURES.get(op, ()):
-        if _SEGMENTS in signature and version < Since.SPARSE_SEGMENTS:
+        if _SEGMENTS in signature and version < FormatVersion.SPARSE_SEGMENTS:
             continue
         try:
             return _read(signature, Cursor(data), values)
@@ -117,7 +117,9 @@ def properties(
     return None
 
 
-def _read(signature: Signature, cursor: Cursor, values: Values) -> list[tuple[str, Attribute]]:
+def _read(
+    signature: Signature, cursor: Cursor, values: KernelValues
+) -> list[tuple[str, Attribute]]:
     found: list[tuple[str, Attribute]] = []
     for field in signature:
         if field == _SEGMENTS:

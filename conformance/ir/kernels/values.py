@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from conformance.ir.fingerprint import spelled
 from conformance.ir.graph import Opaque, Tensor
 from conformance.ir.kernels.affine import affine_map
-from conformance.ir.kernels.container import Container, Entry, at
+from conformance.ir.kernels.container import Container, StoredEntry, at
 from conformance.ir.kernels.cursor import Cursor, NotReadError
 from conformance.ir.mlir import literals
 from conformance.ir.mlir.tensors import element
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from conformance.ir.graph import Attribute, Type
+
+T = TypeVar("T")
 
 DEEPEST: Final = 64
 """How deep attributes and types may nest."""
@@ -48,7 +49,7 @@ def digest(data: bytes) -> Opaque:
     return Opaque(f"sha256:{sha256(data).hexdigest()[:24]} of {len(data)} bytes")
 
 
-class Values:
+class KernelValues:
     """The attributes and types of one kernel, read when they are asked for.
 
     Attributes:
@@ -105,15 +106,7 @@ class Values:
         Raises:
             NotReadError: If it is not as documented, or too deep or large.
         """
-        known = self._attributes.get(number)
-        if known is None:
-            entry = at(self._of.attributes, number)
-            with self._part() as size:
-                found = self._attribute(entry)
-            known = self._attributes[number] = found, size()
-        else:
-            self._size += known[1]
-        return known[0]
+        return self._once(number, self._attributes, self._of.attributes, self._attribute)
 
     def type(self, number: int) -> Type:
         """Return a type.
@@ -121,15 +114,7 @@ class Values:
         Raises:
             NotReadError: If it is not as documented, or too deep or large.
         """
-        known = self._types.get(number)
-        if known is None:
-            entry = at(self._of.types, number)
-            with self._part() as size:
-                found = self._type(entry)
-            known = self._types[number] = found, size()
-        else:
-            self._size += known[1]
-        return known[0]
+        return self._once(number, self._types, self._of.types, self._type)
 
     def named(self, number: int) -> list[tuple[str, Attribute]]:
         """Return a dictionary's names and values.
@@ -143,22 +128,32 @@ class Values:
             raise NotReadError("a dictionary of attributes")
         return self._pairs(cursor)
 
-    @contextmanager
-    def _part(self) -> Iterator[Callable[[], int]]:
-        """Go one level down; what is given tells how many parts there were."""
-        before = self._size
-        self._size += 1
-        self._depth += 1
-        try:
-            if self._depth > DEEPEST:
-                raise NotReadError(f"attributes nested at most {DEEPEST} deep")
-            yield lambda: self._size - before
-        finally:
-            self._depth -= 1
-        if self._size - before > LARGEST:
-            raise NotReadError(f"attributes of at most {LARGEST} parts")
+    def _once(
+        self,
+        number: int,
+        known: dict[int, tuple[T, int]],
+        table: list[StoredEntry],
+        read: Callable[[StoredEntry], T],
+    ) -> T:
+        """Return an entry of a table, read one level down; counted again where it is known."""
+        if number not in known:
+            entry, before = at(table, number), self._size
+            self._size += 1
+            self._depth += 1
+            try:
+                if self._depth > DEEPEST:
+                    raise NotReadError(f"attributes nested at most {DEEPEST} deep")
+                found = read(entry)
+            finally:
+                self._depth -= 1
+            if self._size - before > LARGEST:
+                raise NotReadError(f"attributes of at most {LARGEST} parts")
+            known[number] = found, self._size - before
+        else:
+            self._size += known[number][1]
+        return known[number][0]
 
-    def _attribute(self, entry: Entry) -> Attribute:
+    def _attribute(self, entry: StoredEntry) -> Attribute:
         if entry.is_text:
             return _spelling(entry)
         cursor = Cursor(entry.data)
@@ -172,7 +167,7 @@ class Values:
         self.not_understood[f"kernel attribute of dialect {entry.dialect}"] += 1
         return digest(entry.data)
 
-    def _type(self, entry: Entry) -> Type:
+    def _type(self, entry: StoredEntry) -> Type:
         if entry.is_text:
             return Tensor(element(_spelling(entry)))
         cursor = Cursor(entry.data)
@@ -326,7 +321,7 @@ def _text(value: Attribute) -> str:
     return text.replace("->", ":").translate(_ANGLES)
 
 
-def _spelling(entry: Entry) -> str:
+def _spelling(entry: StoredEntry) -> str:
     text = Cursor(entry.data).terminated()
     if len(text) + 1 != len(entry.data):
         raise NotReadError("the end of a text")

@@ -13,10 +13,12 @@ from conformance.ir.analysis import analyse, read
 from conformance.ir.fingerprint import fingerprints
 from conformance.ir.graph import Computation, Instruction, Module, Opaque, Tensor
 from conformance.ir.kernels.affine import affine_map
+from conformance.ir.kernels.container import Container
 from conformance.ir.kernels.cursor import Cursor, NotReadError
 from conformance.ir.kernels.effects import Effects
-from conformance.ir.kernels.operations import read_kernel
+from conformance.ir.kernels.operations import KernelReader, read_kernel
 from conformance.ir.kernels.spelling import canonical_op
+from conformance.ir.kernels.values import KernelValues
 from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
 from tests.ir.kernels.samples import bodies, body, embedded, mosaic, triton
@@ -257,6 +259,18 @@ def test_odd_bytes_never_raise_anything_else(name: str, data: st.DataObject) -> 
     except NotReadError:
         return
     assert fingerprints(Module("hlo", "", kernel.body)).computations
+
+
+@pytest.mark.parametrize(
+    ("deep", "said"), [(190, "a module"), (100_000, "nested at most 200 deep")]
+)
+def test_regions_nest_only_so_deep(deep: int, said: str) -> None:
+    """However deep bytes say they do; what is allowed is read to its end."""
+    # A block of one operation, which has nothing but a region of one block without values.
+    code = bytes([5, 1, 16, 1, 5, 3, 1]) * deep + bytes([1])
+    container = Container(6, operations=[("scf.if", True)], code=code)
+    with pytest.raises(NotReadError, match=said):
+        KernelReader(container, KernelValues(container)).read()
 
 
 @given(st.binary(max_size=200))
