@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PACKAGE = Path(__file__).resolve().parent.parent
 FOR_CASES: Final = {
     f"conformance.kit.{name}": PACKAGE / "kit" / f"{name}.py" for name in ("endings", "equations")
 }
 """Modules of the kit that hold nothing but functions for cases: they are read like helpers."""
+
+
+def hash_code(files: Iterable[Path]) -> str:
+    """Return the hash of some modules of the package, 12 digits: other code, other results.
+
+    Args:
+        files: The modules.
+    """
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cache_folder import CacheFolder
-from conformance.corpus.project import PACKAGE
+from conformance.corpus.project import PACKAGE, hash_code
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.process_pool import map_in_processes
@@ -163,7 +163,4 @@ def make_diff(pair: IrPair) -> CachedDiff:
 @cache
 def _code_hash() -> str:
     """Return the hash of the code that compares: another one may say it otherwise."""
-    digest = hashlib.sha256()
-    for file in sorted((PACKAGE / "ir").rglob("*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
+    return hash_code(sorted((PACKAGE / "ir").rglob("*.py")))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.cache_folder import CacheFolder
-from conformance.corpus.project import PACKAGE
+from conformance.corpus.project import PACKAGE, hash_code
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.input_files import READ_FILES, has_same_inputs
 from conformance.engine.job import job_key
@@ -176,10 +176,7 @@ def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
 @cache
 def kit_hash() -> str:
     """Return the hash of the kit and the worker: another version may observe something else."""
-    digest = hashlib.sha256()
-    for file in sorted(PACKAGE.glob("kit/*.py")) + sorted(PACKAGE.glob("worker/*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
+    return hash_code([*sorted(PACKAGE.glob("kit/*.py")), *sorted(PACKAGE.glob("worker/*.py"))])
 
 
 @cache

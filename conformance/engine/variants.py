@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,7 +15,7 @@ from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from conformance.engine.blobs import BlobStore
 
@@ -93,18 +93,15 @@ def load_variants(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, V
         CorruptBlobError: If a blob is missing or changed.
         CorruptValueError: If a blob is no value.
     """
-    return dict(_ways_seen(artifacts, blobs))
-
-
-def _ways_seen(
-    artifacts: Mapping[str, str], blobs: BlobStore
-) -> Iterator[tuple[str, VariantResult]]:
+    found = {}
     for way, ending in _endings(artifacts, blobs).items():
-        seen = VariantResult(outcome=ending.outcome or Outcome.NOT_RUN, error=ending.error)
-        if variant_artifact(way) in artifacts:
-            value = decode_value(blobs.get(artifacts[variant_artifact(way)]))
-            seen = replace(seen, value=value)
-        yield way, seen
+        blob = artifacts.get(variant_artifact(way))
+        found[way] = VariantResult(
+            outcome=ending.outcome or Outcome.NOT_RUN,
+            error=ending.error,
+            value=None if blob is None else decode_value(blobs.get(blob)),
+        )
+    return found
 
 
 def was_cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
