@@ -57,7 +57,7 @@ def fill_cache(cases: Path, cwd: Path, cache: Path, selector: str) -> int:
 import dataclasses, sys
 from pathlib import Path
 from conformance.app.context import ProjectContext
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.job import Finished, Job
 from conformance.engine.record_judge import record_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 from conformance.engine.job import Job
 from conformance.engine.preparation import Provider
 

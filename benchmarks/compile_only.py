@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from common import THROUGHPUT, line, prepared, provider, seconds, throughput_jobs
 
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 from conformance.engine.job import Job
 from conformance.ir.analysis import analyse
 from conformance.ir.graph import IRS

@@ -18,7 +18,7 @@ from conformance.app.context import ProjectContext
 from conformance.app.run import describe_run
 from conformance.app.run_request import RunRequest
 from conformance.app.session import Session
-from conformance.corpus.discover import BrokenCasesError, discover, find_duplicates
+from conformance.corpus.discovery import BrokenCasesError, discover, find_duplicates
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob

@@ -13,7 +13,7 @@ from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import select_cells
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.engine.client import Worker
 from conformance.engine.job import Job, PlannedCell
 from conformance.model.codec import decode_value

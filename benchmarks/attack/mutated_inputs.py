@@ -32,7 +32,7 @@ from conformance.cells.foreign_lock import read_foreign_pins  # noqa: E402
 from conformance.cells.lock import read_lock  # noqa: E402 - tests' package: beside this folder
 from conformance.cells.matrix import load_matrix  # noqa: E402
 from conformance.cells.releases import load_releases  # noqa: E402
-from conformance.corpus.discover import BrokenCasesError, discover  # noqa: E402
+from conformance.corpus.discovery import BrokenCasesError, discover  # noqa: E402
 from conformance.corpus.family_changes import load_families  # noqa: E402
 from conformance.corpus.settings import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402

@@ -20,7 +20,7 @@ from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
 from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.case_selection import absolute_selects, matches, select_cases, select_sample
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.corpus.function_cases import NAMED, render_cases, rendered_folder
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.settings import Settings, find_settings, settings_file

@@ -12,7 +12,7 @@ from conformance.app.output_files import write_file
 from conformance.app.session import Session
 from conformance.app.target_lookup import on_one_cpu, script_named
 from conformance.cells.selectors import cell_python
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.engine.blobs import BlobStore
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import make_plan, why_not

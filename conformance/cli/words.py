@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from conformance.app.context import load_context
 from conformance.cells.matrix import matrix_names
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 from conformance.suites.catalogue.named import suite_names
 
 if TYPE_CHECKING:

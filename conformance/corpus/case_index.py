@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FOLDER: Final = "cases"
 """Folder of the cache that keeps the index."""
 PARSER: Final = (
-    "corpus/claims.py", "corpus/discover.py", "corpus/metadata.py", "corpus/python_source.py",
+    "corpus/claims.py", "corpus/discovery.py", "corpus/metadata.py", "corpus/python_source.py",
     "model/case.py",
 )  # fmt: skip
 """Modules that decide what is read from a case file."""

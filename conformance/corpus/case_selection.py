@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.corpus.discover import BrokenCasesError, case_files, discover, find_duplicates
+from conformance.corpus.discovery import BrokenCasesError, case_files, discover, find_duplicates
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import MALFORMED, said_by
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import libcst as cst
 import msgspec
 
-from conformance.corpus.discover import KINDS
+from conformance.corpus.discovery import KINDS
 from conformance.corpus.metadata import (
     DeviationMetadata,
     Metadata,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tomllib
 
-from conformance.corpus.discover import cases_in
+from conformance.corpus.discovery import cases_in
 from conformance.engine.ir_analysis import canonical_text
 from conformance.engine.record_judge import golden_variant, observation_of
 from conformance.errors import UsageError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.corpus.metadata import specifier
 from conformance.errors import UsageError
 from conformance.files import write_atomically

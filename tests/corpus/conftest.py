@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 
 if TYPE_CHECKING:
     from pathlib import Path

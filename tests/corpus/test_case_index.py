@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus import discover as parsing
+from conformance.corpus import discovery as parsing
 from conformance.corpus.case_index import FOLDER, CaseIndex
-from conformance.corpus.discover import BrokenCasesError, case_files, discover
+from conformance.corpus.discovery import BrokenCasesError, case_files, discover
 
 if TYPE_CHECKING:
     from conformance.model.case import Case

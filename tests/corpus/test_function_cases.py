@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.corpus.function_cases import Function, render_cases, rendered_folder
 from conformance.errors import UsageError
 

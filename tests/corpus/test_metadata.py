@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.discover import BrokenCasesError
+from conformance.corpus.discovery import BrokenCasesError
 from conformance.model.case import Budget
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.case_selection import FILE_NAME, select_sample
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 from conformance.errors import UsageError
 from tests.projects import ROOT
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.corpus.snapshot_cases import family_of, snapshot_cases, snapshots_in
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.review.declaring import rewrite_case

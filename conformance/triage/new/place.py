@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discovery import case_files, discover
 from conformance.corpus.project import FOR_CASES
 from conformance.corpus.python_source import parse
 from conformance.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from conformance.corpus.discover import discover
+from conformance.corpus.discovery import discover
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob, load_value
 from conformance.engine.plan import why_not

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.corpus.discover import BrokenCasesError, discover
+from conformance.corpus.discovery import BrokenCasesError, discover
 from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import conformance

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.discover import BrokenCasesError, case_files
+from conformance.corpus.discovery import BrokenCasesError, case_files
 from conformance.model.case import Case, Deviation
 
 if TYPE_CHECKING:
