@@ -22,6 +22,7 @@ _LOG: Final = logging.getLogger("conformance.cache")
 _DIGEST: Final = 64
 """Hexadecimal digits of a digest; a line break follows, then the content."""
 _noted: set[tuple[Path, str]] = set()
+VARIABLE = "CONFORMANCE_CACHE"
 
 
 class CacheFolder:
@@ -94,9 +95,6 @@ class CacheFolder:
 def _digest(path: Path, content: bytes) -> bytes:
     # With the name: an entry that was copied over another one is as wrong as a damaged one.
     return hashlib.sha256(path.name.encode() + b"\0" + content).hexdigest().encode()
-
-
-VARIABLE = "CONFORMANCE_CACHE"
 
 
 def cache_location() -> Path:

@@ -30,6 +30,7 @@ _DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d{0,5})?")
 _PROCESSES = re.compile(r"mp\d+")
 _TOPOLOGY = re.compile(r"(tpu|cuda|rocm)[:.](.*)")
 _FULL_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.]*)==(?P<version>[\w.!+]+)")
+_CELL: Final = re.compile(r"jax(?P<release>[^-]+)-(?P<python>py\d+)(?P<rest>(?:-.+)?)")
 
 
 def is_cell_id(text: str) -> bool:
@@ -130,9 +131,6 @@ def _read_single(factor: str, fields: dict[str, Any], text: str) -> None:
     if not found.keys().isdisjoint(fields):
         raise UsageError(f"cell {text!r}: {factor!r} says {min(found)} twice; leave one out")
     fields.update(found)
-
-
-_CELL: Final = re.compile(r"jax(?P<release>[^-]+)-(?P<python>py\d+)(?P<rest>(?:-.+)?)")
 
 
 def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:

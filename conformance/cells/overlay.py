@@ -43,6 +43,9 @@ _ENTRY: Final = re.compile(
 )
 _PINNED: Final = re.compile(r"==([^\s;\\]+)")
 _HASH: Final = re.compile(r"\s*\\?\s*--hash=\S+")
+OVERLAYS: Final = "overlays"
+_DONE: Final = ".done"
+_DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
 
 @dataclass(frozen=True)
@@ -176,11 +179,6 @@ def _is_own(version: str) -> bool:
     except ValueError:
         return False
     return parsed.is_devrelease or parsed.local is not None
-
-
-OVERLAYS: Final = "overlays"
-_DONE: Final = ".done"
-_DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
 
 def find_overlay(

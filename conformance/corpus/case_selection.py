@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.corpus.case_index import CaseIndex
     from conformance.model.case import Case
 
+FILE_NAME: Final = "smoke.toml"
+
 
 def select_cases(
     selects: Sequence[str], cases_folder: Path, index: CaseIndex | None = None
@@ -119,9 +121,6 @@ def _unknown(name: str, cases: Sequence[Case]) -> str:
     near = difflib.get_close_matches(name, sorted(meant), n=1, cutoff=0.5)
     hint = f"did you mean {meant[near[0]]}?" if near else "`conformance list` shows what there is"
     return f"no case matches {name}: {hint}"
-
-
-FILE_NAME: Final = "smoke.toml"
 
 
 class _Sample(msgspec.Struct, forbid_unknown_fields=True):

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+STANDARD_LIBRARY: Final = sys.stdlib_module_names | {
+    # Since 3.11, 3.12 and 3.13 they are gone; a cell may have an older Python than the harness.
+    *("binhex", "asynchat", "asyncore", "distutils", "imp", "smtpd"),
+    *("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap"),
+    *("msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau"),
+    *("telnetlib", "uu", "xdrlib"),
+}  # fmt: skip
+"""Names of top-level modules that some Python from 3.10 on has: no package of an index."""
+
 
 def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
     """Return the syntax tree of a source text.
@@ -53,13 +62,3 @@ def imported_modules(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.add((node.module or "").partition(".")[0])
     return names
-
-
-STANDARD_LIBRARY: Final = sys.stdlib_module_names | {
-    # Since 3.11, 3.12 and 3.13 they are gone; a cell may have an older Python than the harness.
-    *("binhex", "asynchat", "asyncore", "distutils", "imp", "smtpd"),
-    *("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap"),
-    *("msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau"),
-    *("telnetlib", "uu", "xdrlib"),
-}  # fmt: skip
-"""Names of top-level modules that some Python from 3.10 on has: no package of an index."""

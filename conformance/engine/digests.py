@@ -37,6 +37,9 @@ LONGEST: Final = 2000
 WHOLE: Final = "1/1"
 """The shard that is all of a run."""
 _INDEX: Final = np.dtype("<u4")
+FORMAT: Final = 1
+"""Version of the files; one of another version is made anew."""
+_CHUNK: Final = 4
 
 
 class JobState(msgspec.Struct, frozen=True, array_like=True):
@@ -245,11 +248,6 @@ def _state(job: _Job) -> JobState:
         reason=text[:LONGEST],
         cause=cause_of(text),
     )
-
-
-FORMAT: Final = 1
-"""Version of the files; one of another version is made anew."""
-_CHUNK: Final = 4
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MAIN: Final = "cpu"
 """Cell variant of which the history is told, where a case has it."""
+_MADE_BY: Final = re.compile(r"out\['([\d.]+)'\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +102,6 @@ def _turned(store: GoldenStore, case: Case, turn: Turn) -> GoldenChange:
         endings=(store.content(before), store.content(after)) if ending else None,
         facts=(store.facts(before), store.facts(after)) if facts else None,
     )
-
-
-_MADE_BY: Final = re.compile(r"out\['([\d.]+)'\]")
 
 
 class ReleasePair(NamedTuple):

@@ -44,6 +44,8 @@ CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
 """Outcomes worth keeping: the others may be the host's fault, and are seen again."""
 ENDED = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT})
 """Outcomes of tests worth keeping besides."""
+FOLDER = "settled"
+_LINES = msgspec.json.Decoder(Record)
 
 
 class ResultCache:
@@ -204,10 +206,6 @@ def _processor() -> str:
     pairs = (line.partition(":") for line in first.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in pairs}
     return " ".join(fields.get(name, "") for name in ("model name", "flags", "Features")).strip()
-
-
-FOLDER = "settled"
-_LINES = msgspec.json.Decoder(Record)
 
 
 class VerdictCache:

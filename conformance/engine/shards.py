@@ -28,6 +28,11 @@ OPEN = 20.0
 _ROUNDING = 1e-9
 _STEPS = 60
 """Halvings of the interval in which the shortest time is."""
+FILE_NAME: Final = "durations.json"
+"""In the folder of the matrices, where every runner has the same."""
+UNKNOWN: Final = 1.0
+"""Seconds of a job where nothing at all is known."""
+_KIND: Final = re.compile(r"-(cpu|gpu|tpu|cuda|rocm)(?=[\d.-]|$)")
 
 
 @dataclass(slots=True)
@@ -116,13 +121,6 @@ def _halve(found: list[Shard], seconds: Seconds) -> None:
         into.seconds += _more(into, job, seconds)
         into.jobs.append(job)
     found[place : place + 1] = [first, second]
-
-
-FILE_NAME: Final = "durations.json"
-"""In the folder of the matrices, where every runner has the same."""
-UNKNOWN: Final = 1.0
-"""Seconds of a job where nothing at all is known."""
-_KIND: Final = re.compile(r"-(cpu|gpu|tpu|cuda|rocm)(?=[\d.-]|$)")
 
 
 class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,6 +8,10 @@ from typing import Any, Final
 
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict, is_unexpected
 
+SOURCES: Final = ("layout", "cost", "memory")
+"""Artifacts that state facts in addition to the optimised HLO: the compiled object's layout, and
+XLA's analyses. Records whose HLO and sources are the same state the same facts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorInfo:
@@ -127,11 +131,6 @@ class Record:
     def golden_at_fault(self) -> bool:
         """Whether it is `infra` through its golden alone: the job itself was observed."""
         return self.verdict is Verdict.INFRA and self.outcome.observed
-
-
-SOURCES: Final = ("layout", "cost", "memory")
-"""Artifacts that state facts in addition to the optimised HLO: the compiled object's layout, and
-XLA's analyses. Records whose HLO and sources are the same state the same facts."""
 
 
 class FactInterner:
