@@ -123,7 +123,7 @@ class Cell:
 
     @property
     def selector(self) -> str:
-        """What `--cell` takes for it: its id, or `path:PYTHON@PLATFORM` with its options."""
+        """Its `--cell`: its id, or `path:PYTHON@PLATFORM` with its options."""
         if self.interpreter is None:
             return self.id
         counted = self.platform in {"cpu", "gpu", "tpu"}
@@ -158,9 +158,9 @@ class Cell:
         if self.x64:
             yield "x64"
         for name, value in self.config:
-            yield f"cfg.{name}={_quoted(value)}"
+            yield f"cfg.{name}={_quote_value(value)}"
         for flag in self.xla_flags:
-            yield f"xla.{_quoted(flag.removeprefix('--'))}"
+            yield f"xla.{_quote_value(flag.removeprefix('--'))}"
 
 
 def canonical_pin(pin: str) -> str:
@@ -239,6 +239,6 @@ def _pin_factor(pin: str) -> str:
     return compact if same and not RESERVED_FACTOR.fullmatch(compact) else f"{name}=={version}"
 
 
-def _quoted(value: str) -> str:
+def _quote_value(value: str) -> str:
     # A dash would end the factor, a slash cannot stand in a file name.
     return quote(value, safe="=+").replace("-", "%2D")

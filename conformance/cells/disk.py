@@ -1,4 +1,4 @@
-"""What environments take of the disk: in all, and that nothing else holds too."""
+"""Disk usage of environments: in all, and of what nothing else links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GUESSES: Final = {"": 0.6, "tpu": 1.3, "cuda": 1.2, "gpu": 6.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a folder takes of the disk.
+    """The disk usage of a folder.
 
     Attributes:
         apparent: Sum of the sizes of its files.
@@ -59,7 +59,7 @@ class StoredEnvironment:
 
     @property
     def env_id(self) -> str:
-        """What it holds, as `Cell.env_id` spells it."""
+        """Id of the environment, as `Cell.env_id` spells it."""
         return self.folder.name.rpartition("-")[0]
 
 
@@ -73,7 +73,7 @@ def list_environments(cache: Path) -> list[StoredEnvironment]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-        return [_stored(folder / name) for name in names]
+        return [_describe_environment(folder / name) for name in names]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -94,12 +94,12 @@ def measure_usage(folder: Path) -> Usage:
 
 def own_bytes(usages: Iterable[Usage]) -> int:
     """Return the bytes on disk that only these folders together keep."""
-    return sum(size for size, names, links in _merged(usages).values() if names >= links)
+    return sum(size for size, names, links in _merge_inodes(usages).values() if names >= links)
 
 
 def disk_bytes(usages: Iterable[Usage]) -> int:
     """Return the bytes on disk of some folders together, each file once."""
-    return sum(size for size, _, _ in _merged(usages).values())
+    return sum(size for size, _, _ in _merge_inodes(usages).values())
 
 
 def find_room_problem(cell: Cell, cache: Path, *, free: int | None = None) -> str:
@@ -143,16 +143,16 @@ def gigabytes(count: int) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"  # noqa: PLR2004
 
 
-def _stored(folder: Path) -> StoredEnvironment:
+def _describe_environment(folder: Path) -> StoredEnvironment:
     facts = read_facts(folder)
     return StoredEnvironment(
         folder=folder,
         lock=facts.lock if facts is not None else "",
-        used=last_used(folder) or _modified(folder),
+        used=last_used(folder) or _find_modification_time(folder),
     )
 
 
-def _modified(folder: Path) -> float:
+def _find_modification_time(folder: Path) -> float:
     for path in (folder / FILE_NAME, folder):
         try:
             return path.stat().st_mtime
@@ -161,7 +161,7 @@ def _modified(folder: Path) -> float:
     return 0.0
 
 
-def _merged(usages: Iterable[Usage]) -> dict[tuple[int, int], tuple[int, int, int]]:
+def _merge_inodes(usages: Iterable[Usage]) -> dict[tuple[int, int], tuple[int, int, int]]:
     merged: dict[tuple[int, int], tuple[int, int, int]] = {}
     for usage in usages:
         for key, (size, names, links) in usage.inodes.items():

@@ -1,4 +1,4 @@
-"""What is stored about a provisioned environment, and whether it still holds."""
+"""Facts stored about a provisioned environment, and whether they still hold."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ print(json.dumps({"version": "%d.%d.%d" % sys.version_info[:3], "packages": pack
 
 
 class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Python interpreter says of itself.
+    """Version and build of a Python interpreter.
 
     Attributes:
         version: `major.minor.patch`.
@@ -97,7 +97,7 @@ def inspect_interpreter(python: Path) -> Interpreter:
     Raises:
         InfrastructureError: If it does not run, or prints something else.
     """
-    return _decoded(_ask(python, _VERSION_SCRIPT), Interpreter, python)
+    return _decode(_ask(python, _VERSION_SCRIPT), Interpreter, python)
 
 
 @cache
@@ -116,7 +116,7 @@ def inspect_path_environment(python: Path) -> PathEnvironment:
     """
     if not os.path.isfile(python):  # noqa: PTH113 - Path raises for a name that is too long
         raise UsageError(f"path:{python}: no such file, expected the python of an environment")
-    found = _decoded(_ask(python, _PACKAGES_SCRIPT), _Packages, python)
+    found = _decode(_ask(python, _PACKAGES_SCRIPT), _Packages, python)
     if "jax" not in found.packages:
         raise InfrastructureError(
             f"{python}: no jax among its {plural(len(found.packages), 'package')}; "
@@ -141,7 +141,7 @@ def _ask(python: Path, script: str) -> bytes:
     return done.stdout
 
 
-def _decoded(text: bytes, kind: type[_T], python: Path) -> _T:
+def _decode(text: bytes, kind: type[_T], python: Path) -> _T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:

@@ -34,7 +34,7 @@ class UnsupportedHostError(InfrastructureError):
 
 @dataclass(frozen=True, kw_only=True)
 class Lock:
-    """What is installed in an environment.
+    """The packages of an environment, by version and hash.
 
     Attributes:
         text: Requirements with hashes; comment lines on top say what they are for.

@@ -72,7 +72,7 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
     if cell.place.refused:
         raise UsageError(f"{cell.id}: {cell.place.refused}")
     if cell.interpreter is not None:
-        return _installed(cell, cell.interpreter)
+        return _lock_installed(cell, cell.interpreter)
     if cell.is_unresolved:
         found = resolve_nightly(cell.release, releases.nightlies)
         raise InfrastructureError(f"{cell.id}: that is {found}, the index answers again; run again")
@@ -132,7 +132,7 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
             f"expected one of {', '.join(filter(release.admits, release.pythons))}"
         )
     resolver = _resolver(cell, releases, work)
-    required, pinned = _required(cell, releases)
+    required, pinned = _collect_requirements(cell, releases)
     try:
         pins = resolver.resolve(required)
     except NoSolutionError as error:
@@ -159,7 +159,7 @@ def _resolver(cell: Cell, releases: Releases, work: Path) -> Resolver:
     late = _UPLOADED_LATE.get(cell.place.packages, {})
     newer = {name: _time(day) for name, day in late.items() if day > cut_off}
     newer |= {pin.partition("==")[0]: _NO_CUT_OFF for pin in cell.pins}
-    nightlies = nightly_names(_required(cell, releases)[0])
+    nightlies = nightly_names(_collect_requirements(cell, releases)[0])
     return Resolver(
         python=cell.python,
         cut_off=_time(cut_off),
@@ -196,7 +196,7 @@ def _format(
     ]
     if left_out := _left_out(cell):
         lines.append(f"# left out: {' '.join(left_out)}")
-    if nightlies := nightly_names(_required(cell, releases)[0]):
+    if nightlies := nightly_names(_collect_requirements(cell, releases)[0]):
         lines.append(f"# {NIGHTLIES}: {' '.join(nightlies)}")
     lines += [f"# without {package}: {reason}" for package, reason in refused.items()]
     for name in sorted(pins):
@@ -206,7 +206,7 @@ def _format(
     return Lock(text=text, path=Path(f"{cell.env_id}.txt"))
 
 
-def _required(cell: Cell, releases: Releases) -> tuple[list[str], set[str]]:
+def _collect_requirements(cell: Cell, releases: Releases) -> tuple[list[str], set[str]]:
     """Return what must be installed, and the names the cell pins."""
     release = releases.get(cell.release)
     pinned = {pin.partition("==")[0] for pin in cell.pins}
@@ -230,7 +230,7 @@ def _with_a_nightly(cell: Cell, release: Release, releases: Releases) -> list[st
 
 
 def _requires(cell: Cell, releases: Releases) -> str:
-    required, pinned = _required(cell, releases)
+    required, pinned = _collect_requirements(cell, releases)
     return " ".join([*required, *(name for name in releases.packages if name not in pinned)])
 
 
@@ -265,7 +265,7 @@ def _cut_off_latest() -> datetime:
     return datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
 
 
-def _installed(cell: Cell, interpreter: Path) -> Lock:
+def _lock_installed(cell: Cell, interpreter: Path) -> Lock:
     found = inspect_path_environment(interpreter)
     if found.python != cell.python:
         raise InfrastructureError(

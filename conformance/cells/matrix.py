@@ -120,7 +120,7 @@ def read_matrix_file(path: Path) -> MatrixFile:
 
 def _matrix(content: dict[str, Any]) -> MatrixFile:
     _check_keys("", content, _TOP_LEVEL)
-    matrix = _typed("matrix", content.get("matrix"), dict[str, Any], "a table [matrix]")
+    matrix = _convert("matrix", content.get("matrix"), dict[str, Any], "a table [matrix]")
     _check_keys("matrix.", matrix, ("axes", "exclude", "include"))
     return MatrixFile(
         axes=_product("matrix.axes", matrix.get("axes")),
@@ -131,7 +131,7 @@ def _matrix(content: dict[str, Any]) -> MatrixFile:
 
 def _entries(matrix: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
     where = f"matrix.{key}"
-    entries = _typed(where, matrix.get(key, []), list[Any], "a list of tables")
+    entries = _convert(where, matrix.get(key, []), list[Any], "a list of tables")
     return [(f"{where}[{index}]", entry) for index, entry in enumerate(entries)]
 
 
@@ -143,9 +143,9 @@ def _product(where: str, table: object) -> Mapping[str, tuple[Any, ...]]:
 
 
 def _exclusion(where: str, table: object) -> ExclusionRule:
-    entry = dict(_typed(where, table, dict[str, Any], "a table"))
+    entry = dict(_convert(where, table, dict[str, Any], "a table"))
     words = "why these cells are left out"
-    reason = _typed(f"{where}.reason", entry.pop("reason", None), str, words)
+    reason = _convert(f"{where}.reason", entry.pop("reason", None), str, words)
     if not reason.strip():
         raise UsageError(f"{where}.reason: got {reason!r}, expected {words}")
     return ExclusionRule(only=_axes(where, entry, also=("reason",)), reason=reason)
@@ -153,7 +153,7 @@ def _exclusion(where: str, table: object) -> ExclusionRule:
 
 def _axes(where: str, table: object, also: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
     """Return the axes a table names; one value may stand without its list."""
-    entry = _typed(where, table, dict[str, Any], "a table of axes")
+    entry = _convert(where, table, dict[str, Any], "a table of axes")
     _check_keys(f"{where}.", entry, (*AXES, *also))
     return {name: _axis(f"{where}.{name}", AXES[name], value) for name, value in entry.items()}
 
@@ -162,7 +162,7 @@ def _axis(where: str, axis: _Axis, value: Any) -> tuple[Any, ...]:
     listed = isinstance(value, list)
     if axis.nested:
         listed = listed and bool(value) and all(isinstance(item, list) for item in value)
-    values: tuple[Any, ...] = _typed(where, value if listed else [value], axis.type, axis.words)
+    values: tuple[Any, ...] = _convert(where, value if listed else [value], axis.type, axis.words)
     if not values:
         raise UsageError(f"{where}: got an empty list, expected {axis.words}")
     return tuple(map(_as_text, values)) if axis is AXES["config"] else values
@@ -176,7 +176,7 @@ def _as_text(config: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _typed(where: str, value: Any, kind: Any, words: str) -> Any:
+def _convert(where: str, value: Any, kind: Any, words: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -145,7 +145,7 @@ class NightlyIndex:
             raise UsageError(
                 f"jax {wanted}: no such nightly; {suggest_nights(self.versions, night)}"
             )
-        python, requires = self._required(wanted, wheels[0].package)
+        python, requires = self._find_requirements(wanted, wheels[0].package)
         jaxlib, pythons = self._jaxlib(wanted, night, requires)
         return Release(
             version=str(wanted),
@@ -156,7 +156,7 @@ class NightlyIndex:
             pythons=pythons,
         )
 
-    def _required(self, jax: Version, package: DistributionPackage) -> tuple[str, str]:
+    def _find_requirements(self, jax: Version, package: DistributionPackage) -> tuple[str, str]:
         """Return which Pythons and which jaxlibs a jax wants; its own night's needs no looking."""
         python = package.requires_python
         requires = f"=={jax}" if jax in self._wheels("jaxlib") else None

@@ -50,7 +50,7 @@ _DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
 @dataclass(frozen=True)
 class OverlayLock:
-    """What lies beside a cell's own packages: only what these lack.
+    """The lock of an overlay: packages that the cell itself lacks.
 
     Attributes:
         text: Requirements with hashes; a wheel of the cache by its place there, which is its
@@ -115,12 +115,12 @@ def find_overlay_lock(
             return OverlayLock(text)
     except (OSError, UnicodeDecodeError):
         pass
-    found = _resolved(python, lock, requirements, cache)
+    found = _resolve(python, lock, requirements, cache)
     write_atomically(file, found.text.encode())
     return found
 
 
-def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
+def _resolve(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
     named = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
     kept = {n: v for n, v in lock.pins.items() if n not in named or n in SEARCHED}
     # The cell has its nightlies and its development builds, and no usual index does.

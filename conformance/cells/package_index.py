@@ -110,7 +110,7 @@ def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
     for package in page.packages:
         version = _wheel_version(package)
         if version is not None and not version.is_prerelease:
-            uploaded = _uploaded(package, times)
+            uploaded = _find_upload_time(package, times)
             wheel = _wheel(package, version, uploaded)
             found.setdefault(version, []).append(wheel)
     return found
@@ -218,7 +218,7 @@ def _wheel_version(package: DistributionPackage) -> Version | None:
         return None
 
 
-def _uploaded(package: DistributionPackage, times: Mapping[str, str]) -> datetime:
+def _find_upload_time(package: DistributionPackage, times: Mapping[str, str]) -> datetime:
     if package.upload_time is not None:
         return package.upload_time
     if package.filename in times:

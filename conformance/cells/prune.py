@@ -41,7 +41,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """What was removed.
+    """The result of pruning.
 
     Attributes:
         removals: The environments.

@@ -38,7 +38,7 @@ _ROWS = re.compile(r"^\[\[(release|yanked)\]\]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseUpdate:
-    """What a refresh changed.
+    """The changes of a refresh.
 
     Attributes:
         added: Releases that are new in the table.

@@ -193,7 +193,7 @@ def absolute_requirement(text: str) -> str:
 
 def _of_path(source: PackageSource, path: Path, cache: Path) -> str:
     if path.suffix == ".whl":
-        return _kept(source, path, cache)
+        return _store_wheel(source, path, cache)
     if not path.exists():
         raise UsageError(f"--with {source.text!r}: {path}: no such file or folder")
     is_package = any((path / name).is_file() for name in ("pyproject.toml", "setup.py"))
@@ -209,7 +209,7 @@ def _of_path(source: PackageSource, path: Path, cache: Path) -> str:
             for left in set(_left_by_builds(path)) - before:
                 shutil.rmtree(left, ignore_errors=True)
         (wheel,) = scratch.glob("*.whl")
-        return _kept(source, wheel, cache)
+        return _store_wheel(source, wheel, cache)
 
 
 def _left_by_builds(folder: Path) -> Iterator[Path]:
@@ -257,7 +257,7 @@ def _git(source: PackageSource, *arguments: str) -> None:
         raise UsageError(mask_text(f"--with {source.text!r}: git: {said}"))
 
 
-def _kept(source: PackageSource, wheel: Path, cache: Path) -> str:
+def _store_wheel(source: PackageSource, wheel: Path, cache: Path) -> str:
     """Keep a wheel by its content, whenever it was built, and return the requirement for it."""
     try:
         name, *_ = parse_wheel_filename(wheel.name)

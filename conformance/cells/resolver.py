@@ -56,7 +56,7 @@ explicit = true
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolver:
-    """What is alike for all resolutions of a cell.
+    """The options of all resolutions of a cell.
 
     Attributes:
         python: Python to resolve for, `major.minor`.
@@ -121,7 +121,7 @@ class Resolver:
 
     def _project(self, requirements: Sequence[str], nightlies: Sequence[str]) -> str:
         return _PROJECT.format(
-            dependencies="\n".join(f"    {_quoted(text)}," for text in requirements),
+            dependencies="\n".join(f"    {_quote(text)}," for text in requirements),
             sources="\n".join(f'{name} = {{ index = "nightly" }}' for name in nightlies),
             url=self.nightly_index.replace("\\", "%5C").replace('"', "%22"),
         )
@@ -145,7 +145,7 @@ def explain_refusal(error: NoSolutionError) -> str:
     return match[1] if match else said
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", '"') + "'"
 
 

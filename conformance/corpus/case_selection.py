@@ -59,7 +59,7 @@ def select_cases(
         )
     if names or not selects:
         own = discover(_files_for(names, cases_folder), index)
-        named = _named(names, own) if names else own
+        named = _match_names(names, own) if names else own
         chosen.update({(case.file, case.id): case for case in named})
     if not chosen:
         raise NothingSelectedError(f"{cases_folder} holds no cases")
@@ -94,7 +94,7 @@ def _files_for(names: Sequence[str], cases_folder: Path) -> list[Path]:
     return case_files(cases_folder)
 
 
-def _named(names: Iterable[str], cases: Sequence[Case]) -> list[Case]:
+def _match_names(names: Iterable[str], cases: Sequence[Case]) -> list[Case]:
     chosen: list[Case] = []
     for name in names:
         matching = [case for case in cases if matches(case, name)]

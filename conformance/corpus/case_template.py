@@ -80,13 +80,13 @@ def _group(node: ast.stmt) -> str:
 def _import(node: ast.Import | ast.ImportFrom, needed: set[str]) -> str:
     """Return an import of what is needed alone."""
     if _group(node) != FUTURE:
-        node.names = [one for one in node.names if _bound(one) in needed]
+        node.names = [one for one in node.names if _get_bound_name(one) in needed]
     return ast.unparse(node)
 
 
 def _binds(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from map(_bound, node.names)
+        yield from map(_get_bound_name, node.names)
     elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         yield node.name
     else:
@@ -94,5 +94,5 @@ def _binds(node: ast.stmt) -> Iterator[str]:
         yield from (one.id for one in stored if isinstance(one.ctx, ast.Store))
 
 
-def _bound(alias: ast.alias) -> str:
+def _get_bound_name(alias: ast.alias) -> str:
     return alias.asname or alias.name.partition(".")[0]

@@ -41,7 +41,7 @@ INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileError:
-    """What is wrong with a case file: one line for the user."""
+    """An error in a case file, one line for the user."""
 
     file: Path
     line: int
@@ -180,9 +180,9 @@ def _parse_file(
         errors.append(FileError(file=file, line=error.lineno or 1, message=message))
         return
     if INDENTED.search(source):
-        errors.extend(_nested(tree, file))
+        errors.extend(_find_nested(tree, file))
     lines = source.decode(errors="replace").splitlines()
-    for function, kind, call in _decorated(tree, file, errors):
+    for function, kind, call in _find_decorated(tree, file, errors):
         try:
             metadata = read_metadata(call, kind)
         except MetadataError as error:
@@ -202,7 +202,7 @@ def _kind(decorator: ast.expr) -> Kind | None:
     return next((kind for kind in KINDS if kind == name), None)
 
 
-def _nested(tree: ast.Module, file: Path) -> Iterator[FileError]:
+def _find_nested(tree: ast.Module, file: Path) -> Iterator[FileError]:
     """Yield an error for each case that is not at the top level, where none is looked for."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     found = (node for node in ast.walk(tree) if isinstance(node, functions))
@@ -212,7 +212,7 @@ def _nested(tree: ast.Module, file: Path) -> Iterator[FileError]:
             yield FileError(file=file, line=node.lineno, message=message)
 
 
-def _decorated(
+def _find_decorated(
     tree: ast.Module, file: Path, errors: list[FileError]
 ) -> Iterator[tuple[ast.FunctionDef, Kind, ast.Call]]:
     for node in tree.body:

@@ -1,4 +1,4 @@
-"""What families say of themselves: `changes.toml` beside their topics."""
+"""The behaviour changes that families declare: `changes.toml` beside their topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a project says of itself in its `pyproject.toml`, below `[tool.conformance]`."""
+"""The settings of a project: `[tool.conformance]` in its `pyproject.toml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known not to be stable on this host: learned by `conformance calibrate`, used by runs."""
+"""The unstable jobs of this host: found by `conformance calibrate`, used by runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Unstable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """What is said of it in the reasons of a record."""
+        """The sentence about it in the reasons of a record."""
         return (
             f"not stable on this host: {self.differing} of {self.attempts} attempts were unlike "
             f"the first when it was calibrated on {self.day}"
@@ -52,7 +52,7 @@ class Unstable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a host.
+    """The calibration of a host.
 
     Attributes:
         host: Its facts.

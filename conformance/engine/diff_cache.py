@@ -48,13 +48,13 @@ class IrPair:
 
     @property
     def key(self) -> str:
-        """What the difference is kept under."""
+        """Cache key of the difference."""
         facts = (kind_of_artifact(self.ir), self.before, self.after, _code_hash())
         return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
 
 class CachedDiff(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a report shows of a difference.
+    """A cached difference, as a report shows it.
 
     Attributes:
         changes: What differs, the gravest first.
@@ -97,7 +97,7 @@ class DiffCache:
             pairs: The pairs, the same one maybe many times; best asked for in this order.
         """
         unique = {pair.key: pair for pair in pairs}
-        missing = {key: pair for key, pair in unique.items() if self._kept(key) is None}
+        missing = {key: pair for key, pair in unique.items() if self._load(key) is None}
         things, new = list(missing.values()), len(missing)
         with map_in_processes(
             make_diff, things, processes=self._processes, new=new, chunk=_CHUNK
@@ -110,16 +110,16 @@ class DiffCache:
 
     def get(self, pair: IrPair) -> CachedDiff:
         """Return a difference: kept, under way, or made now."""
-        kept = self._kept(pair.key) or self._arrived(pair.key)
+        kept = self._load(pair.key) or self._wait_for(pair.key)
         if kept is None:
             kept = make_diff(pair)
-            self._keep(pair.key, kept)
+            self._store(pair.key, kept)
         return kept
 
-    def _arrived(self, wanted: str) -> CachedDiff | None:
+    def _wait_for(self, wanted: str) -> CachedDiff | None:
         """Wait for a difference that is under way, and keep those that come before it."""
         for key, diff in self._coming:
-            self._keep(key, diff)
+            self._store(key, diff)
             if key == wanted:
                 return diff
         return None
@@ -127,7 +127,7 @@ class DiffCache:
     def _path(self, key: str) -> Path:
         return self._entries.folder / key[:2] / key
 
-    def _kept(self, key: str) -> CachedDiff | None:
+    def _load(self, key: str) -> CachedDiff | None:
         if key not in self._known:
             data = self._entries.read(self._path(key))
             if data is None:
@@ -138,7 +138,7 @@ class DiffCache:
                 return None
         return self._known[key]
 
-    def _keep(self, key: str, diff: CachedDiff) -> None:
+    def _store(self, key: str, diff: CachedDiff) -> None:
         self._known[key] = diff
         self._entries.write(self._path(key), msgspec.msgpack.encode(diff))
 

@@ -43,7 +43,7 @@ _CHUNK: Final = 4
 
 
 class JobState(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of a job; many jobs share one.
+    """The state of a job; many jobs share one.
 
     Attributes:
         verdict: Its verdict.
@@ -165,7 +165,7 @@ class _Request(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """What is read of `run.json`."""
+    """The part of `run.json` that is read."""
 
     request: _Request = msgspec.field(default_factory=_Request)
     started: str = ""
@@ -181,7 +181,7 @@ class _Error(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Job(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a line of `results.jsonl`: the rest is not even looked at."""
+    """The part of a line of `results.jsonl` that is decoded."""
 
     case: str
     cell: str
@@ -212,7 +212,7 @@ def make_digest(directory: RunDirectory) -> Digest:
     states: dict[JobState, int] = {}
     table = np.zeros((len(cases), len(cells)), _INDEX)
     for job in jobs.values():
-        said = (job.verdict, job.outcome, job.conformance, *_said(job))
+        said = (job.verdict, job.outcome, job.conformance, *_find_reason(job))
         if said not in known:
             known[said] = states.setdefault(_state(job), len(states) + 1)
         table[cases[job.case], cells[job.cell]] = known[said]
@@ -231,7 +231,7 @@ def make_digest(directory: RunDirectory) -> Digest:
     )
 
 
-def _said(job: _Job) -> tuple[str, str]:
+def _find_reason(job: _Job) -> tuple[str, str]:
     """Return the first reason and the signature of what is unexpected."""
     if not is_unexpected(job.verdict, job.conformance):
         return "", ""
@@ -239,7 +239,7 @@ def _said(job: _Job) -> tuple[str, str]:
 
 
 def _state(job: _Job) -> JobState:
-    reason, signature = _said(job)
+    reason, signature = _find_reason(job)
     text = reason or signature
     return JobState(
         verdict=job.verdict,
@@ -282,7 +282,7 @@ class DigestStore:
         # Before the run is read: one that is still growing is read again the next time.
         key = tuple(_stamps(directory))
         path = self._path(directory)
-        kept = _decoded(self._entries.read(path))
+        kept = _decode(self._entries.read(path))
         if kept is not None and (kept.format, kept.key) == (FORMAT, key):
             return kept.digest
         digest = make_digest(directory)
@@ -304,13 +304,13 @@ class DigestStore:
         """
         new = sum(not self._path(directory).exists() for directory in directories)
         with map_in_processes(
-            self._tried, directories, processes=self._processes, new=new, chunk=_CHUNK
+            self._try_get, directories, processes=self._processes, new=new, chunk=_CHUNK
         ) as tried:
             told = dict(zip(directories, tried, strict=True))
         digests = {run: found for run, found in told.items() if isinstance(found, Digest)}
         return digests, [problem for problem in told.values() if isinstance(problem, str)]
 
-    def _tried(self, directory: RunDirectory) -> Digest | str:
+    def _try_get(self, directory: RunDirectory) -> Digest | str:
         try:
             return self.get(directory)
         except CorruptRunError as error:
@@ -322,7 +322,7 @@ class DigestStore:
         return self._entries.folder / f"{hashlib.sha256(name).hexdigest()[:32]}.digest"
 
 
-def _decoded(content: bytes | None) -> _Kept | None:
+def _decode(content: bytes | None) -> _Kept | None:
     if content is None:
         return None
     try:

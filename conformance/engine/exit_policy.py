@@ -94,10 +94,12 @@ def decide_exit(
     causes = [cause for cause in root_causes(records, evidence) if cause.telling]
     failing = _failing(policy, causes, since, known)
     if failing:
-        return ExitDecision(code, f"{_counted(len(failing))} {_why(policy, since, known, failing)}")
+        return ExitDecision(
+            code, f"{_count_causes(len(failing))} {_why(policy, since, known, failing)}"
+        )
     rest = exit_code(record for record in records if not record.unexpected)
     code = ExitCode.OK if rest is ExitCode.NOTHING else rest
-    return ExitDecision(code, f"{_counted(len(causes))} {_forgiven(policy, known, causes)}")
+    return ExitDecision(code, f"{_count_causes(len(causes))} {_forgiven(policy, known, causes)}")
 
 
 def _failing(
@@ -123,7 +125,7 @@ def _failing(
             return [one for one in causes if one.id not in there]
 
 
-def _counted(causes: int) -> str:
+def _count_causes(causes: int) -> str:
     return plural(causes, "root cause")
 
 

@@ -74,7 +74,7 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
         if document is None or document.tainted:
             continue
         for turn in turns(document.variants[main_variant(document)]):
-            found = _turned(store, case, turn)
+            found = _make_change(store, case, turn)
             if found.facts is None or any(changed_facts(*found.facts)):
                 yield found
 
@@ -90,7 +90,7 @@ def main_variant(document: Document) -> str:
     return max(sorted(document.variants), key=lambda name: len(document.variants[name]))
 
 
-def _turned(store: GoldenStore, case: Case, turn: Turn) -> GoldenChange:
+def _make_change(store: GoldenStore, case: Case, turn: Turn) -> GoldenChange:
     folder = folder_of(store.root, case)
     before, after = (folder / span.content for span in (turn.before, turn.after))
     ending, facts = turn.track == ENDING, turn.track == "facts"
@@ -117,7 +117,7 @@ class ReleasePair(NamedTuple):
 
 
 class LoadResult(NamedTuple):
-    """What becomes of what was made.
+    """The result of loading in one release what another one exported.
 
     Attributes:
         said: In the words of the case.

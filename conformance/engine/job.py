@@ -130,7 +130,7 @@ def job_key(job: Job, kit_hash: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What came of one job, before any judgement.
+    """A job that ended, before any judgement.
 
     Attributes:
         job: The job.
@@ -174,5 +174,5 @@ class Executor(Protocol):
 
     @property
     def identities(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the workers said they are, by cell id."""
+        """Identities that the workers reported, by cell id."""
         ...

@@ -1,4 +1,4 @@
-"""What two jobs did, compared: how they ended, their values, and each IR of theirs."""
+"""Comparisons of two jobs: how they ended, their values, and each of their IRs."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def compare_jobs(
     """
     irs = informative_irs(a.record, b.record) if irs is None else irs
     try:
-        said = _said(observation_of(*a), observation_of(*b))
+        said = _describe_difference(observation_of(*a), observation_of(*b))
     except CorruptBlobError as error:
         said = str(error)
     return JobComparison(
@@ -176,7 +176,7 @@ def compare_jobs(
         cells=(a.record.cell, b.record.cell),
         outcomes=(a.record.outcome, b.record.outcome),
         said=said,
-        irs=tuple(found for ir in irs if (found := _compared(a, b, ir, quick=quick)) is not None),
+        irs=tuple(found for ir in irs if (found := _compare_ir(a, b, ir, quick=quick)) is not None),
     )
 
 
@@ -213,7 +213,7 @@ def compare_within(side: StoredJob, first: str, second: str) -> JobComparison | 
         return None
     kind = kind_of_artifact(first)
     a, b = (_only(side, name, kind) for name in (first, second))
-    found = _compared(a, b, kind, quick=True)
+    found = _compare_ir(a, b, kind, quick=True)
     return JobComparison(
         case=side.record.case,
         cells=(side.record.cell, side.record.cell),
@@ -260,7 +260,7 @@ def load_ir_text(side: StoredJob, ir: str) -> IrText | None:
     return IrText(side.blobs.get(name).decode("utf-8", "surrogatepass"), kind_of_artifact(ir))
 
 
-def _compared(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparison | None:
+def _compare_ir(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparison | None:
     known = a.record.ir.get(ir), b.record.ir.get(ir)
     if quick and known[0] is not None and known[1] is not None and _same(known[0], known[1]):
         unknown = Counter(known[0].not_understood) + Counter(known[1].not_understood)
@@ -290,7 +290,7 @@ def _same(a: IrRecord, b: IrRecord) -> bool:
     return bool(a.structure) and (a.structure, a.version) == (b.structure, b.version)
 
 
-def _said(a: Observation, b: Observation) -> str:
+def _describe_difference(a: Observation, b: Observation) -> str:
     """Return how outcome, error or value differ."""
     if Outcome.OK in {a.outcome, b.outcome} and a.outcome is not b.outcome:
         return f"{ending(a)} -> {ending(b)}"

@@ -59,7 +59,7 @@ def observe(
             except InfrastructureError:  # the disk
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-                record = record_of(_unrecorded(finished.job, error), blobs)
+                record = record_of(_make_infra_end(finished.job, error), blobs)
             yield finished.job, record
 
 
@@ -187,7 +187,7 @@ class JobRunner:
         except InfrastructureError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-            end = _unrecorded(job, error)
+            end = _make_infra_end(job, error)
             broken = replace(
                 record, outcome=end.outcome, error=end.error, artifacts={}, facts={}, ir={}
             )
@@ -198,7 +198,7 @@ class JobRunner:
             self.cached.add(job.id)
 
 
-def _unrecorded(job: Job, error: Exception) -> Finished:
+def _make_infra_end(job: Job, error: Exception) -> Finished:
     """Return the ending of a job that reported what no record can be made of."""
     text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
     said = abnormal("infra", str(clean(text)), job)
@@ -233,7 +233,7 @@ def judge_attempts(
     reasons = judged.reasons
     if judged.verdict is not Verdict.FLAKY:
         other = next(one for one in alone if one.verdict is not alone[0].verdict)
-        reasons = (f"{DISAGREE}{_said(alone[0])}, then {_said(other)}",)
+        reasons = (f"{DISAGREE}{_describe_verdict(alone[0])}, then {_describe_verdict(other)}",)
     rate = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
     reasons = (*reasons, f"of {plural(len(alone), 'attempt')}: {rate}")
     if unstable is None:
@@ -241,7 +241,7 @@ def judge_attempts(
     return replace(judged, verdict=Verdict.KNOWN, reasons=(unstable.sentence, *reasons))
 
 
-def _said(record: Record) -> str:
+def _describe_verdict(record: Record) -> str:
     reason = f" ({record.reasons[0]})" if record.reasons else ""
     return f"{record.verdict}{reason}"
 

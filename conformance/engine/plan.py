@@ -65,7 +65,7 @@ def why_not(case: Case, planned: PlannedCell) -> str:
     Returns:
         The reason, in the words of the case's own metadata.
     """
-    misplaced = _misplaced(case, planned.cell)
+    misplaced = _find_misplacement(case, planned.cell)
     if misplaced:
         return misplaced
     # Then its versions are not known, but for the one that it is of.
@@ -94,12 +94,13 @@ def list_possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Jo
         jobs += [
             Job(case=case, planned=planned)
             for case in cases
-            if not _misplaced(case, cell) and (not exact or in_range(cell.release, case.releases))
+            if not _find_misplacement(case, cell)
+            and (not exact or in_range(cell.release, case.releases))
         ]
     return tuple(jobs)
 
 
-def _misplaced(case: Case, cell: Cell) -> str:
+def _find_misplacement(case: Case, cell: Cell) -> str:
     """Return why a case cannot run on a cell's platform, empty when it can."""
     named = any(is_on(cell.platform, platform) for platform in case.platforms)
     if case.platforms and not named:

@@ -82,9 +82,9 @@ class Provider:
         if planned.failure:
             raise InfrastructureError(planned.failure)
         if planned.missing:
-            raise self._refused(planned, planned.missing)
+            raise self._refuse(planned, planned.missing)
         cell = planned.cell
-        with self._held(cell) as holds:
+        with self._hold(cell) as holds:
             environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
             beside = {"PYTHONPATH": planned.overlay} if planned.overlay else {}
             worker = Worker(
@@ -109,7 +109,7 @@ class Provider:
         return worker
 
     @contextmanager
-    def _held(self, cell: Cell) -> Iterator[Sequence[int]]:
+    def _hold(self, cell: Cell) -> Iterator[Sequence[int]]:
         """Hold the cell's environment from before it is looked for until a worker does."""
         if cell.interpreter is not None:
             yield ()
@@ -128,10 +128,10 @@ class Provider:
         try:
             check_cell(worker, planned)
         except UnsupportedCellError as error:
-            raise self._refused(planned, str(error)) from error
+            raise self._refuse(planned, str(error)) from error
         self._checked.add(planned.cell.id)
 
-    def _refused(self, planned: PlannedCell, reason: str) -> ConformanceError:
+    def _refuse(self, planned: PlannedCell, reason: str) -> ConformanceError:
         if planned.cell.place.real and self._require_platform:
             return InfrastructureError(f"{planned.cell.id}: {reason}")
         return UnsupportedCellError(reason)

@@ -48,7 +48,7 @@ STAGES = list(Stage)
 
 
 class RankTranscripts:
-    """What the ranks of one job said so far; to be used as a `Transcript`.
+    """The events of all ranks of one job so far; used in place of a `Transcript`.
 
     Args:
         count: How many ranks there are.
@@ -98,7 +98,7 @@ class RankTranscripts:
             `RanksDiffer`, and kept with the rank in its name, `hlo.rank1`.
         """
         outcome, error, stage = self._ending(job, done)
-        blobs, differences = self._merged()
+        blobs, differences = self._merge_artifacts()
         if outcome in {Outcome.OK, Outcome.RAISED} and differences:
             message = "; ".join(differences)
             said = f"; besides, {error.type}: {error.message}" if error else ""
@@ -125,7 +125,7 @@ class RankTranscripts:
             outcome, text = cut_short(done, job)
             late = self._latest([rank for rank in everyone if not self._ranks[rank].ended])
             if outcome is Outcome.TIMED_OUT and late:
-                text += f"; {self._named(late)} did not come beyond {self._stage(late)}"
+                text += f"; {self._name_ranks(late)} did not come beyond {self._stage(late)}"
             return outcome, abnormal(done.ended, text, job), self._stage(late or everyone)
         if self._lost and (refused := refused_flags(done.stderr)):
             error = abnormal("unsupported", refused, job)
@@ -134,15 +134,15 @@ class RankTranscripts:
             ending = self._decisive()
             lost = [rank for rank, other in self._lost.items() if other == ending]
             if ending.garbled:
-                text = f"{self._named(lost)} wrote into the worker's own channel"
+                text = f"{self._name_ranks(lost)} wrote into the worker's own channel"
                 error = abnormal("garbled", text, job)
             else:
-                error = crash(ending, job, self._named(lost))
+                error = crash(ending, job, self._name_ranks(lost))
             return Outcome.CRASHED, error, self._stage(lost[:1])
         if not self._ended:
             error = crash(done, job, "the launcher of the ranks")
             return Outcome.CRASHED, error, self._stage(everyone)
-        return self._said(job)
+        return self._collect_endings(job)
 
     def _decisive(self) -> RankEnd:
         """Return the ending that the others follow from: the first, but for who aborted.
@@ -152,7 +152,7 @@ class RankTranscripts:
         every = list(self._lost.values())
         return next((one for one in every if one.signal != signal.SIGABRT), every[0])
 
-    def _said(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
+    def _collect_endings(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
         """Return the ending of ranks that could all say how theirs was."""
         said: dict[str, list[int]] = {}
         for rank, transcript in enumerate(self._ranks):
@@ -168,7 +168,7 @@ class RankTranscripts:
         first = self._ranks[failed[0]]
         alone = len(failed) < len(self._ranks)
         if len(said) > 1 or (alone and first.unsupported is not None):
-            texts = [f"{self._named(ranks)} {text}" for text, ranks in said.items()]
+            texts = [f"{self._name_ranks(ranks)} {text}" for text, ranks in said.items()]
             error = abnormal(RANKS_DIFFER, "; ".join(texts), job)
             return Outcome.RAISED, error, self._stage(failed)
         if first.unsupported is not None:
@@ -177,12 +177,12 @@ class RankTranscripts:
         assert first.error is not None  # noqa: S101 - one of the two was said
         raised_by = first.error
         if alone:
-            message = f"on {self._named(failed)} only: {raised_by.message}"
+            message = f"on {self._name_ranks(failed)} only: {raised_by.message}"
             named = signature(raised_by.type, message)
             raised_by = replace(raised_by, message=message, signature=named)
         return raised(raised_by), raised_by, self._stage(failed)
 
-    def _named(self, ranks: list[int]) -> str:
+    def _name_ranks(self, ranks: list[int]) -> str:
         count = len(self._ranks)
         if len(ranks) == count:
             return f"each of {plural(count, 'rank')}"
@@ -205,7 +205,7 @@ class RankTranscripts:
                 seconds[name] = max(taken, seconds.get(name, 0.0))
         return seconds
 
-    def _merged(self) -> tuple[dict[str, bytes], list[str]]:
+    def _merge_artifacts(self) -> tuple[dict[str, bytes], list[str]]:
         """Return the artifacts of all ranks, and what they do not agree on."""
         blobs: dict[str, bytes] = {}
         differences: list[str] = []

@@ -202,7 +202,7 @@ class Judge:
                 judgement = replace(judgement, reasons=(*judgement.reasons, problem))
             elif problem:
                 judgement = replace(judgement, verdict=Verdict.INFRA, reasons=(problem,))
-            irs = self._compared(record, judgement, golden)
+            irs = self._compare_irs(record, judgement, golden)
             record = replace(record, facts=self._facts.of(record), ir=irs)
         return replace(
             record,
@@ -233,7 +233,7 @@ class Judge:
         texts = {name: self._blobs.get(blob) for name, blob in kept.items()}
         return analyse(record, texts)
 
-    def _compared(
+    def _compare_irs(
         self, record: Record, judgement: Judgement, golden: GoldenEntry | None
     ) -> dict[str, IrRecord]:
         """Return what is kept of each IR with how it compares with its golden."""

@@ -1,4 +1,4 @@
-"""What `run.json` says of a run before its first job and after its last."""
+"""The content of `run.json`, before the first job of a run and after its last."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Run:
         runner = JobRunner(
             executor=self.executor, cache=self.cache, judge=self.judge, blobs=self.directory.blobs
         )
-        records = {(record.case, record.cell): record for record in self._recorded()}
+        records = {(record.case, record.cell): record for record in self._load_recorded()}
         files = [
             jobs
             for jobs in group_by_file(self.plan.jobs)
@@ -94,7 +94,7 @@ class Run:
                 self.cache.verdicts.put(jobs, judged)
         return [records[job.id] for job in self.plan.jobs]
 
-    def _recorded(self) -> Iterator[Record]:
+    def _load_recorded(self) -> Iterator[Record]:
         """Yield what this directory holds already, judged anew: goldens may have changed."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
         for job in self.plan.jobs:

@@ -94,7 +94,7 @@ def _same(leaf: Leaf, data: Mapping[int, bytes]) -> Leaf:
         if other == data[first]:
             continue
         if leaf.kind == "python" or len(other) != len(data[first]) or not leaf.shape:
-            got, found = _shown(leaf, data[first]), _shown(leaf, other)
+            got, found = _format_elements(leaf, data[first]), _format_elements(leaf, other)
             raise DisagreementError(f"{leaf.path} is {got} on rank {first}, {found} on rank {rank}")
         canvas = _Canvas(leaf, leaf.shape, len(other) // prod(leaf.shape))
         every = [(0, size) for size in leaf.shape]
@@ -132,8 +132,8 @@ class _Canvas:
         if wrong.any():
             place = tuple(int(n) for n in np.argwhere(wrong)[0])
             index = [start + n for (start, _), n in zip(tile, place, strict=True)]
-            got = _shown(self._leaf, there[place].tobytes(), ())
-            found = _shown(self._leaf, piece[place].tobytes(), ())
+            got = _format_elements(self._leaf, there[place].tobytes(), ())
+            found = _format_elements(self._leaf, piece[place].tobytes(), ())
             raise DisagreementError(
                 f"{self._leaf.path} at {index} is {got} on rank {int(ranks[place])}, "
                 f"{found} on rank {rank}; {int(wrong.sum())} of {wrong.size} elements differ"
@@ -148,7 +148,7 @@ class _Canvas:
         return replace(self._leaf, data=self._bytes.tobytes())
 
 
-def _shown(leaf: Leaf, data: bytes, shape: tuple[int, ...] | None = None) -> str:
+def _format_elements(leaf: Leaf, data: bytes, shape: tuple[int, ...] | None = None) -> str:
     """Return data of a leaf as text, elements where it has some."""
     if leaf.kind == "python":
         return data.decode("utf-8", "replace")

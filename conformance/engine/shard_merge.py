@@ -78,11 +78,13 @@ def _check(run: LoadedRun) -> None:
         raise UsageError(f"{run.id}: its plan names a job twice, expected each once")
     if left := [job for job in run.info.plan if job not in ended]:
         raise UsageError(
-            f"{run.id}: {plural(len(left), 'job')} not ended; the first is {_named(left[0])}; "
+            f"{run.id}: {plural(len(left), 'job')} not ended; the first is {_name_job(left[0])}; "
             "finish the shard with conformance run --resume"
         )
     if strange := sorted(ended - planned):
-        raise UsageError(f"{run.id}: holds a record of {_named(strange[0])}, which is not planned")
+        raise UsageError(
+            f"{run.id}: holds a record of {_name_job(strange[0])}, which is not planned"
+        )
 
 
 def _check_disjoint(parts: Sequence[LoadedRun]) -> None:
@@ -90,10 +92,10 @@ def _check_disjoint(parts: Sequence[LoadedRun]) -> None:
     for part in parts:
         for job in part.info.plan:
             if (owner := owners.setdefault(job, part.id)) != part.id:
-                raise UsageError(f"{_named(job)} is planned in {owner} and in {part.id}")
+                raise UsageError(f"{_name_job(job)} is planned in {owner} and in {part.id}")
 
 
-def _named(job: tuple[str, str]) -> str:
+def _name_job(job: tuple[str, str]) -> str:
     case, cell = job
     return f"{case} on {cell}"
 
@@ -116,10 +118,10 @@ def merge_shards(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
         finished=max(info.finished for info in infos),
         request={**infos[0].request, "shard": WHOLE},
         cells=tuple(cells.values()),
-        identities=_joined(info.identities for info in infos),
+        identities=_join(info.identities for info in infos),
         exclusions=_left_out(infos),
         plan=tuple(chain.from_iterable(info.plan for info in infos)),
-        cases=_joined(info.cases for info in infos),
+        cases=_join(info.cases for info in infos),
     )
     records = {(one.case, one.cell): one for run in parts for one in run.records}
     return whole, [records[job] for job in whole.plan]
@@ -134,11 +136,11 @@ def _with_nights_of_all(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
     for part, one in zip(parts, nights, strict=True):
         names = {cell: told.get(place, cell) for cell, place in one.items()}
         untold = {cell: name for cell, name in names.items() if is_unresolved_id(cell)}
-        made.append(_renamed(part, untold) if untold else part)
+        made.append(_rename_cells(part, untold) if untold else part)
     return made
 
 
-def _renamed(part: LoadedRun, names: Mapping[str, str]) -> LoadedRun:
+def _rename_cells(part: LoadedRun, names: Mapping[str, str]) -> LoadedRun:
     """Return a part in which some cells are called otherwise."""
     info = part.info
     nights = [names.get(cell, cell) for cell in info.request["nights"]]
@@ -167,7 +169,7 @@ def _left_out(infos: Sequence[RunInfo]) -> tuple[Exclusion, ...]:
     return tuple(one for key, one in found.items() if key not in ran)
 
 
-def _joined(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _join(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {name: one for part in parts for name, one in part.items()}
 
 

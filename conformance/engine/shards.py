@@ -77,17 +77,17 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
     most = (sum(map(seconds, jobs)) + OPEN * len(jobs)) * (1 + _ROUNDING)
     for _ in range(_STEPS):
         middle = (least + most) / 2
-        if len(_filled(kinds, middle, seconds)) > count:
+        if len(_fill(kinds, middle, seconds)) > count:
             least = middle
         else:
             most = middle
-    found = _filled(kinds, most, seconds)
+    found = _fill(kinds, most, seconds)
     while len(found) < min(count, len(jobs)):
         _halve(found, seconds)
     return found
 
 
-def _filled(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> list[Shard]:
+def _fill(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> list[Shard]:
     """Return as few parts as do not take longer than a limit, or have one job."""
     found = []
     for jobs in kinds:

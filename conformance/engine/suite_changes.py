@@ -1,4 +1,4 @@
-"""What became of the tests of a suite from one cell, or run, to another, test by test. Pure."""
+"""Changes of the tests of a suite from one cell, or run, to another. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SuiteTestState(StrEnum):
 
 
 class SuiteTestChange(StrEnum):
-    """What became of a test; the graver first."""
+    """The change of a test; graver ones come first."""
 
     REGRESSED = "regressed"
     """It passed, and fails."""
@@ -96,7 +96,7 @@ class SuiteTestComparison:
 
     @property
     def cause(self) -> tuple[str, str]:
-        """What tests have in common to which the same happened: how they ended, on both sides.
+        """How the test ended on both sides: tests with the same cause have it in common.
 
         Of a test that passes on one side, that is the failure on the other.
         """

@@ -1,4 +1,4 @@
-"""What changes between two jobs of one case: neighbours on a track, or one cell in two runs."""
+"""Transitions between two jobs of one case: neighbours on a track, or one cell in two runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAYS: Final = "same_as"
 
 
 class TransitionKind(StrEnum):
-    """What a change is to those who upgrade."""
+    """The kind of a change, to users who upgrade."""
 
     REGRESSED = "regressed"
     """It worked, or was right, and no longer does or is."""

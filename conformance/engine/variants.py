@@ -1,4 +1,4 @@
-"""What came of a program in other ways: from what the worker says, to artifacts, and back."""
+"""Results of the variants of a program: from events of the worker to artifacts, and back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VariantEnding(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class VariantTranscript:
-    """What a worker said so far of other ways to run its program."""
+    """The events of a worker about the variants of its program so far."""
 
     _endings: dict[str, VariantEnding] = field(default_factory=dict)
 

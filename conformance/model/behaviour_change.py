@@ -64,7 +64,7 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a family says of itself.
+    """The behaviour changes that a family declares.
 
     Attributes:
         about: What it watches, in a sentence or two.

@@ -19,7 +19,7 @@ VARIANTS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
 
 
 class Policy(StrEnum):
-    """What a change of one artifact does to a run."""
+    """The effect of a change of one artifact on a run."""
 
     GATE = "gate"
     """It fails the run."""
@@ -214,7 +214,7 @@ class Case:
 
     @property
     def noun(self) -> str:
-        """What it is called where it is counted."""
+        """The noun by which it is counted."""
         return "test" if self.kind == "test" else "case"
 
     def on(self, platform: str) -> Case:

@@ -1,4 +1,4 @@
-"""What was found out about a root cause: the contract of `evidence.json` in a run directory."""
+"""Evidence about a root cause: the contract of `evidence.json` in a run directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found out about one root cause, by one job that stands for it.
+    """Evidence about one root cause, from one job that stands for it.
 
     Attributes:
         cause: Id of the root cause.

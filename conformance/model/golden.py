@@ -1,4 +1,4 @@
-"""What is recorded for one case, platform and release: the judge's other input."""
+"""The golden of one case, platform and release: the judge's other input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RecordedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenIr:
-    """What is recorded of one IR; empty where nothing is, or by another normal form.
+    """The golden of one IR; empty without one, or if another normal form recorded it.
 
     Attributes:
         neutral: Fingerprint of the form `neutral`.

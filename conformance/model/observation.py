@@ -1,4 +1,4 @@
-"""What a job produced, decoded: the judge's input."""
+"""Observations: the decoded results of jobs, which the judge reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ExpectedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
-    """What came of a program that was run in another way.
+    """The result of one variant of a program.
 
     Attributes:
         outcome: How that ended: `unsupported` where it cannot be run so there, `not_run` where an
@@ -63,7 +63,7 @@ class VariantResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What one job produced.
+    """The decoded result of one job.
 
     Attributes:
         outcome: How it ended.

@@ -44,7 +44,7 @@ class Conformance(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What the judge says of one job."""
+    """The judgement of one job."""
 
     MATCH = "match"
     """As the golden has it, and nothing undeclared deviates."""

@@ -45,7 +45,7 @@ class IrStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrRecord:
-    """What is kept of one IR of a job.
+    """The record of one IR of a job.
 
     Attributes:
         structure: Fingerprint of the form `structure`; empty when the text was not understood.
@@ -69,7 +69,7 @@ class IrRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a job produced and what the judge said: the contract of `results.jsonl`.
+    """The result of a job and its judgement: the contract of `results.jsonl`.
 
     Attributes:
         case: Case id.

@@ -1,4 +1,4 @@
-"""What `run.json` says of a run: enough to tell of it where neither cases nor cells are."""
+"""The content of `run.json`: enough to report on a run without its cases and cells."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RunCell:
 
     @property
     def label(self) -> str:
-        """What it is called among others: its release, or its id where that is not known."""
+        """Its label: its release, or its id where that is not known."""
         return self.release or self.id
 
 
@@ -112,7 +112,7 @@ class RunCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """What was not run on purpose; `case` is empty when a whole cell was left out."""
+    """A job that is left out on purpose; `case` is empty for a whole cell."""
 
     case: str
     cell: str

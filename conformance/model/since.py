@@ -1,4 +1,4 @@
-"""What changed since the last night: the contract of `since.json` in a run directory."""
+"""Changes since the last nightly run: the contract of `since.json` in a run directory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CauseSince(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not as it was the last night, although both are as they should be.
+    """An artifact that changed since the last nightly run, and is expected in both.
 
     Attributes:
         artifact: `value`, or the IR that does other work: `jaxpr`, `stablehlo`, `hlo`.
@@ -75,7 +75,7 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Since(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed since the last night.
+    """The changes since the last nightly run.
 
     Attributes:
         run: Id of the last night's run.
