@@ -28,7 +28,7 @@ from audit_sources import RELEASES, of_coverage, of_history, of_readme, script_o
 from common import ROOT, prepared, setting
 
 from conformance.cells.provision import provision
-from conformance.engine.environment import worker_environment
+from conformance.engine.environment import make_worker_environment
 from conformance.engine.run_directory import RunDirectory
 from conformance.model.outcome import Verdict
 from conformance.report.behaviour_words import before_and_since
@@ -163,7 +163,7 @@ def by_script(statement: Statement) -> tuple[list[str], bool]:
 def printed(statement: Statement, release: str) -> str:
     """Return what the script of a statement prints on a release, and how it ends if it fails."""
     command = [str(interpreter(release)), "-s", "-W", "ignore", str(script_of(statement))]
-    variables = worker_environment(os.environ, {}, keep_python_path=False)
+    variables = make_worker_environment(os.environ, {}, keep_python_path=False)
     ended = subprocess.run(
         command, capture_output=True, text=True, check=False, env=variables, timeout=PATIENCE
     )

@@ -57,18 +57,18 @@ def fill_cache(cases: Path, cwd: Path, cache: Path, selector: str) -> int:
 import dataclasses, sys
 from pathlib import Path
 from conformance.app.context import ProjectContext
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.job import Finished, Job
-from conformance.engine.record_judge import record_of
+from conformance.engine.record_judge import make_record
 from conformance.engine.blobs import BlobStore
-from conformance.engine.preparation import prepare
+from conformance.engine.preparation import prepare_cells
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import Leaf, Value
 here = ProjectContext(Path({str(cwd)!r}))
 cells, _ = here.cells(None, ({selector!r},))
-ready = prepare(cells, here.releases, folders=here.matrix_folders, cache=here.cache)
+ready = prepare_cells(cells, here.releases, folders=here.matrix_folders, cache=here.cache)
 cache = ResultCache(here.cache)
 blobs = BlobStore(Path({str(cwd)!r}) / "scratch")
 samples = Path({str(SAMPLES)!r})
@@ -76,13 +76,13 @@ texts = {{"hlo": samples.with_suffix(".hlo").read_bytes(),
           "stablehlo": samples.with_suffix(".generic").read_bytes()}}
 count, like = 0, None
 for planned in ready.cells:
-    for case in discover(case_files(Path({str(cases)!r}))):
+    for case in discover(find_case_files(Path({str(cases)!r}))):
         number = count.to_bytes(4, "little") * 64
         leaf = Leaf(path="out", kind="array", dtype="float32", shape=(64,), data=number)
         value = blobs.put(encode_value(Value(structure="*", leaves=(leaf,))))
         job = Job(case=case, planned=planned)
         if like is None:  # the IRs are the same for all, and looked at once
-            like = record_of(Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE,
+            like = make_record(Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE,
                                       blobs=texts), blobs)
         record = dataclasses.replace(
             like, case=case.id, cell=planned.cell.id, case_hash=case.content_hash,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 from conformance.engine.job import Job
 from conformance.engine.preparation import Provider
 
@@ -42,7 +42,7 @@ def provider(preparation: Preparation, *, spawn: bool = False) -> Provider:
 
 def throughput_jobs(planned: PlannedCell) -> list[Job]:
     """Return the timed jobs in a cell."""
-    cases = discover(case_files(THROUGHPUT))
+    cases = discover(find_case_files(THROUGHPUT))
     return [Job(case=case, planned=planned) for case in cases]
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from common import THROUGHPUT, line, prepared, provider, seconds, throughput_jobs
 
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 from conformance.engine.job import Job
 from conformance.ir.analysis import analyse
 from conformance.ir.graph import IRS
@@ -45,7 +45,7 @@ def structures(worker: Worker, job: Job) -> tuple[str, ...]:
 def elsewhere(planned: PlannedCell, folder: Path) -> list[Job]:
     """Return the jobs again, of case files in another folder."""
     shutil.copytree(THROUGHPUT, folder / "copy")
-    cases = discover(case_files(folder / "copy"))
+    cases = discover(find_case_files(folder / "copy"))
     return [Job(case=case, planned=planned, alone=True) for case in cases]
 
 

@@ -22,7 +22,7 @@ from conformance.app.context import load_context
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.provision import provision
 from conformance.corpus.project import PACKAGE
-from conformance.engine.environment import worker_environment
+from conformance.engine.environment import make_worker_environment
 from conformance.engine.local import CellWorker, LocalExecutor
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
         capture_output=True,
         text=True,
         check=True,
-        env=worker_environment(os.environ, {}, keep_python_path=False),
+        env=make_worker_environment(os.environ, {}, keep_python_path=False),
     )
     return [float(value) for value in json.loads(done.stdout)]
 

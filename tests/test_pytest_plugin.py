@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from conformance.engine.run_directory import RunDirectory
 from conformance.pytest_plugin import Bench
@@ -180,7 +180,7 @@ def test_k_selects(project: Project, words: str, result: str) -> None:
     assert summary(said) == result
 
 
-@pytest.mark.skipif(not missing_accelerator(get_platform("gpu")), reason="a GPU is here")
+@pytest.mark.skipif(not find_missing_accelerator(get_platform("gpu")), reason="a GPU is here")
 @pytest.mark.parametrize(
     ("required", "result"), [((), "skipped"), (("--require-platform",), "failed")]
 )

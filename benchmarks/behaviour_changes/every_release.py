@@ -24,7 +24,7 @@ import tomllib
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.cells.provision import provision
-from conformance.engine.environment import worker_environment
+from conformance.engine.environment import make_worker_environment
 from conformance.judge.errors import normalise, signature
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def interpreters() -> dict[str, Path]:
 
 def run(script: Path, python: Path) -> Ending:
     """Run a script in a plain process."""
-    variables = worker_environment(os.environ, {}, keep_python_path=False)
+    variables = make_worker_environment(os.environ, {}, keep_python_path=False)
     done = subprocess.run(
         [python, "-s", script],
         capture_output=True,

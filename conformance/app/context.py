@@ -24,8 +24,8 @@ from conformance.corpus.discovery import discover
 from conformance.corpus.function_cases import NAMED, render_cases, rendered_folder
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.settings import Settings, find_settings, settings_file
-from conformance.corpus.snapshot_cases import family_of, snapshot_cases, snapshots_in
-from conformance.engine.environment import passed_variables
+from conformance.corpus.snapshot_cases import family_of, find_snapshots, render_snapshot_cases
+from conformance.engine.environment import select_passed_variables
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
@@ -113,7 +113,7 @@ class ProjectContext:
     def passed(self) -> dict[str, str]:
         """The variables that cells get in addition to the usual ones."""
         more = (name.strip() for name in os.environ.get(PASS_ENV, "").split(","))
-        return passed_variables((*self.settings.pass_env, *filter(None, more)), os.environ)
+        return select_passed_variables((*self.settings.pass_env, *filter(None, more)), os.environ)
 
     @cached_property
     def functions(self) -> Mapping[str, Case]:
@@ -180,13 +180,13 @@ class ProjectContext:
         if file.suffix != ".py" or not file.is_file():
             return ()
         text = file.read_bytes()
-        found = snapshots_in(text.decode("utf-8", "replace"))
+        found = find_snapshots(text.decode("utf-8", "replace"))
         if not found or discover([file]):
             return ()
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
         path = f"{family_of(file)}/{FUNCTIONS}.py"
-        made = self._made({path: snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
+        made = self._made({path: render_snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
         # A script is written for the devices that there are.
         told = self._named_from_here(file)
         chosen = tuple(

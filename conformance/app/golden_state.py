@@ -8,9 +8,9 @@ from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import (
+    find_compatibility,
     find_golden_changes,
-    recorded_compatibility,
-    recorded_outcomes,
+    find_recorded_outcomes,
 )
 from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
@@ -83,7 +83,7 @@ def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tupl
     for name, family in families.items():
         if family.pairs:
             members = [case for case in cases if case.family == name]
-            tables = recorded_compatibility(members, family.pairs, context.releases.versions)
+            tables = find_compatibility(members, family.pairs, context.releases.versions)
             title = f"{name}: who reads what"
             yield f"{name}_pairs.md", pairs_markdown(title, tables, family.about_pairs)
 
@@ -91,6 +91,6 @@ def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tupl
 def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
     cells = [cell for name in MATRICES for cell in context.cells(name, ())[0]]
     plan = make_plan(context.cases(()), Session(context=context).recorded(cells))
-    recorded = {job.id: Recorded.of(job, ending) for job, ending in recorded_outcomes(plan)}
+    recorded = {job.id: Recorded.of(job, ending) for job, ending in find_recorded_outcomes(plan)}
     root = context.project.root
     return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))

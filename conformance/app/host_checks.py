@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from conformance import __version__
 from conformance.app.context import DEFAULT_MATRIX, RELEASES
-from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.platform.platform import REAL, get_platform
 from conformance.cells.uvtool import run_uv
@@ -132,7 +132,7 @@ def _cells_on(context: ProjectContext, python: str) -> str:
 
 
 def _accelerator(name: str) -> Callable[[], str]:
-    return lambda: missing_accelerator(get_platform(name)) or "a driver is here"
+    return lambda: find_missing_accelerator(get_platform(name)) or "a driver is here"
 
 
 def _disk(context: ProjectContext) -> str:

@@ -15,7 +15,7 @@ from conformance.app.blame import blame_case
 from conformance.app.context import default_jobs
 from conformance.app.session import Session
 from conformance.cells.cell_id import stable_cell_ids
-from conformance.cells.installed_files import edited_files
+from conformance.cells.installed_files import find_edited_files
 from conformance.cells.releases import is_nightly
 from conformance.engine.digests import DigestStore
 from conformance.engine.job import Job
@@ -291,7 +291,7 @@ class Investigation:
     def _edited(self, after: PlannedCell) -> tuple[Culprit, ...]:
         """Return the packages of an environment whose files are not as they were installed."""
         python = after.cell.interpreter
-        edited = {} if python is None else edited_files(python)
+        edited = {} if python is None else find_edited_files(python)
         if not edited:
             self._notes.append(
                 "the packages of both have the same versions and the files that were installed; "

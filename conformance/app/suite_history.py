@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.notes import print_note
 from conformance.app.session import Session
-from conformance.engine.golden_history import recorded_outcomes
+from conformance.engine.golden_history import find_recorded_outcomes
 from conformance.engine.plan import make_plan
 from conformance.engine.run_directory import RUN
 from conformance.engine.run_loader import find_runs, load_run
@@ -240,7 +240,7 @@ def _collect_own_cases(
     cells = [cell for cell in context.cells(MATRIX, ())[0] if cell.release in releases]
     plan = make_plan(context.cases(groups.beside), Session(context=context).recorded(cells))
     found: dict[str, dict[str, Result]] = {}
-    for job, _ in recorded_outcomes(plan):
+    for job, _ in find_recorded_outcomes(plan):
         found.setdefault(job.case.id, {})[job.planned.release] = _result_recorded(job)
     docs = {job.case.id: one_line(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
     return {

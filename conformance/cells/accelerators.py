@@ -26,7 +26,7 @@ PATIENCE: Final = 3600.0
 """Seconds that a turn is waited for."""
 
 
-def missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
+def find_missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
     """Return why an accelerator cannot be run on here, empty when it may be there.
 
     Only files are looked at: nothing need be installed to tell that there is none.

@@ -57,7 +57,7 @@ print(json.dumps({name: sorted(files) for name, files in sorted(found.items())})
 """
 
 
-def edited_files(
+def find_edited_files(
     python: Path, packages: Iterable[str] = (), largest: float = math.inf
 ) -> dict[str, tuple[str, ...]]:
     """Return the files of an environment that are not as its packages were installed, or are gone.
@@ -90,7 +90,7 @@ def edited_files(
         raise InfrastructureError(f"{python}: cannot say what is installed: {error}") from error
 
 
-def edit_note(python: Path) -> str:
+def describe_edits(python: Path) -> str:
     """Return that jax or jaxlib of an environment was edited after its installation, if it was.
 
     Such an environment has the version number of a release and does something else. Large binaries
@@ -105,7 +105,7 @@ def edit_note(python: Path) -> str:
     Raises:
         InfrastructureError: If the interpreter does not run or does not say.
     """
-    edited = edited_files(python, _JAX, _LARGEST)
+    edited = find_edited_files(python, _JAX, _LARGEST)
     files = [file for found in edited.values() for file in found]
     if not files:
         return ""

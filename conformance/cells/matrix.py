@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from conformance.cells.cell import Cell
-from conformance.cells.selectors import matches_selector, named_releases
+from conformance.cells.selectors import matches_selector, resolve_releases
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, said_by
 from conformance.wording import did_you_mean
@@ -290,7 +290,7 @@ def _expand(axes: Mapping[str, tuple[Any, ...]], releases: Releases) -> Iterator
 
 def _named_releases(selectors: Sequence[str], releases: Releases) -> list[tuple[str, str]]:
     """Return releases, the oldest first, each with its Python."""
-    found = [named_releases(selector, releases) for selector in selectors]
+    found = [resolve_releases(selector, releases) for selector in selectors]
     named = dict(itertools.chain.from_iterable(found))
     in_order = [version for version in releases.versions if version in named]
     others = sorted(named.keys() - releases.versions)

@@ -241,7 +241,7 @@ def _make(folder: Path, python: Path, layer: OverlayLock, cache: Path, held: int
     (folder / _DONE).touch()
 
 
-def installed_in(folder: Path) -> Mapping[str, str]:
+def read_installed_versions(folder: Path) -> Mapping[str, str]:
     """Return what is installed in such a folder, version by normalised name.
 
     Args:

@@ -71,7 +71,7 @@ def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
     return found
 
 
-def named_releases(selector: str, releases: Releases) -> tuple[tuple[str, str], ...]:
+def resolve_releases(selector: str, releases: Releases) -> tuple[tuple[str, str], ...]:
     """Return the releases a selector names, each with the Python that its cells have by default.
 
     A nightly that its index cannot tell now stays as it is named, with the Python of the newest
@@ -143,13 +143,13 @@ def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:
     if is_cell_id(text):
         cell = parse_cell(text, releases)
         if cell.is_unresolved:  # its index may tell now which nightly it is
-            ((release, python),) = named_releases(cell.release, releases)
+            ((release, python),) = resolve_releases(cell.release, releases)
             cell = replace(cell, release=release, python=python)
         return (cell,)
     selector, place = split_platform(text)
     return tuple(
         Cell(release=release, python=python, **place)
-        for release, python in named_releases(selector, releases)
+        for release, python in resolve_releases(selector, releases)
     )
 
 

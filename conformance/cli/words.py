@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from conformance.app.context import load_context
 from conformance.cells.matrix import matrix_names
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 from conformance.suites.catalogue.named import suite_names
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
     if len(meant) == 1:
         yield from (f"{one.family}/{one.case}" for one in context.settings.functions)
         folder = context.project.cases / meant[0]
-        for case in discover(case_files(folder)) if folder.is_dir() else ():
+        for case in discover(find_case_files(folder)) if folder.is_dir() else ():
             yield from (f"{case.family}/{case.name}", case.id)
 
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.corpus.discovery import BrokenCasesError, case_files, discover, find_duplicates
+from conformance.corpus.discovery import (
+    BrokenCasesError,
+    discover,
+    find_case_files,
+    find_duplicates,
+)
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import MALFORMED, said_by
 
@@ -48,7 +53,7 @@ def select_cases(
         expanded = path.expanduser()
         if not expanded.exists():
             raise UsageError(f"{path} does not exist, expected a case file or a folder of cases")
-        found = case_files(expanded)
+        found = find_case_files(expanded)
         if not found:
             raise NothingSelectedError(f"{path} holds no case files, expected *.py with cases")
         files.update(dict.fromkeys(found))
@@ -90,8 +95,8 @@ def _files_for(names: Sequence[str], cases_folder: Path) -> list[Path]:
     """Return the case files that names can mean: a broken file elsewhere is none of theirs."""
     families = {cases_folder / name.split("/", maxsplit=1)[0] for name in names}
     if names and all(family.is_dir() for family in families):
-        return [file for family in sorted(families) for file in case_files(family)]
-    return case_files(cases_folder)
+        return [file for family in sorted(families) for file in find_case_files(family)]
+    return find_case_files(cases_folder)
 
 
 def _match_names(names: Iterable[str], cases: Sequence[Case]) -> list[Case]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.metadata import (
     Metadata,
     MetadataError,
-    budgets_of,
-    deviations_of,
     read_metadata,
+    select_budgets,
+    select_deviations,
     specifier,
 )
 from conformance.corpus.python_source import parse, statement_text
@@ -63,7 +63,7 @@ class BrokenCasesError(UsageError):
         super().__init__("\n".join(map(str, self.errors)))
 
 
-def case_files(path: Path) -> list[Path]:
+def find_case_files(path: Path) -> list[Path]:
     """Return the case files of a folder, or the file itself.
 
     Args:
@@ -255,10 +255,10 @@ def _cases(
             code=code,
             params=values,
             releases=specifier(metadata.releases),
-            deviations=deviations_of(metadata, param),
+            deviations=select_deviations(metadata, param),
             facts=metadata.facts or {},
             config=metadata.config or {},
-            budgets=budgets_of(metadata, param),
+            budgets=select_budgets(metadata, param),
             content_hash=content_hash,
             **{name: getattr(metadata, name) for name in _AS_DECLARED},
         )

@@ -145,7 +145,7 @@ def specifier(text: str) -> str:
     return text.strip().removeprefix("jax").strip()
 
 
-def deviations_of(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
+def select_deviations(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
     """Return the deviations declared for one parametrisation, or for a case without."""
     return tuple(
         Deviation(**{**_without_params(d), "releases": specifier(d.releases)})
@@ -154,7 +154,7 @@ def deviations_of(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
     )
 
 
-def budgets_of(metadata: Metadata, param: str) -> tuple[Budget, ...]:
+def select_budgets(metadata: Metadata, param: str) -> tuple[Budget, ...]:
     """Return the budgets stated for one parametrisation, or for a case without."""
     return tuple(
         Budget(**_without_params(b)) for b in metadata.budgets if not b.params or param in b.params

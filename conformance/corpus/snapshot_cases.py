@@ -83,7 +83,7 @@ class Snapshot(NamedTuple):
     last: int
 
 
-def snapshots_in(text: str) -> list[Snapshot]:
+def find_snapshots(text: str) -> list[Snapshot]:
     """Return the calls of `snapshot` in a script, in order; none in what is no Python.
 
     Args:
@@ -124,7 +124,7 @@ def _is_snapshot(called: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id == CALLED
 
 
-def snapshot_cases(file: Path, found: list[Snapshot], digest: str) -> str:
+def render_snapshot_cases(file: Path, found: list[Snapshot], digest: str) -> str:
     """Return a case file with a case for each call.
 
     Args:
@@ -142,8 +142,8 @@ def snapshot_cases(file: Path, found: list[Snapshot], digest: str) -> str:
     return _TEXT.format(file=str(file), digest=digest) + "".join(cases)
 
 
-def script_of(text: str) -> Path | None:
-    """Return the script that a case file is about, None where it is none of `snapshot_cases`.
+def find_script(text: str) -> Path | None:
+    """Return the script of a case file of `render_snapshot_cases`, None for any other file.
 
     Args:
         text: The case file.
@@ -155,7 +155,7 @@ def script_of(text: str) -> Path | None:
 
 
 def carried_script(text: str, script: Path) -> str:
-    """Return a case file of `snapshot_cases` whose script is in the first folder of `sys.path`.
+    """Return a snapshot case file whose script is in the first folder of `sys.path`.
 
     Args:
         text: The case file.

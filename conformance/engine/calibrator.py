@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.calibration import Unstable
 from conformance.engine.job_runner import observe
-from conformance.engine.record_judge import observation_of
+from conformance.engine.record_judge import load_observation
 from conformance.engine.run_info import current_time
 from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
@@ -112,7 +112,7 @@ def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) ->
         blobs: Their artifacts.
     """
     case = job.case
-    seen, again = observation_of(first, blobs), observation_of(other, blobs)
+    seen, again = load_observation(first, blobs), load_observation(other, blobs)
     said = disagreement(seen, again, Tolerance.of(case)).removeprefix(DISAGREE)
     if said:
         return said

@@ -18,7 +18,7 @@ import psutil
 
 from conformance.cells.secret_masking import Masker
 from conformance.corpus.project import PACKAGE
-from conformance.engine.environment import worker_environment
+from conformance.engine.environment import make_worker_environment
 from conformance.engine.job import Finished
 from conformance.engine.masking import Masking
 from conformance.engine.messages import JobEnd, read_message
@@ -269,8 +269,8 @@ class Worker(WorkerProcess):
         python: Interpreter of the cell's environment.
         variables: Environment variables that the cell's platform sets.
         spawn: Whether to ask for a fresh interpreter per job.
-        keep_python_path: See `worker_environment`.
-        passed: See `worker_environment`.
+        keep_python_path: See `make_worker_environment`.
+        passed: See `make_worker_environment`.
         holds: Descriptors that the worker keeps open until it ends.
 
     Raises:
@@ -288,7 +288,7 @@ class Worker(WorkerProcess):
         passed: Mapping[str, str] | None = None,
         holds: Sequence[int] = (),
     ) -> None:
-        environment = worker_environment(
+        environment = make_worker_environment(
             os.environ, variables, keep_python_path=keep_python_path, passed=passed
         )
         # The frame of jax that raised is evidence; reports fold the others.

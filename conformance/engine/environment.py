@@ -68,7 +68,7 @@ PINNED: Final = {
 """Variables with the same value in every worker."""
 
 
-def worker_environment(
+def make_worker_environment(
     outer: Mapping[str, str],
     variables: Mapping[str, str],
     *,
@@ -83,7 +83,7 @@ def worker_environment(
         variables: Variables of the cell's platform.
         keep_python_path: Whether PYTHONPATH stays: a development build in a `path:` cell may
             live by it.
-        passed: Variables that the user passes on with `pass-env`; see `passed_variables`.
+        passed: Variables that the user passes on with `pass-env`; see `select_passed_variables`.
 
     Returns:
         Variables for the worker, with thread counts, hash seed, locale and time zone pinned.
@@ -104,7 +104,7 @@ def is_allowed(name: str, value: str) -> bool:
     return any(fnmatchcase(name, one) for one in ALLOWED) and not is_secret(name, value)
 
 
-def passed_variables(patterns: Iterable[str], outer: Mapping[str, str]) -> dict[str, str]:
+def select_passed_variables(patterns: Iterable[str], outer: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that the user passes on to workers.
 
     Args:

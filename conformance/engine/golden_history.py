@@ -128,7 +128,7 @@ class LoadResult(NamedTuple):
     promised: bool
 
 
-def recorded_compatibility(
+def find_compatibility(
     cases: Iterable[Case], names: Sequence[str], releases: Iterable[str]
 ) -> Mapping[str, Mapping[ReleasePair, LoadResult]]:
     """Return what the goldens have, by parameter.
@@ -161,7 +161,7 @@ def recorded_compatibility(
     return found
 
 
-def recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
+def find_recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
     """Yield the jobs whose release lies within a recorded span, each with what names its ending.
 
     Args:

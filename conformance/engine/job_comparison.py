@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.record_judge import observation_of
+from conformance.engine.record_judge import load_observation
 from conformance.ir.analysis import read
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules
@@ -168,7 +168,7 @@ def compare_jobs(
     """
     irs = informative_irs(a.record, b.record) if irs is None else irs
     try:
-        said = _describe_difference(observation_of(*a), observation_of(*b))
+        said = _describe_difference(load_observation(*a), load_observation(*b))
     except CorruptBlobError as error:
         said = str(error)
     return JobComparison(

@@ -12,7 +12,7 @@ import msgspec
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
-from conformance.engine.record_judge import record_of
+from conformance.engine.record_judge import make_record
 from conformance.errors import InfrastructureError
 from conformance.judge.agreement import DISAGREE
 from conformance.model.outcome import Outcome, Stage, Verdict
@@ -54,12 +54,12 @@ def observe(
     with contextlib.closing(executor.run(jobs)) as finished_jobs:
         for finished in finished_jobs:
             try:
-                record = record_of(finished, blobs)
+                record = make_record(finished, blobs)
                 msgspec.json.encode(record)
             except InfrastructureError:  # the disk
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-                record = record_of(_make_infra_end(finished.job, error), blobs)
+                record = make_record(_make_infra_end(finished.job, error), blobs)
             yield finished.job, record
 
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.environment_locks import hold_environment
-from conformance.cells.installed_files import edit_note
+from conformance.cells.installed_files import describe_edits
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.lock_resolution import find_lock
-from conformance.cells.overlay import find_overlay, installed_in, layer_hash
+from conformance.cells.overlay import find_overlay, layer_hash, read_installed_versions
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.requirements import parse_requirement
 from conformance.cells.resolver import explain_refusal
@@ -95,7 +95,7 @@ class Provider:
                 passed=planned.passed,
                 holds=holds,
             )
-        wrong = identity_mismatch(planned, worker.identity["versions"])
+        wrong = find_identity_mismatch(planned, worker.identity["versions"])
         if wrong:
             worker.close()
             raise InfrastructureError(
@@ -137,7 +137,7 @@ class Provider:
         return UnsupportedCellError(reason)
 
 
-def identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
+def find_identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
     """Return how a worker differs from its cell's lock, empty when it does not.
 
     Args:
@@ -183,7 +183,7 @@ def prepare_cells(
     """
 
     def look(cell: Cell) -> tuple[PlannedCell | Exclusion, Lock | None]:
-        missing = missing_accelerator(cell.place)
+        missing = find_missing_accelerator(cell.place)
         try:
             if missing and cell.interpreter is None:
                 # Nothing is resolved or installed for what is not here.
@@ -192,7 +192,7 @@ def prepare_cells(
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
                 check_host(lock)
-            note = edit_note(cell.interpreter) if cell.interpreter is not None else ""
+            note = describe_edits(cell.interpreter) if cell.interpreter is not None else ""
             beside = _beside(python, lock, tuple(wanted), cache)
         except (UnsupportedHostError, UsageError) as error:
             reason = str(error).removeprefix(f"{cell.id}: ")
@@ -292,7 +292,7 @@ def plan_cell(
     # Without a hash nothing that is recorded of the cell now stands for it later.
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
     if beside is not None:
-        versions = {**versions, **installed_in(beside)}
+        versions = {**versions, **read_installed_versions(beside)}
         facts += f" {layer_hash(beside)}" if facts else ""
     if passed and facts:
         facts += f" {json.dumps(passed, sort_keys=True)}"

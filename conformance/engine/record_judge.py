@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from conformance.model.value import Value
 
 
-def record_of(finished: Finished, blobs: BlobStore) -> Record:
+def make_record(finished: Finished, blobs: BlobStore) -> Record:
     """Store the artifacts of a job, analyse its IRs, and return its record, not judged yet.
 
     Args:
@@ -96,7 +96,7 @@ def analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
     return replace(record, ir=irs, facts=facts)
 
 
-def observation_of(record: Record, blobs: BlobStore) -> Observation:
+def load_observation(record: Record, blobs: BlobStore) -> Observation:
     """Return what a record stands for, its values decoded.
 
     Raises:
@@ -116,7 +116,7 @@ def observation_of(record: Record, blobs: BlobStore) -> Observation:
     )
 
 
-def claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observation:
+def load_claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observation:
     """Return what a record stands for, with the text of each IR that its case claims something of.
 
     An IR that is not understood is left out: a claim on it is not met.
@@ -135,7 +135,7 @@ def claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observa
         if ir in record.artifacts:
             with contextlib.suppress(IrSyntaxError):
                 texts[ir] = canonical_text(record, blobs, ir)
-    return replace(observation_of(record, blobs), texts=texts)
+    return replace(load_observation(record, blobs), texts=texts)
 
 
 def _reference(artifacts: Mapping[str, str], blobs: BlobStore) -> Value | ExpectedError | None:
@@ -185,14 +185,14 @@ class Judge:
         Raises:
             CorruptBlobError: If a blob of the record is missing or changed.
         """
-        others = [observation_of(attempt, self._blobs) for attempt in attempts]
+        others = [load_observation(attempt, self._blobs) for attempt in attempts]
         if job.case.kind == "test":
             judgement = self._judge_test(job, record, others)
         else:
             record = self._current(record)
             # What was not seen has no golden; its cell may not even have a release.
             golden, problem = self._golden(job) if record.outcome.observed else (None, "")
-            observation = claimed_observation(job.case, record, self._blobs)
+            observation = load_claimed_observation(job.case, record, self._blobs)
             cell = job.planned
             judgement = judge(
                 job.case, cell.release, cell.cell.platform, cell.versions, observation, golden,
@@ -219,7 +219,7 @@ class Judge:
         if release := versions.get("jax"):  # a cell that cannot be provided may have none
             deviations = applicable(job.case, release, job.planned.cell.platform, versions)
         return judge_test(
-            observation_of(record, self._blobs),
+            load_observation(record, self._blobs),
             declared=XFAIL in record.artifacts,
             deviations=deviations,
             attempts=others,

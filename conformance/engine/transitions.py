@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job_comparison import informative_irs, load_value
-from conformance.engine.record_judge import observation_of
+from conformance.engine.record_judge import load_observation
 from conformance.engine.variants import is_variant_artifact
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
@@ -173,7 +173,7 @@ def _broken(side: StoredJob, case: RunCase) -> frozenset[str]:
     if not _of_ways(side.record):
         return frozenset()
     try:
-        return frozenset(broken_ways(case, observation_of(side.record, side.blobs)))
+        return frozenset(broken_ways(case, load_observation(side.record, side.blobs)))
     except (CorruptBlobError, CorruptValueError):
         return frozenset()
 

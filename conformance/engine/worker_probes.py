@@ -53,7 +53,7 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     asked = replace(planned, cell=alone) if alone else planned
     # A CPU makes as many as a case asks for, a topology has as many as its name says.
     devices = asked.cell.devices if asked.cell.place.real else 1
-    case = worker_probe("checks", "check", {"devices": devices})
+    case = make_worker_probe("checks", "check", {"devices": devices})
     finished = worker.run(Job(case=case, planned=asked))
     if finished.outcome is Outcome.OK:
         return
@@ -68,7 +68,7 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {said}")
 
 
-def worker_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
+def make_worker_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
     """Return a probe of the worker itself, which is not a case of any project.
 
     Args:
@@ -107,7 +107,7 @@ def query_topologies(
         InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
     """
     topologies = {name: dict(get_platform(name).topology) for name in platforms}
-    case = worker_probe("topology_probe", "ask", {"topologies": topologies})
+    case = make_worker_probe("topology_probe", "ask", {"topologies": topologies})
     finished = worker.run(Job(case=case, planned=planned))
     if finished.outcome is not Outcome.OK:
         said = finished.error.message if finished.error is not None else ""

@@ -14,8 +14,8 @@ from conformance.corpus.metadata import (
     DeviationMetadata,
     Metadata,
     MetadataError,
-    deviations_of,
     read_metadata,
+    select_deviations,
     specifier,
 )
 from conformance.corpus.rewriting import (
@@ -161,7 +161,7 @@ def _end(
 def _is(one: DeviationMetadata, deviation: Deviation | None) -> bool:
     """Say whether a declared deviation is the one that a case has."""
     param = one.params[0] if one.params else ""
-    return deviations_of(Metadata(deviations=(one,)), param) == (deviation,)
+    return select_deviations(Metadata(deviations=(one,)), param) == (deviation,)
 
 
 def _with_range(item: cst.Call, releases: str) -> cst.Call:

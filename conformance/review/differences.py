@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.ir_analysis import canonical_text
 from conformance.engine.job_comparison import IrText, diff_texts
-from conformance.engine.record_judge import golden_variant, observation_of
+from conformance.engine.record_judge import golden_variant, load_observation
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.judge.comparison import Agreement
@@ -59,7 +59,7 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
         CorruptBlobError: If a blob is missing or changed.
         CorruptValueError: If a blob is no value.
     """
-    observation = observation_of(example.record, blobs)
+    observation = load_observation(example.record, blobs)
     golden, problem = None, ""
     try:
         job = example.job

@@ -12,7 +12,7 @@ import tomllib
 
 from conformance.corpus.discovery import cases_in
 from conformance.engine.ir_analysis import canonical_text
-from conformance.engine.record_judge import golden_variant, observation_of
+from conformance.engine.record_judge import golden_variant, load_observation
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 from conformance.golden.accept import Candidate, Change, plan_accept
@@ -195,7 +195,7 @@ def plan_acceptance(
             case=job.case,
             variant=golden_variant(job),
             release=job.planned.release,
-            observation=observation_of(record, blobs),
+            observation=load_observation(record, blobs),
             text=partial(canonical_text, record, blobs),
         )
         by_root.setdefault(job.case.families, []).append(candidate)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.accelerators import DeviceLock, missing_accelerator
+from conformance.cells.accelerators import DeviceLock, find_missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from conformance.errors import InfrastructureError
 
@@ -27,7 +27,7 @@ def test_a_host_without_the_files_of_a_driver_lacks_the_accelerator(
     tmp_path: Path, name: str
 ) -> None:
     """The reason names what was looked for."""
-    reason = missing_accelerator(get_platform(name), tmp_path)
+    reason = find_missing_accelerator(get_platform(name), tmp_path)
     assert reason.startswith(f"no {name.upper()} on this host: none of /dev/")
 
 
@@ -40,13 +40,13 @@ def test_a_file_of_a_driver_is_an_accelerator(tmp_path: Path, name: str, file: s
     path = tmp_path / "dev" / file
     path.parent.mkdir(parents=True)
     path.touch()
-    assert missing_accelerator(get_platform(name), tmp_path) == ""
+    assert find_missing_accelerator(get_platform(name), tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", ["cpu", "cpu-mp2", "tpu:v5e:2x2", "cuda:h100:1x1x4"])
 def test_what_needs_no_hardware_is_never_missing(tmp_path: Path, name: str) -> None:
     """Compile-only platforms are for hosts that have none."""
-    assert missing_accelerator(get_platform(name), tmp_path) == ""
+    assert find_missing_accelerator(get_platform(name), tmp_path) == ""
 
 
 def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:

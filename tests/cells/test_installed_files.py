@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cells.installed_files import edit_note, edited_files
+from conformance.cells.installed_files import describe_edits, find_edited_files
 from conformance.errors import InfrastructureError
 
 
@@ -43,12 +43,12 @@ def environment(folder: Path, package: str = "thing") -> tuple[Path, Path]:
 def test_what_was_edited_and_what_is_gone(tmp_path: Path) -> None:
     """By package; what was added no package knows of."""
     python, packages = environment(tmp_path)
-    assert edited_files(python) == {}
+    assert find_edited_files(python) == {}
     (packages / "thing" / "new.py").write_text("")
     (packages / "thing" / "b.py").write_text("other")
-    assert edited_files(python) == {"thing": ("thing/b.py",)}
+    assert find_edited_files(python) == {"thing": ("thing/b.py",)}
     (packages / "thing" / "a.py").unlink()
-    assert edited_files(python) == {"thing": ("thing/a.py", "thing/b.py")}
+    assert find_edited_files(python) == {"thing": ("thing/a.py", "thing/b.py")}
 
 
 def test_a_large_file_is_compared_by_size(tmp_path: Path) -> None:
@@ -57,31 +57,31 @@ def test_a_large_file_is_compared_by_size(tmp_path: Path) -> None:
     file = packages / "thing" / "b.py"
     text = file.read_text()
     file.write_text(text.swapcase())
-    assert edited_files(python, largest=2) == {}
+    assert find_edited_files(python, largest=2) == {}
     file.write_text(text + "more")
-    assert edited_files(python, largest=2) == {"thing": ("thing/b.py",)}
-    assert edited_files(python, ("other",)) == {}
+    assert find_edited_files(python, largest=2) == {"thing": ("thing/b.py",)}
+    assert find_edited_files(python, ("other",)) == {}
 
 
 def test_an_edited_jax_is_noted(tmp_path: Path) -> None:
     """Any other package may be edited without a note."""
     python, packages = environment(tmp_path / "one", "jax")
-    assert edit_note(python) == ""
+    assert describe_edits(python) == ""
     (packages / "jax" / "b.py").write_text("other")
-    assert edit_note(python) == (
+    assert describe_edits(python) == (
         "1 file of jax not as installed (jax/b.py): the RECORD of the environment does not match"
     )
     other, packages = environment(tmp_path / "two")
     (packages / "thing" / "b.py").write_text("other")
-    assert edit_note(other) == ""
+    assert describe_edits(other) == ""
 
 
 def test_what_is_no_interpreter_is_said(tmp_path: Path) -> None:
     """One that is not there, and one that says something else."""
     with pytest.raises(InfrastructureError, match="does not run"):
-        edited_files(tmp_path / "python")
+        find_edited_files(tmp_path / "python")
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho hello\n")
     silent.chmod(0o755)
     with pytest.raises(InfrastructureError, match="cannot say what is installed"):
-        edited_files(silent)
+        find_edited_files(silent)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.lock import MAGIC, Lock
-from conformance.cells.overlay import find_overlay, installed_in
+from conformance.cells.overlay import find_overlay, read_installed_versions
 from tests.cells.fake_index import FakeIndex, serve
 
 if TYPE_CHECKING:
@@ -42,4 +42,4 @@ def test_a_package_that_wants_jax_goes_with_a_nightly(tmp_path: Path) -> None:
     assert (folder / "wanting").is_dir()
     assert (folder / "helper").is_dir()
     assert not (folder / "jax").exists()
-    assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0"}
+    assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0"}

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.lock import MAGIC, Lock
-from conformance.cells.overlay import OverlayLock, find_overlay, find_overlay_lock, installed_in
+from conformance.cells.overlay import (
+    OverlayLock,
+    find_overlay,
+    find_overlay_lock,
+    read_installed_versions,
+)
 from conformance.cells.requirements import build_requirement
 from conformance.cells.uvtool import NoSolutionError
 from tests.cells.builders import make_wheel
@@ -54,7 +59,7 @@ def test_only_what_the_cell_lacks(tmp_path: Path) -> None:
     """With hashes; what the cell has stays as it is."""
     folder = find_overlay(PYTHON, CELL, ("wanting",), tmp_path)
     assert folder is not None
-    assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0"}
+    assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0"}
     text = find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path).text
     assert text.count("--hash=sha256:") == 2
     assert "numeric" not in text
@@ -65,7 +70,7 @@ def test_what_is_wanted_by_name_moves(tmp_path: Path) -> None:
     """And nothing else; never jax."""
     folder = find_overlay(PYTHON, CELL, ("wanting", "numeric>=2"), tmp_path)
     assert folder is not None
-    assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0", "numeric": "2.0"}
+    assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0", "numeric": "2.0"}
     with pytest.raises(NoSolutionError):
         find_overlay(PYTHON, CELL, ("jax>=0.7",), tmp_path)
 
@@ -98,7 +103,7 @@ def test_a_development_build_is_not_looked_for(tmp_path: Path, version: str) -> 
     """No index has what a user's own environment may have."""
     folder = find_overlay(PYTHON, lock(f"jax=={version}", "numeric==1.0"), ("wanting",), tmp_path)
     assert folder is not None
-    assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0"}
+    assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0"}
 
 
 @pytest.mark.usefixtures("index")
@@ -111,7 +116,7 @@ def test_a_wheel_of_the_users_own(tmp_path: Path) -> None:
         wanted = build_requirement(str(tmp_path / "mine-1.0-py3-none-any.whl"), cache)
         folder = find_overlay(PYTHON, CELL, (wanted,), cache)
         assert folder is not None
-        assert installed_in(folder) == {"mine": "1.0", "helper": "2.0"}
+        assert read_installed_versions(folder) == {"mine": "1.0", "helper": "2.0"}
         made.append(find_overlay_lock(PYTHON, CELL, (wanted,), cache))
     assert made[0].text == made[1].text
     assert str(tmp_path) not in made[0].text

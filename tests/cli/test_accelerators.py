@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from tests.projects import CELL, GOOD, RELEASE
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.cell,
-    pytest.mark.skipif(not missing_accelerator(get_platform("gpu")), reason="a GPU is here"),
+    pytest.mark.skipif(not find_missing_accelerator(get_platform("gpu")), reason="a GPU is here"),
 ]
 TOPIC = "cases/fam/topic.py"
 GPU = f"{RELEASE}@gpu"
@@ -29,7 +29,7 @@ def test_it_is_unsupported_and_the_rest_of_the_run_unharmed(new_project: MakePro
     gpu = [record for record in records if record.cell != CELL]
     assert {(record.outcome, record.verdict) for record in gpu} == {("unsupported", "excluded")}
     assert {record.error.message for record in gpu if record.error is not None} == {
-        missing_accelerator(get_platform("gpu"))
+        find_missing_accelerator(get_platform("gpu"))
     }
     assert len(records) == 4
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +39,6 @@ def write(cases: Path) -> Write:
             file = cases / family / f"{topic}.py"
             file.parent.mkdir(exist_ok=True)
             file.write_text(source)
-        return discover(case_files(cases))
+        return discover(find_case_files(cases))
 
     return writing

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.corpus import discovery as parsing
 from conformance.corpus.case_index import FOLDER, CaseIndex
-from conformance.corpus.discovery import BrokenCasesError, case_files, discover
+from conformance.corpus.discovery import BrokenCasesError, discover, find_case_files
 
 if TYPE_CHECKING:
     from conformance.model.case import Case
@@ -49,7 +49,7 @@ def without_parser(monkeypatch: pytest.MonkeyPatch, *files: Path, index: CaseInd
 
 def test_every_case_of_the_project_is_the_same(index: CaseIndex) -> None:
     """Parsed, parsed and written to the index, and read from the index."""
-    files = case_files(CASES)
+    files = find_case_files(CASES)
     parsed = discover(files)
     assert discover(files, index) == parsed
     assert discover(files, index) == parsed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.discovery import BrokenCasesError, case_files
+from conformance.corpus.discovery import BrokenCasesError, find_case_files
 from conformance.model.case import Case, Deviation
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ def test_files_that_hold_no_cases_by_their_name(cases: Path) -> None:
                  ".venv/lib/m.py", "a/__pycache__/z.py", "a/readme.md"):  # fmt: skip
         (cases / name).parent.mkdir(parents=True, exist_ok=True)
         (cases / name).write_text("")
-    found = [str(file.relative_to(cases)) for file in case_files(cases)]
+    found = [str(file.relative_to(cases)) for file in find_case_files(cases)]
     assert found == ["a/z.py", "b/x.py", "b/y.py"]
-    assert case_files(cases / "a" / "_h.py") == [cases / "a" / "_h.py"]
+    assert find_case_files(cases / "a" / "_h.py") == [cases / "a" / "_h.py"]
 
 
 def test_content_counts_the_file_and_its_helpers(write: Write) -> None:
@@ -149,7 +149,7 @@ def test_a_file_that_went_away(cases: Path) -> None:
     """A dangling link is said, not raised."""
     (cases / "a").mkdir()
     (cases / "a" / "t.py").symlink_to(cases / "nowhere.py")
-    from_link = case_files(cases)
+    from_link = find_case_files(cases)
     assert [str(file) for file in from_link] == [str(cases / "nowhere.py")]
 
 

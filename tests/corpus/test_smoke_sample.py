@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.case_selection import FILE_NAME, select_sample
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 from conformance.errors import UsageError
 from tests.projects import ROOT
 
@@ -27,7 +27,7 @@ def found(write: Write, cases: Path) -> tuple[Case, ...]:
         "@probe(params={'a': {}, 'b': {}})\ndef two(env): ...\n",
         loops__topic="@probe()\ndef three(env): ...\n",
     )
-    return discover(case_files(cases))
+    return discover(find_case_files(cases))
 
 
 def ids(cases: tuple[Case, ...]) -> str:
@@ -90,7 +90,7 @@ def test_a_bad_file_is_an_error(
 def test_the_sample_of_this_project() -> None:
     """Five families in full, and some of every other that the smoke matrix can run."""
     folder = ROOT / "cases"
-    found = discover(case_files(folder))
+    found = discover(find_case_files(folder))
     sample = select_sample(found, folder)
     whole = {"aot_placement", "array_api_device", "linearize_transpose", "nnx_vmap_while"}
     whole |= {"shard_map_while"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.discovery import discover
-from conformance.corpus.snapshot_cases import family_of, snapshot_cases, snapshots_in
+from conformance.corpus.snapshot_cases import family_of, find_snapshots, render_snapshot_cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ snapshot()
 
 def test_calls_that_the_script_itself_makes() -> None:
     """With a name, and the lines they stand in; not those of its functions, nor of others."""
-    assert [(one.name, one.first, one.last) for one in snapshots_in(SCRIPT)] == [
+    assert [(one.name, one.first, one.last) for one in find_snapshots(SCRIPT)] == [
         ("loss", 9, 9),
         ("loss_2", 10, 13),
         ("model_apply", 15, 15),
@@ -48,7 +48,7 @@ def test_calls_that_the_script_itself_makes() -> None:
 @pytest.mark.parametrize("text", ["", "print(1)\n", "snapshot(\n", "def f(): snapshot(g)\n"])
 def test_a_script_without(text: str) -> None:
     """Or what is no Python."""
-    assert snapshots_in(text) == []
+    assert find_snapshots(text) == []
 
 
 def test_each_is_a_case(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_each_is_a_case(tmp_path: Path) -> None:
     file.parent.mkdir()
     read = []
     for digest in ("a", "b"):
-        file.write_text(snapshot_cases(script, snapshots_in(SCRIPT), digest))
+        file.write_text(render_snapshot_cases(script, find_snapshots(SCRIPT), digest))
         read.append(discover([file]))
     assert read[0][0].content_hash != read[1][0].content_hash
     assert [case.id for case in read[0]] == [

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.calibrator import Calibrator, find_difference
-from conformance.engine.record_judge import record_of
+from conformance.engine.record_judge import make_record
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome
 from conformance.model.record import IrRecord
@@ -85,7 +85,7 @@ def test_facts_and_irs_count_as_the_policy_says(
     """What only informs makes no job unstable."""
     one: Job = job(tmp_path, policy={"facts": Policy.INFORM, **policy})
     blobs = BlobStore(tmp_path / "blobs")
-    record = record_of(good(one), blobs)
+    record = make_record(good(one), blobs)
     first, other = (
         replace(record, facts={"host_compute": number}, ir=ir(str(number))) for number in (1, 2)
     )

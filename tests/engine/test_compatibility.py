@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.golden_history import LoadResult, ReleasePair, recorded_compatibility
+from conformance.engine.golden_history import LoadResult, ReleasePair, find_compatibility
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
 from tests.builders import ok, python, raised, value
@@ -43,7 +43,7 @@ def test_by_parameter_writer_and_reader(tmp_path: Path) -> None:
     """What the first of the cases says is promised."""
     near = recorded(tmp_path, "near", said(v0_5_3="right"), said(v0_5_3="wrong", v0_6_0="right"))
     far = recorded(tmp_path, "far", said(v0_6_0="refused"), said())
-    assert recorded_compatibility([near, far], ("near", "far"), RELEASES) == {
+    assert find_compatibility([near, far], ("near", "far"), RELEASES) == {
         "": {
             ReleasePair("0.5.3", "0.5.3"): LoadResult("right", promised=True),
             ReleasePair("0.5.3", "0.6.0"): LoadResult("wrong", promised=True),
@@ -57,5 +57,5 @@ def test_what_ended_by_an_error_has_no_pairs(tmp_path: Path) -> None:
     """Nor has a case of another name."""
     near = recorded(tmp_path, "near", raised(), said(v0_5_3="right"))
     other = recorded(tmp_path, "other", said(v0_5_3="right"), said(v0_5_3="right"))
-    found = recorded_compatibility([near, other], ("near",), RELEASES)
+    found = find_compatibility([near, other], ("near",), RELEASES)
     assert found == {"": {ReleasePair("0.5.3", "0.6.0"): LoadResult("right", promised=True)}}

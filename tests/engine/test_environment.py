@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.environment import passed_variables, worker_environment
+from conformance.engine.environment import make_worker_environment, select_passed_variables
 
 ORDINARY = {"HOME": "/h", "PATH": "/usr/bin", "CUDA_VISIBLE_DEVICES": "0", "no_proxy": "localhost"}
 SECRETS = {
@@ -20,7 +20,7 @@ HEEDED = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--x", "PYTHONPATH": "/p", "UV_IND
 def test_a_worker_gets_an_allow_list() -> None:
     """No secret, also one that no name gives away, and nothing that jax, XLA or Python heed."""
     outer = {**ORDINARY, **SECRETS, **HEEDED, "TZ": "X"}
-    got = worker_environment(outer, {"TPU_LOG_DIR": "disabled"}, keep_python_path=False)
+    got = make_worker_environment(outer, {"TPU_LOG_DIR": "disabled"}, keep_python_path=False)
     assert got.items() >= ORDINARY.items()
     assert got["TZ"] == "UTC"
     assert got["TPU_LOG_DIR"] == "disabled"
@@ -29,19 +29,24 @@ def test_a_worker_gets_an_allow_list() -> None:
 
 def test_a_development_build_keeps_its_python_path() -> None:
     """A `path:` cell may live by PYTHONPATH."""
-    assert worker_environment({"PYTHONPATH": "/p"}, {}, keep_python_path=True)["PYTHONPATH"] == "/p"
+    assert (
+        make_worker_environment({"PYTHONPATH": "/p"}, {}, keep_python_path=True)["PYTHONPATH"]
+        == "/p"
+    )
 
 
 @pytest.mark.parametrize("name", ["TZ", "JAX_PLATFORMS"])
 def test_a_passed_variable_does_not_replace_a_pinned_one(name: str) -> None:
     """A run gives the same result in every time zone."""
-    pinned = worker_environment({}, {}, keep_python_path=False)
-    passed = worker_environment({}, {}, keep_python_path=False, passed={name: "other", "A": "1"})
+    pinned = make_worker_environment({}, {}, keep_python_path=False)
+    passed = make_worker_environment(
+        {}, {}, keep_python_path=False, passed={name: "other", "A": "1"}
+    )
     assert passed == {**pinned, "A": "1"}
 
 
 def test_a_name_passes_a_secret_and_a_pattern_does_not() -> None:
     """Whoever writes the name of a secret means it; whoever writes a pattern may not."""
     outer = {"MYLIB_DATA": "/data", "MYLIB_TOKEN": "secret", "OTHER": "x"}
-    assert passed_variables(["MYLIB_*"], outer) == {"MYLIB_DATA": "/data"}
-    assert passed_variables(["MYLIB_TOKEN", "MISSING"], outer) == {"MYLIB_TOKEN": "secret"}
+    assert select_passed_variables(["MYLIB_*"], outer) == {"MYLIB_DATA": "/data"}
+    assert select_passed_variables(["MYLIB_TOKEN", "MISSING"], outer) == {"MYLIB_TOKEN": "secret"}

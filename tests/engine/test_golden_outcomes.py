@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.golden_history import recorded_outcomes
+from conformance.engine.golden_history import find_recorded_outcomes
 from conformance.engine.plan import Plan
 from tests.engine.worlds import job, planned
 
@@ -32,5 +32,5 @@ def test_releases_within_a_span_are_recorded(tmp_path: Path) -> None:
     jobs = [job(tmp_path, place=planned(release)) for release in releases]
     other = [job(tmp_path, "two"), job(tmp_path, place=planned("0.5.1", platform="cpu-mp2"))]
     plan = Plan(jobs=(*jobs, *other), exclusions=(), cells=())
-    found = {j.planned.release: ending for j, ending in recorded_outcomes(plan)}
+    found = {j.planned.release: ending for j, ending in find_recorded_outcomes(plan)}
     assert found == {"0.5.1": "value-e7162359.safetensors", "0.6.0": "error-ad473cde.txt"}

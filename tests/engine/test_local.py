@@ -18,7 +18,7 @@ from conformance.engine import local
 from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished, Job
 from conformance.engine.local import ONCE, TWICE, LocalExecutor
-from conformance.engine.preparation import Provider, identity_mismatch
+from conformance.engine.preparation import Provider, find_identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
@@ -119,9 +119,9 @@ def test_nothing_to_run(idle: Bench) -> None:
 def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
     """A package that is missing or of another version; what is there besides does not matter."""
     planned = replace(idle.planned, versions={"jax": "0.5.3", "numpy": "2.0"})
-    assert identity_mismatch(planned, {"jax": "0.5.3", "numpy": "2.0", "extra": "1"}) == ""
-    assert "has jax 0.6.0, expected 0.5.3" in identity_mismatch(planned, {"jax": "0.6.0"})
-    assert "has numpy none, expected 2.0" in identity_mismatch(planned, {"jax": "0.5.3"})
+    assert find_identity_mismatch(planned, {"jax": "0.5.3", "numpy": "2.0", "extra": "1"}) == ""
+    assert "has jax 0.6.0, expected 0.5.3" in find_identity_mismatch(planned, {"jax": "0.6.0"})
+    assert "has numpy none, expected 2.0" in find_identity_mismatch(planned, {"jax": "0.5.3"})
 
 
 class Scripted:

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Finished
-from conformance.engine.record_judge import Judge, record_of
+from conformance.engine.record_judge import Judge, make_record
 from conformance.model.outcome import Conformance, Outcome, Stage
 from tests.engine.worlds import job
 
@@ -32,7 +32,7 @@ def judged(folder: Path, pattern: dict[str, str], **blobs: bytes) -> Record:
     one = job(folder, facts={"filecheck": pattern})
     store = BlobStore(folder / "blobs")
     finished = Finished(job=one, outcome=Outcome.OK, stage=Stage.COMPILE, blobs=blobs)
-    return Judge(store).judge(one, record_of(finished, store))
+    return Judge(store).judge(one, make_record(finished, store))
 
 
 def test_a_pattern_is_matched_in_the_form_neutral(tmp_path: Path) -> None:

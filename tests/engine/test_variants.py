@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.messages import JobEnd
-from conformance.engine.record_judge import observation_of, record_of
+from conformance.engine.record_judge import load_observation, make_record
 from conformance.engine.result_cache import ResultCache
 from conformance.model.outcome import Outcome, Stage
 from tests.engine.test_observe import END, ERROR, LEAF, transcript
@@ -39,7 +39,7 @@ def finished(folder: Path, *events: dict[str, Any], **done: Any) -> Finished:
 def observed(ended: Finished, folder: Path) -> Observation:
     """Return what is stored of a job, decoded again."""
     blobs = BlobStore(folder / "blobs")
-    return observation_of(record_of(ended, blobs), blobs)
+    return load_observation(make_record(ended, blobs), blobs)
 
 
 def test_what_a_way_gave_is_kept_beside_the_value(tmp_path: Path) -> None:
@@ -106,5 +106,5 @@ def test_a_way_that_raised_is_cached(tmp_path: Path) -> None:
 def is_cached(ended: Finished, folder: Path) -> bool:
     """Say whether a cache gives back what it was handed."""
     cache, blobs = ResultCache(folder / "cache"), BlobStore(folder / "blobs")
-    cache.put(ended.job, record_of(ended, blobs), blobs)
+    cache.put(ended.job, make_record(ended, blobs), blobs)
     return cache.take(ended.job, blobs) is not None

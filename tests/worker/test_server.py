@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.client import WORKER
-from conformance.engine.environment import worker_environment
+from conformance.engine.environment import make_worker_environment
 from conformance.worker.supervisor import SCRATCH
 from tests.bench import OLD, planned_cell, python_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_a_server_whose_orchestrator_dies_while_it_warms_up_ends(tmp_path: Path) -> None:
     """With what it has started, at its first look at the channel."""
     read_end, write_end = os.pipe()
-    environment = worker_environment(os.environ, {}, keep_python_path=False)
+    environment = make_worker_environment(os.environ, {}, keep_python_path=False)
     with subprocess.Popen(
         [python_of(planned_cell(OLD)), "-s", WORKER, "serve", str(write_end)],
         stdin=subprocess.PIPE,

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore
-from conformance.engine.record_judge import observation_of, record_of
+from conformance.engine.record_judge import load_observation, make_record
 from conformance.judge.conformance import conformance
 from conformance.model.case import VARIANTS
 from conformance.model.outcome import Conformance, Outcome
@@ -45,7 +45,7 @@ def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
 def observed(finished: Finished, folder: Path) -> Observation:
     """Return what is stored of a job."""
     blobs = BlobStore(folder / "blobs")
-    return observation_of(record_of(finished, blobs), blobs)
+    return load_observation(make_record(finished, blobs), blobs)
 
 
 def reasons(bench: Bench, body: str, decorator: str, top: str = TOP) -> tuple[str, ...]:

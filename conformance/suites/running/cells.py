@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.provision import environment_folder, provision
-from conformance.engine.environment import option_variables, worker_environment
-from conformance.engine.preparation import identity_mismatch
+from conformance.engine.environment import make_worker_environment, option_variables
+from conformance.engine.preparation import find_identity_mismatch
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
@@ -115,7 +115,7 @@ class SuiteCells:
 
     def _variables(self, planned: PlannedCell) -> dict[str, str]:
         cell = planned.cell
-        variables = worker_environment(
+        variables = make_worker_environment(
             self._outer, cell.place.environment,
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
@@ -169,5 +169,5 @@ def check_identity(planned: PlannedCell, versions: Mapping[str, str]) -> None:
     Raises:
         InfrastructureError: If a package has another version than the cell.
     """
-    if wrong := identity_mismatch(planned, versions):
+    if wrong := find_identity_mismatch(planned, versions):
         raise InfrastructureError(f"{planned.cell.id}: {wrong.replace('worker', 'session')}")

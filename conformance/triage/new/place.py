@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.discovery import case_files, discover
+from conformance.corpus.discovery import discover, find_case_files
 from conformance.corpus.project import FOR_CASES
 from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
@@ -147,7 +147,7 @@ def _fits(cases: Path, tree: ast.AST, families: list[str], *, numbers: bool) -> 
 def _uses_of(folder: Path, *, numbers: bool) -> list[frozenset[str]]:
     """Return what each file of a family uses, with what its helpers use for it."""
     helpers = [uses_in(file, numbers=numbers) for file in folder.glob("_*.py")]
-    return [uses_in(file, numbers=numbers).union(*helpers) for file in case_files(folder)]
+    return [uses_in(file, numbers=numbers).union(*helpers) for file in find_case_files(folder)]
 
 
 def uses_in(file: Path, *, numbers: bool = False) -> frozenset[str]:
@@ -177,7 +177,7 @@ def _check(option: str, text: str) -> str:
 def _refuse_taken(folder: Path, name: str) -> None:
     if not folder.is_dir():
         return
-    for case in discover(case_files(folder)):
+    for case in discover(find_case_files(folder)):
         if case.name == name:
             raise UsageError(
                 f"{folder.name}/{name} is taken, by {case.file}:{case.line}; say --name OTHER"

@@ -15,8 +15,8 @@ from conformance.engine.job import Finished, Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.messages import JobEnd
 from conformance.engine.observe import Transcript
-from conformance.engine.record_judge import claimed_observation, record_of
-from conformance.engine.worker_probes import worker_probe
+from conformance.engine.record_judge import load_claimed_observation, make_record
+from conformance.engine.worker_probes import make_worker_probe
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Outcome
@@ -228,7 +228,7 @@ class PassProber:
             "artifacts": list(case.facts.get(FILECHECK, ())),
         }
         probe = replace(
-            worker_probe("passes", "serve", {"channel": channel, "case": program}),
+            make_worker_probe("passes", "serve", {"channel": channel, "case": program}),
             devices=case.devices,
             x64=case.x64,
             xla_flags=case.xla_flags,
@@ -262,8 +262,8 @@ def judged(finished: Finished, blobs: BlobStore) -> StoredJob:
         finished: The program.
         blobs: Where its artifacts go.
     """
-    case, record = finished.job.case, record_of(finished, blobs)
-    found, reasons = conformance(case, claimed_observation(case, record, blobs))
+    case, record = finished.job.case, make_record(finished, blobs)
+    found, reasons = conformance(case, load_claimed_observation(case, record, blobs))
     return StoredJob(replace(record, conformance=found, reasons=reasons), blobs)
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from packaging.requirements import Requirement
 
 from conformance.cells.environment_locks import hold_environment
-from conformance.cells.overlay import find_overlay, installed_in
+from conformance.cells.overlay import find_overlay, read_installed_versions
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
-from conformance.engine.environment import option_variables, worker_environment
+from conformance.engine.environment import make_worker_environment, option_variables
 from conformance.engine.input_files import (
     INSTRUMENTATION,
     READ_FILES,
@@ -194,7 +194,7 @@ class ProgramRunner:
         """Run the program in a cell's environment; return how it ended, and what was there."""
         cell = planned.cell
         lock = self.locks[cell.id]
-        variables = worker_environment(
+        variables = make_worker_environment(
             self.outer, cell.place.environment,
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
@@ -266,4 +266,4 @@ class ProgramRunner:
 
 def _versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:
     """Return the versions of a cell's packages, and of those beside them."""
-    return {**planned.versions, **(installed_in(beside) if beside else {})}
+    return {**planned.versions, **(read_installed_versions(beside) if beside else {})}

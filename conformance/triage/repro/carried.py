@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from conformance.corpus.function_cases import NAMED, is_rendered
 from conformance.corpus.python_source import parse
-from conformance.corpus.snapshot_cases import carried_script, script_of
+from conformance.corpus.snapshot_cases import carried_script, find_script
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.triage.repro.source import extract
@@ -112,7 +112,7 @@ def load_source(
         UsageError: If something it uses cannot be found by reading its file.
     """
     text = read(case.file)
-    script = script_of(text)
+    script = find_script(text)
     alone = text if script is None else carried_script(text, script)
     source = extract(case.file, case.name, lambda file: alone if file == case.file else read(file))
     named = tuple(_named(source.definitions)) if is_rendered(text) else ()

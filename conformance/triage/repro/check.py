@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.secret_masking import is_secret
 from conformance.cells.uvtool import run_uv, uv_environment, uv_program
-from conformance.engine.environment import worker_environment
+from conformance.engine.environment import make_worker_environment
 from conformance.errors import ConformanceError
 from conformance.judge.errors import signature
 from conformance.model.outcome import Conformance, Outcome
@@ -60,7 +60,7 @@ def difference(written: Written, seen: SeenJob, name: str, index: str = "") -> s
         if cell.interpreter is None:
             ended = run_with_uv(file, find_interpreter(cell.python), index, timeout)
         else:
-            variables = worker_environment(os.environ, {}, keep_python_path=True)
+            variables = make_worker_environment(os.environ, {}, keep_python_path=True)
             command = [str(cell.interpreter), str(file)]
             ended = process.run(command, environment=variables, timeout=timeout)
     return compare_ending(ended, seen.seen, silent=written.silent)
@@ -91,7 +91,7 @@ def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
             for name, value in uv_environment().items()
             if name.startswith("UV_") and not is_secret(name, value)
         }
-        variables = worker_environment(os.environ, of_uv, keep_python_path=False)
+        variables = make_worker_environment(os.environ, of_uv, keep_python_path=False)
         return process.run(command, environment=variables, timeout=timeout)
     finally:
         _remove_environment(file)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import StoredJob, load_ir_text
-from conformance.engine.record_judge import claimed_observation, golden_variant
+from conformance.engine.record_judge import golden_variant, load_claimed_observation
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import load_run
 from conformance.engine.runner import Run
@@ -125,7 +125,7 @@ def seen_job(job: Job, side: StoredJob) -> SeenJob:
         raise InfrastructureError(f"{record.case} on {record.cell}: {said}")
     if record.outcome is Outcome.UNSUPPORTED:
         raise UsageError(f"{record.case} on {record.cell}: unsupported: {said}; name another cell")
-    observation = claimed_observation(job.case, record, side.blobs)
+    observation = load_claimed_observation(job.case, record, side.blobs)
     conforms, reasons = conformance(job.case, observation)
     hlo = load_ir_text(side, "hlo") if job.case.kind == "program" else None
     seen = Seen(

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.record_judge import observation_of, record_of
+from conformance.engine.record_judge import load_observation, make_record
 from conformance.engine.variants import is_variant_artifact
 from conformance.model.codec import decode_value
 from conformance.search.predicates import output_of
@@ -102,7 +102,7 @@ class CaseResult(TrialResult):
     def stored(self) -> StoredJob:
         """Its record, with the facts of its HLO."""
         stated = {n: data for n, data in self.job.blobs.items() if n in STATING}
-        return StoredJob(record_of(replace(self.job, blobs=stated), self.blobs), self.blobs)
+        return StoredJob(make_record(replace(self.job, blobs=stated), self.blobs), self.blobs)
 
     @cached_property
     def observation(self) -> Observation:
@@ -110,8 +110,8 @@ class CaseResult(TrialResult):
         judged = {*STATING, "value", "reference", "raises"}
         blobs = self.job.blobs
         kept = {n: data for n, data in blobs.items() if n in judged or is_variant_artifact(n)}
-        record = record_of(replace(self.job, blobs=kept), self.blobs)
-        return observation_of(record, self.blobs)
+        record = make_record(replace(self.job, blobs=kept), self.blobs)
+        return load_observation(record, self.blobs)
 
     @cached_property
     def measures(self) -> tuple[int, int] | None:

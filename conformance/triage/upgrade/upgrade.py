@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import why_not
-from conformance.engine.record_judge import observation_of
+from conformance.engine.record_judge import load_observation
 from conformance.engine.run_info import describe_cases
 from conformance.engine.transitions import make_transition
 from conformance.judge.agreement import DISAGREE, disagreement
@@ -127,7 +127,7 @@ class CaseUpgrade:
         """Compare what was seen at a place with what is seen there now."""
         first = self.sides[place]
         tolerance = Tolerance.of(self.case)
-        said = disagreement(observation_of(*first), observation_of(*again), tolerance)
+        said = disagreement(load_observation(*first), load_observation(*again), tolerance)
         facts = changed_facts(again.record.facts, first.record.facts)
         said = said or next((f"{DISAGREE}{one}" for one in facts), "")
         if said and not self.flaky:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.record_judge import Judge, record_of
+from conformance.engine.record_judge import Judge, make_record
 from conformance.engine.scheduler import Units
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
@@ -215,7 +215,7 @@ def test_verdicts(tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path / "blobs")
     judge = Judge(blobs)
     records = {
-        name: judge.judge(one.job, record_of(one, blobs)) for name, one in ran(tmp_path).items()
+        name: judge.judge(one.job, make_record(one, blobs)) for name, one in ran(tmp_path).items()
     }
     deviates, conforms = Conformance.DEVIATES, Conformance.CONFORMS
     assert {name: (one.verdict, one.conformance) for name, one in records.items()} == {
