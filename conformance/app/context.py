@@ -23,7 +23,7 @@ from conformance.corpus.case_selection import absolute_selects, matches, select_
 from conformance.corpus.discovery import discover
 from conformance.corpus.function_cases import NAMED, render_cases, rendered_folder
 from conformance.corpus.project import PACKAGE, Project, find_project
-from conformance.corpus.settings import Settings, find_settings, settings_file
+from conformance.corpus.settings import ProjectSettings, find_settings, settings_file
 from conformance.corpus.snapshot_cases import family_of, find_snapshots, render_snapshot_cases
 from conformance.engine.environment import select_passed_variables
 from conformance.errors import NothingSelectedError, UsageError
@@ -105,7 +105,7 @@ class ProjectContext:
         return CaseIndex(cache_location())
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> ProjectSettings:
         """What the project says of itself."""
         return find_settings(self.start)
 

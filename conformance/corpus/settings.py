@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILE_NAME = "pyproject.toml"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of a project.
 
     Attributes:
@@ -50,7 +50,7 @@ def settings_file(start: Path) -> Path | None:
     return next((file for file in files if _table(file) is not None), None)
 
 
-def find_settings(start: Path) -> Settings:
+def find_settings(start: Path) -> ProjectSettings:
     """Return the settings that hold in a folder.
 
     Args:
@@ -63,7 +63,7 @@ def find_settings(start: Path) -> Settings:
         UsageError: If a file on the way is no TOML, or a setting is unknown or of a wrong type.
     """
     file = settings_file(start)
-    return Settings() if file is None else _read(_table(file), file)
+    return ProjectSettings() if file is None else _read(_table(file), file)
 
 
 def _table(file: Path) -> Any:
@@ -77,14 +77,14 @@ def _table(file: Path) -> Any:
         raise UsageError(f"{file}: cannot read the settings: {error}") from error
 
 
-def _read(table: Any, file: Path) -> Settings:
+def _read(table: Any, file: Path) -> ProjectSettings:
     try:
-        found = msgspec.convert(table, Settings)
+        found = msgspec.convert(table, ProjectSettings)
         wanted = (_from(file.parent, text) for text in found.wanted)
         return msgspec.structs.replace(found, wanted=tuple(wanted))
     except msgspec.ValidationError as error:
         said = str(error)
-        known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(ProjectSettings))
         raise UsageError(
             f"{file}: [tool.conformance]: {said[:1].lower()}{said[1:]}; known are {known}"
         ) from error

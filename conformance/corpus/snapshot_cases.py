@@ -67,7 +67,7 @@ def {name}(env):
 '''
 
 
-class Snapshot(NamedTuple):
+class SnapshotCall(NamedTuple):
     """A call of `snapshot`.
 
     Attributes:
@@ -83,7 +83,7 @@ class Snapshot(NamedTuple):
     last: int
 
 
-def find_snapshots(text: str) -> list[Snapshot]:
+def find_snapshots(text: str) -> list[SnapshotCall]:
     """Return the calls of `snapshot` in a script, in order; none in what is no Python.
 
     Args:
@@ -104,7 +104,7 @@ def find_snapshots(text: str) -> list[Snapshot]:
         numbered = (f"{plain}_{n}" for n in count(2))
         name = next(name for name in chain([plain], numbered) if name not in names)
         names.add(name)
-        found.append(Snapshot(name, called, call.lineno, call.end_lineno or call.lineno))
+        found.append(SnapshotCall(name, called, call.lineno, call.end_lineno or call.lineno))
     return found
 
 
@@ -124,7 +124,7 @@ def _is_snapshot(called: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id == CALLED
 
 
-def render_snapshot_cases(file: Path, found: list[Snapshot], digest: str) -> str:
+def render_snapshot_cases(file: Path, found: list[SnapshotCall], digest: str) -> str:
     """Return a case file with a case for each call.
 
     Args:

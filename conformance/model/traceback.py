@@ -12,7 +12,7 @@ Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class TracebackFrame(msgspec.Struct, frozen=True, kw_only=True):
     """A line that was being executed.
 
     Attributes:
@@ -50,7 +50,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     message: Text = ""
     relation: Literal["", "cause", "context", "member"] = ""
     notes: tuple[Text, ...] = ()
-    frames: Annotated[tuple[Frame, ...], msgspec.Meta(max_length=1_000)] = ()
+    frames: Annotated[tuple[TracebackFrame, ...], msgspec.Meta(max_length=1_000)] = ()
 
 
 Traceback = tuple[Raised, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
-from conformance.model.traceback import FRAMES, Frame, Raised, decode_traceback
+from conformance.model.traceback import FRAMES, Raised, TracebackFrame, decode_traceback
 from conformance.report.text import listed, one_line, visible
 
 if TYPE_CHECKING:
@@ -221,10 +221,10 @@ def _stack(raised: Raised, where: Sequence[str]) -> Stack:
     )
 
 
-def _parts(frames: Sequence[Frame], where: Sequence[str]) -> Iterator[Place | Fold]:
+def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[Place | Fold]:
     """Yield frames as they are shown: those of libraries folded, but for the one that raised."""
     runs = [(own, list(run)) for own, run in groupby(frames, key=_is_own)]
-    parts: list[tuple[Frame, ...]] = []
+    parts: list[tuple[TracebackFrame, ...]] = []
     for number, (own, run) in enumerate(runs):
         if own:
             parts += [(frame,) for frame in run]
@@ -241,11 +241,11 @@ def _parts(frames: Sequence[Frame], where: Sequence[str]) -> Iterator[Place | Fo
         yield _place(part[0], where) if single else _fold(part, where)
 
 
-def _is_own(frame: Frame) -> bool:
+def _is_own(frame: TracebackFrame) -> bool:
     return bool(frame.file) and not frame.library
 
 
-def _place(frame: Frame, where: Sequence[str]) -> Place:
+def _place(frame: TracebackFrame, where: Sequence[str]) -> Place:
     return Place(
         at=one_line(f"{_shown(frame.file, where)}:{frame.line}", MOST_TEXT),
         function=one_line(frame.function, MOST_TEXT) or "?",
@@ -262,7 +262,7 @@ def _shown(file: str, where: Sequence[str]) -> str:
     return f".../{'/'.join(parts[-END:])}" if text.startswith("/") and len(parts) > END else text
 
 
-def _fold(frames: Sequence[Frame], where: Sequence[str]) -> Fold:
+def _fold(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Fold:
     number = sum(frame.count for frame in frames)
     names = list(dict.fromkeys(frame.library for frame in frames if frame.library))
     shown = ["the standard library" if name == STDLIB else name for name in names]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.settings import Settings, find_settings, settings_file
+from conformance.corpus.settings import ProjectSettings, find_settings, settings_file
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
     (inner / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
     assert find_settings(inner).nightly_index == URL
     (inner / "pyproject.toml").write_text("[tool.conformance]\n")
-    assert find_settings(inner) == Settings()
+    assert find_settings(inner) == ProjectSettings()
 
 
 @pytest.mark.parametrize(

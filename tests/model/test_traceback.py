@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.model.traceback import (
-    Frame,
     Raised,
+    TracebackFrame,
     decode_traceback,
     encode_traceback,
     traceback_artifact,
@@ -17,9 +17,11 @@ from conformance.model.traceback import (
 
 def test_it_is_read_as_it_was_written() -> None:
     """Every field of it."""
-    frame = Frame(file="/a.py", line=3, function="f", source="1 / 0", library="jax", count=2)
+    frame = TracebackFrame(
+        file="/a.py", line=3, function="f", source="1 / 0", library="jax", count=2
+    )
     chain = (
-        Raised(type="E", message="m", notes=("n",), frames=(frame, Frame(count=7))),
+        Raised(type="E", message="m", notes=("n",), frames=(frame, TracebackFrame(count=7))),
         Raised(type="K", relation="cause"),
     )
     assert decode_traceback(encode_traceback(chain)) == chain

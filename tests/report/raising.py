@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.model.traceback import Frame, Raised, encode_traceback
+from conformance.model.traceback import Raised, TracebackFrame, encode_traceback
 
 
-def own(line: int = 7, **more: Any) -> Frame:
+def own(line: int = 7, **more: Any) -> TracebackFrame:
     """Return a frame of the user's own code."""
     said = {"file": "/home/me/project/cases/f/t.py", "function": "step", "source": "return g(x)"}
-    return Frame(line=line, **{**said, **more})
+    return TracebackFrame(line=line, **{**said, **more})
 
 
-def library(name: str = "jax", line: int = 1, **more: Any) -> Frame:
+def library(name: str = "jax", line: int = 1, **more: Any) -> TracebackFrame:
     """Return a frame of a library."""
     said = {"file": f"{name}/_src/core.py", "function": "bind", "source": "raise TypeError(m)"}
-    return Frame(line=line, library=name, **{**said, **more})
+    return TracebackFrame(line=line, library=name, **{**said, **more})
 
 
 CHAIN = (

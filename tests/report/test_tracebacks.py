@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model.traceback import Frame, Raised, encode_traceback
+from conformance.model.traceback import Raised, TracebackFrame, encode_traceback
 from conformance.report.tracebacks import Fold, cause_tracebacks, stacks_of, traceback_lines
 from tests.report.raising import FRAMES, LINES, RAISED, library, own
 from tests.report.runs import CELLS, Directory, sides
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.engine.job_comparison import StoredJob
 
 
-def side(folder: Path, *frames: Frame, **more: Any) -> StoredJob:
+def side(folder: Path, *frames: TracebackFrame, **more: Any) -> StoredJob:
     """Return a job that raised with some frames."""
     text = encode_traceback((Raised(type="E", frames=frames, **more),)).decode()
     return told(folder, {"frames": text})
@@ -31,7 +31,7 @@ def told(folder: Path, texts: dict[str, str]) -> StoredJob:
     return one
 
 
-def shown(folder: Path, *frames: Frame) -> list[str]:
+def shown(folder: Path, *frames: TracebackFrame) -> list[str]:
     """Return the frames that are shown of some, without their sources."""
     parts = stacks_of(side(folder, *frames))[0].parts
     return [f"... {p.label}" if isinstance(p, Fold) else p.line for p in parts]
@@ -53,7 +53,7 @@ def test_an_error_of_a_library_alone(tmp_path: Path) -> None:
 
 def test_a_recursion_and_frames_that_were_left_out(tmp_path: Path) -> None:
     """Each with its number."""
-    assert shown(tmp_path, own(count=201), Frame(count=40), own(9)) == [
+    assert shown(tmp_path, own(count=201), TracebackFrame(count=40), own(9)) == [
         "cases/f/t.py:7 in step (201 times)", "... 40 frames", "cases/f/t.py:9 in step",
     ]  # fmt: skip
 
