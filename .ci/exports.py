@@ -10,9 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import Setting
-
+from conformance.app.context import ProjectContext
+from conformance.app.session import Session
 from conformance.cells.provision import provision
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,18 +26,19 @@ exec(compile(open(file).read(), "export_compat/_write.py", "exec"))
 
 def main() -> None:
     """Export with one release after the other."""
-    here = Setting(ROOT)
+    context = ProjectContext(ROOT)
+    session = Session(context=context)
     releases = sys.argv[1:] or [
-        one for one in here.releases.versions if not (EXPORTS / f"jax{one}.zip").exists()
+        one for one in context.releases.versions if not (EXPORTS / f"jax{one}.zip").exists()
     ]
     EXPORTS.mkdir(exist_ok=True)
     for release in releases:
-        cells, _ = here.cells(None, (release,))
-        preparation = prepare_in(here, cells)
+        cells, _ = context.cells(None, (release,))
+        preparation = session.prepare(cells)
         (planned,) = preparation.cells
         lock = preparation.locks[planned.cell.id]
-        python = provision(planned.cell, lock=lock, cache=here.cache).python
-        (row,) = (one for one in here.releases.rows if one.version == release)
+        python = provision(planned.cell, lock=lock, cache=context.cache).python
+        (row,) = (one for one in context.releases.rows if one.version == release)
         target = EXPORTS / f"jax{release}.zip"
         arguments = [str(FAMILY), str(target), f"{row.date:%Y-%m-%d}"]
         subprocess.run([python, "-c", START, *arguments], check=True)
