@@ -14,7 +14,15 @@ from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import MOST_CODE, Entry, Section, block, code, details, fitted, row
 from conformance.report.notes import cell_notes, exit_lines, not_compared, notes
-from conformance.report.since_text import age, counted, day_of, described, other_lines
+from conformance.report.since_text import (
+    NEW,
+    age,
+    causes_by_kind,
+    counted,
+    day_of,
+    described,
+    other_lines,
+)
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
 from conformance.report.tracebacks import record_traceback
@@ -116,13 +124,10 @@ def _sections(report: Report) -> Iterator[Section]:
 def _since(since: Since) -> Section:
     """Return what changed since the last night: root causes that are new are told first."""
     told = [
-        (f"**{kind}**", f"{described(one)}{age(one) if kind != 'new' else ''}", len(one.jobs))
-        for kind, causes in (
-            ("new", since.new), ("gone", since.gone), ("not seen", since.unseen),
-            ("still there", since.still),
-        )
+        (f"**{kind}**", f"{described(one)}{age(one) if kind != NEW else ''}", len(one.jobs))
+        for kind, causes in causes_by_kind(since).items()
         for one in causes
-    ]  # fmt: skip
+    ]
     entries = [
         Entry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
         for kind, text, jobs in told

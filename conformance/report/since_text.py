@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 300
 """Characters of one reason."""
+NEW: Final = "new"
 MOST: Final = 10
 """Root causes of one kind that are told one by one in a terminal, but for those that are new."""
 
 
 def counted(since: Since) -> str:
     """Return how much changed."""
-    counts = {
-        "new": len(since.new), "still there": len(since.still), "gone": len(since.gone),
-        "not seen": len(since.unseen),
-    }  # fmt: skip
-    said = [f"{number:,} {kind}" for kind, number in counts.items() if number]
+    kinds = causes_by_kind(since)
+    order = (NEW, "still there", "gone", "not seen")
+    said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
     moved = len({(case, one.place) for one in since.moved for case in one.cases})
     jobs = {
         "moved": moved, "added": len(since.added), "removed": len(since.removed),
@@ -37,6 +36,16 @@ def counted(since: Since) -> str:
     return ", ".join(said) or "other packages"
 
 
+def causes_by_kind(since: Since) -> dict[str, tuple[CauseSince, ...]]:
+    """Return the root causes by what became of them, in words; those that are new first."""
+    return {
+        NEW: since.new,
+        "gone": since.gone,
+        "not seen": since.unseen,
+        "still there": since.still,
+    }
+
+
 def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
     """Yield what changed, a line each, what is new first.
 
@@ -45,14 +54,10 @@ def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
         most: Root causes of one kind that are told one by one; of those that are new all are.
     """
     yield f"since {one_line(since.run)} of {day_of(since.started)}: {counted(since)}"
-    for one in since.new:
-        yield f"  new: {described(one)}"
-    for kind, causes in (
-        ("gone", since.gone), ("not seen", since.unseen), ("still there", since.still),
-    ):  # fmt: skip
-        for one in causes[:most]:
-            yield f"  {kind}: {described(one)}{age(one)}"
-        if len(causes) > most:
+    for kind, causes in causes_by_kind(since).items():
+        for one in causes if kind == NEW else causes[:most]:
+            yield f"  {kind}: {described(one)}{age(one) if kind != NEW else ''}"
+        if len(causes) > most and kind != NEW:
             yield f"  {kind}: {len(causes) - most:,} more"
     for line in other_lines(since):
         yield f"  {line}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -79,6 +79,14 @@ class RunWarning:
     gone_in: tuple[str, ...] = ()
 
 
+class _Given(NamedTuple):
+    """A warning, and the test and the cell that gave it; no test if collecting them did."""
+
+    test: str
+    cell: str
+    warning: Warned
+
+
 def warned_by(side: StoredJob) -> list[Warned]:
     """Return what a test warned of; nothing where that cannot be read.
 
@@ -103,17 +111,6 @@ def file_of(where: str) -> str:
     file = _LINE.sub("", where).replace(os.sep, "/")
     installed = _INSTALLED.match(file)
     return one_line(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
-
-
-class _Group:
-    """A warning while it is gathered."""
-
-    def __init__(self, first: Warned) -> None:
-        self.first = first
-        self.where: Counter[str] = Counter()
-        self.tests: dict[str, None] = {}
-        self.cells: dict[str, None] = {}
-        self.count = 0
 
 
 def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[Warned]]:
@@ -147,53 +144,46 @@ def warnings_of(
         cells: The cells they ran in.
         collected: What collecting warned of, by cell.
     """
-    groups: dict[tuple[str, str], _Group] = {}
-    given = [(side.record.case, side.record.cell, warned_by(side)) for side in sides]
-    for test, cell, warnings in (*given, *(("", cell, found) for cell, found in collected.items())):
+    groups: dict[tuple[str, str], list[_Given]] = defaultdict(list)
+    by_test = [(side.record.case, side.record.cell, warned_by(side)) for side in sides]
+    by_cell = [("", cell, found) for cell, found in collected.items()]
+    for test, cell, warnings in (*by_test, *by_cell):
         for one in warnings:
-            group = groups.setdefault((one.category, cause_of(one.message)), _Group(one))
-            group.where[file_of(one.where)] += one.count
-            group.tests |= {test: None} if test else {}
-            group.cells[cell] = None
-            group.count += one.count
+            groups[one.category, cause_of(one.message)].append(_Given(test, cell, one))
     tracks = [[(cell.id, cell.label) for cell in track.cells] for track in tracks_of(cells)]
-    order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
-    found = [(_warning(group, tracks), _rank(group, tracks, order)) for group in groups.values()]
-    return tuple(one for one, _ in sorted(found, key=lambda pair: pair[1]))
-
-
-def _warning(group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]) -> RunWarning:
-    new, gone = _edges(group, tracks)
-    return RunWarning(
-        category=group.first.category, message=one_line(group.first.message, MESSAGE),
-        where=tuple(name for name, _ in group.where.most_common() if name),
-        tests=tuple(group.tests), count=group.count,
-        cells=tuple(cell for track in tracks for cell, _ in track if cell in group.cells),
-        new_in=tuple(dict.fromkeys(new)), gone_in=tuple(dict.fromkeys(gone)),
-    )  # fmt: skip
-
-
-def _edges(
-    group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]
-) -> tuple[list[str], list[str]]:
-    """Return the releases with which it comes, and those with which it goes."""
-    new: list[str] = []
-    gone: list[str] = []
-    for track in tracks:
-        for (before, _), (after, release) in pairwise(track):
-            if (before in group.cells) is not (after in group.cells):
-                (new if after in group.cells else gone).append(release)
-    return new, gone
-
-
-def _rank(
-    group: _Group, tracks: Sequence[Sequence[tuple[str, str]]], order: dict[str, int]
-) -> tuple[bool, int, bool, int]:
-    """Return what warnings are sorted by: given by the newest still, come late, of the future."""
     newest = {track[-1][0] for track in tracks if track}
-    first = min((order.get(cell, 0) for cell in group.cells), default=0)
-    coming = group.first.category.endswith(COMING)
-    return (not newest & set(group.cells), -first, not coming, -len(group.tests))
+    order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
+
+    def rank(one: RunWarning) -> tuple[bool, int, bool, int]:
+        """Those that the newest release gives come first, then what came late, or announces."""
+        first = min((order[cell] for cell in one.cells), default=0)
+        coming = one.category.endswith(COMING)
+        return newest.isdisjoint(one.cells), -first, not coming, -len(one.tests)
+
+    return tuple(sorted((_warning(given, tracks) for given in groups.values()), key=rank))
+
+
+def _warning(given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]]) -> RunWarning:
+    first = given[0].warning
+    files: Counter[str] = Counter()
+    for one in given:
+        files[file_of(one.warning.where)] += one.warning.count
+    cells = {one.cell for one in given}
+    steps = [
+        (after in cells, release)
+        for track in tracks
+        for (before, _), (after, release) in pairwise(track)
+        if (before in cells) is not (after in cells)
+    ]
+    return RunWarning(
+        category=first.category, message=one_line(first.message, MESSAGE),
+        where=tuple(name for name, _ in files.most_common() if name),
+        tests=tuple(dict.fromkeys(one.test for one in given if one.test)),
+        cells=tuple(cell for track in tracks for cell, _ in track if cell in cells),
+        count=sum(one.warning.count for one in given),
+        new_in=tuple(dict.fromkeys(release for comes, release in steps if comes)),
+        gone_in=tuple(dict.fromkeys(release for comes, release in steps if not comes)),
+    )  # fmt: skip
 
 
 def warning_lines(
