@@ -29,7 +29,7 @@ from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import history
 from conformance.store.address import address_of
 from conformance.store.backup import damage
-from conformance.store.entries import Entry
+from conformance.store.entries import StoreEntry
 from conformance.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ KNOWN = JobState(Verdict.KNOWN, Outcome.RAISED, Conformance.DEVIATES)
 GONE = JobState(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
 
 
-def nights(count: int, results: int) -> Iterator[Entry]:
+def nights(count: int, results: int) -> Iterator[StoreEntry]:
     """Yield a year of runs, the same each time."""
     chance = random.Random(0)  # noqa: S311 - the same nights each time
     every = [f"family_{n // 30:02d}/case_{n}[argument]" for n in range(results // CELLS)]
@@ -65,7 +65,9 @@ def nights(count: int, results: int) -> Iterator[Entry]:
         table[[case for case, end in until.items() if end >= night]] = 4
         if chance.random() < 1 / 30:
             table[:, chance.randrange(CELLS)] = 3
-        yield Entry(digest=_digest(night, tuple(every[:number]), (FINE, KNOWN, GONE, bad), table))
+        yield StoreEntry(
+            digest=_digest(night, tuple(every[:number]), (FINE, KNOWN, GONE, bad), table)
+        )
 
 
 def _digest(
@@ -122,7 +124,7 @@ def ask(where: str, case: str, last: int) -> None:
         )
 
 
-def kept(where: str, entries: list[Entry], last: Entry) -> int:
+def kept(where: str, entries: list[StoreEntry], last: StoreEntry) -> int:
     """Add runs, print what that costs, and return the number of the last."""
     store = Store(address_of(where), sys.exit)
     begun = time.perf_counter()

@@ -19,7 +19,7 @@ from conformance.locking import locked
 from conformance.report.behaviour import histories
 from conformance.report.behaviour_markdown import behaviour_pages
 from conformance.report.pairs import pairs_markdown
-from conformance.report.state import Recorded, State, state_markdown
+from conformance.report.state import Recorded, RecordedState, state_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,4 +93,4 @@ def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
     plan = make_plan(context.cases(()), Session(context=context).recorded(cells))
     recorded = {job.id: Recorded.of(job, ending) for job, ending in find_recorded_outcomes(plan)}
     root = context.project.root
-    return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))
+    return state_markdown(RecordedState(plan=plan, recorded=recorded, dates=dates, root=root))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.regression_tracker import Regression
     from conformance.store.pruning import Pruned
-    from conformance.store.snapshot import Span, StoredRun
+    from conformance.store.snapshot import CaseSpan, StoredRun
 
 _LONGEST = 160
 
@@ -33,7 +33,7 @@ def run_lines(runs: Sequence[StoredRun]) -> Iterator[str]:
         yield "no run was added yet; conformance history add reports/runs"
 
 
-def case_lines(spans: Mapping[str, Sequence[Span]]) -> Iterator[str]:
+def case_lines(spans: Mapping[str, Sequence[CaseSpan]]) -> Iterator[str]:
     """Yield the spans of a case by place.
 
     Args:

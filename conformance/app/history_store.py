@@ -15,7 +15,7 @@ from conformance.engine.run_directory import latest_run
 from conformance.engine.run_loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.store.address import address_of
-from conformance.store.entries import Entry, entry_of
+from conformance.store.entries import StoreEntry, entry_of
 from conformance.store.store import Store
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.store.snapshot import Span
+    from conformance.store.snapshot import CaseSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
     runs = [run for folder in folders for run in find_runs(folder)]
     runs = runs if folders else [latest_run(context.project.root)]
     digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(runs)
-    entries: list[Entry] = []
+    entries: list[StoreEntry] = []
     for directory, digest in digests.items():
         try:
             entries.append(entry_of(directory, digest))
@@ -79,7 +79,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
     return AddedRuns(numbers=list(zip(ids, numbers, strict=True)), problems=problems)
 
 
-def find_spans(store: Store, case: str) -> Mapping[str, Sequence[Span]]:
+def find_spans(store: Store, case: str) -> Mapping[str, Sequence[CaseSpan]]:
     """Return the results of a case in all runs of a store, by place.
 
     Args:

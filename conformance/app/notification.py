@@ -15,8 +15,8 @@ from conformance.app.notes import print_note
 from conformance.engine.digests import make_digest
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
-from conformance.notify.actions import Kind
-from conformance.notify.deciding import Policy, When, decide, wanted
+from conformance.notify.actions import ActionKind
+from conformance.notify.deciding import NotifyPolicy, When, decide, wanted
 from conformance.notify.doing import Done, do
 from conformance.notify.night import read_night
 from conformance.report.text import one_line
@@ -73,9 +73,9 @@ class NotifyOptions:
             raise UsageError(f"--url {self.url}: expected http://... or https://...")
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> NotifyPolicy:
         """The rules by which actions are decided."""
-        return Policy(
+        return NotifyPolicy(
             repository=self.repository or "",
             when=When(self.when),
             limit=self.limit,
@@ -134,10 +134,10 @@ def notification_lines(notification: Notification) -> Iterator[str]:
     """
     done, options = notification.done, notification.options
     for one in done:
-        if one.action.kind is not Kind.NOTHING and not one.problem:
+        if one.action.kind is not ActionKind.NOTHING and not one.problem:
             yield _describe_action(one)
-    quiet = sum(one.action.kind is Kind.NOTHING for one in done)
-    held = sum(one.action.kind is Kind.HOLD for one in done)
+    quiet = sum(one.action.kind is ActionKind.NOTHING for one in done)
+    held = sum(one.action.kind is ActionKind.HOLD for one in done)
     if quiet:
         yield f"{plural(quiet, 'root cause')}: nothing to do"
     if held:
@@ -181,7 +181,7 @@ def _open_tracker(options: NotifyOptions, repository: str) -> Tracker:
 
 
 def _decide_actions(
-    directory: RunDirectory, store: Store, tracker: Tracker | None, policy: Policy
+    directory: RunDirectory, store: Store, tracker: Tracker | None, policy: NotifyPolicy
 ) -> list[Action]:
     digest = make_digest(directory)
     if not digest.finished:
@@ -196,7 +196,7 @@ def _decide_actions(
 
 
 def _perform_actions(
-    actions: Sequence[Action], tracker: Tracker, store: Store, policy: Policy
+    actions: Sequence[Action], tracker: Tracker, store: Store, policy: NotifyPolicy
 ) -> tuple[list[Done], ConformanceError | None]:
     """Return the actions that were performed, and the error that ended them early, if any."""
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
     from conformance.engine.run_loader import LoadedRun
     from conformance.model.since import Since
-    from conformance.report.conformance_history import Conformance
+    from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
 
 SITE: Final = "report"
@@ -145,7 +145,7 @@ def _stored(store: str | None, say: Callable[[str], None]) -> tuple[list[Digest]
 
 def _conformance(
     context: ProjectContext, runs: Iterable[LoadedRun]
-) -> tuple[dict[str, Conformance], list[str]]:
+) -> tuple[dict[str, SuiteHistory], list[str]]:
     """Return the committed histories of the suites of runs, and their problems."""
     found, problems = {}, []
     for suite in {run.info.suite.name: run.info.suite for run in runs if run.info.suite}.values():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class ActionKind(StrEnum):
     """What is to be done."""
 
     OPEN = "open"
@@ -34,7 +34,7 @@ class Action:
         regressions: Ids of the regressions to link to it.
     """
 
-    kind: Kind
+    kind: ActionKind
     cause: str
     why: str
     issue: int | None = None
@@ -46,4 +46,4 @@ class Action:
     @property
     def acts(self) -> bool:
         """Whether anything is done."""
-        return self.kind not in {Kind.HOLD, Kind.NOTHING}
+        return self.kind not in {ActionKind.HOLD, ActionKind.NOTHING}

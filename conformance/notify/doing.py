@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.notify.actions import Action, Kind
+from conformance.notify.actions import Action, ActionKind
 from conformance.notify.tracker import RefusedError
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def _one(action: Action, tracker: Tracker, link: Link) -> int:
     number = action.issue
     if number is None:
         number = tracker.open(action.title, action.body)
-    elif action.kind is Kind.CLOSE:
+    elif action.kind is ActionKind.CLOSE:
         tracker.close(number, action.body)
-    elif action.kind is Kind.REOPEN:
+    elif action.kind is ActionKind.REOPEN:
         tracker.reopen(number, action.body)
     elif action.body:
         tracker.edit(number, action.body)

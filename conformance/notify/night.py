@@ -14,7 +14,7 @@ from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
-from conformance.notify.topic import Job, Night, Topic
+from conformance.notify.topic import NotifiedNight, Topic, TopicJob
 from conformance.report.commands import rerun
 from conformance.store.adding import storable
 
@@ -33,7 +33,7 @@ _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
 
 def read_night(
     directory: RunDirectory, digest: Digest, store: Store, regressions: Sequence[Regression]
-) -> Night:
+) -> NotifiedNight:
     """Return a night.
 
     Args:
@@ -86,7 +86,7 @@ def read_night(
         )
     started = datetime.fromisoformat(run.info.started)
     started = started if started.tzinfo else started.replace(tzinfo=UTC)
-    return Night(run=run.id, started=started, topics=tuple(topics), runs=names)
+    return NotifiedNight(run=run.id, started=started, topics=tuple(topics), runs=names)
 
 
 def _same(run: StoredRun, digest: Digest) -> bool:
@@ -116,11 +116,11 @@ def _reason(record: Record) -> str:
     return said or (record.error.signature if record.error is not None else "")
 
 
-def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[Job, ...]:
+def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
     places = stable_cell_ids(dict.fromkeys(record.cell for record in run.records))
     releases = {cell.id: cell.release for cell in run.info.cells}
     return tuple(
-        Job(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))
+        TopicJob(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))
         for one in sorted(records, key=lambda one: (one.case, one.cell))
     )
 

@@ -21,7 +21,7 @@ GATES: Final = ("outcome", "error", "value", "facts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DeclaredChange:
     """A declared change.
 
     Attributes:
@@ -44,7 +44,7 @@ class ReleaseChanges:
     """
 
     release: str
-    told: tuple[Told, ...] = ()
+    told: tuple[DeclaredChange, ...] = ()
     also: tuple[GoldenChange, ...] = ()
 
 
@@ -67,7 +67,7 @@ class FamilyHistory:
     releases: tuple[ReleaseChanges, ...] = field(default=())
 
     @property
-    def told(self) -> tuple[Told, ...]:
+    def told(self) -> tuple[DeclaredChange, ...]:
         """Every declared change, the newest first."""
         return tuple(told for one in self.releases for told in one.told)
 
@@ -117,7 +117,10 @@ def evidence_of(
 
 
 def _releases(family: Family, turned: Sequence[GoldenChange]) -> tuple[ReleaseChanges, ...]:
-    told = [Told(change=change, evidence=evidence_of(change, turned)) for change in family.change]
+    told = [
+        DeclaredChange(change=change, evidence=evidence_of(change, turned))
+        for change in family.change
+    ]
     said = {(one.case.id, one.release) for each in told for one in each.evidence}
     # Pairs have a page of their own: with each release there are others.
     also = [

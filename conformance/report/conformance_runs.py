@@ -14,17 +14,15 @@ from conformance.errors import UsageError
 from conformance.judge.deviation import shows
 from conformance.judge.tests import XFAIL
 from conformance.model.observation import Observation
-from conformance.model.outcome import Conformance as Conforms
-from conformance.model.outcome import Outcome as Ended
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.conformance_history import (
     ABSENT,
     OTHER,
-    Conformance,
-    Followed,
-    Held,
-    Outcome,
-    Result,
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteRelease,
+    SuiteResult,
+    TrackedTest,
 )
 from conformance.report.text import one_line
 from conformance.report.tracks import release_order, tracks_of
@@ -44,12 +42,12 @@ WHY: Final = 240
 COUNTING: Final = ("max_examples", "seed", "standard")
 """Settings that decide what comes of tests."""
 _OUTCOMES: Final = {
-    Verdict.MATCH: Outcome.PASSED,
-    Verdict.FIXED: Outcome.PASSED,
-    Verdict.KNOWN: Outcome.KNOWN,
-    Verdict.STALE: Outcome.PASSED,
-    Verdict.FLAKY: Outcome.FLAKY,
-    Verdict.EXCLUDED: Outcome.SKIPPED,
+    Verdict.MATCH: SuiteOutcome.PASSED,
+    Verdict.FIXED: SuiteOutcome.PASSED,
+    Verdict.KNOWN: SuiteOutcome.KNOWN,
+    Verdict.STALE: SuiteOutcome.PASSED,
+    Verdict.FLAKY: SuiteOutcome.FLAKY,
+    Verdict.EXCLUDED: SuiteOutcome.SKIPPED,
 }
 """How a test ended by its verdict; every other one is a failure."""
 
@@ -59,7 +57,7 @@ def history_of(
     dates: Mapping[str, str],
     group: Callable[[str], str] | None = None,
     deviations: Mapping[str, Sequence[Deviation]] | None = None,
-) -> Conformance:
+) -> SuiteHistory:
     """Return what a run of a suite says of the releases of one platform.
 
     Args:
@@ -87,7 +85,7 @@ def histories_of(
     dates: Mapping[str, str],
     group: Callable[[str], str] | None = None,
     deviations: Mapping[str, Sequence[Deviation]] | None = None,
-) -> tuple[Conformance, ...]:
+) -> tuple[SuiteHistory, ...]:
     """Return what a run of a suite says of the releases of each platform, nightlies left out.
 
     Args:
@@ -103,7 +101,7 @@ def histories_of(
     tracks = tracks_of(cell for cell in run.info.cells if not _is_development(cell))
     settings = {name: said for name, said in suite.settings.items() if name in COUNTING}
     return tuple(
-        Conformance(
+        SuiteHistory(
             suite=suite.name, title=suite.title, revision=suite.revision, settings=settings,
             place=track.name, releases=tuple(_held(cell, run, dates) for cell in track.cells),
             tests=_followed(run, track, group, deviations),
@@ -117,12 +115,12 @@ def _followed(
     track: Track,
     group: Callable[[str], str] | None,
     deviations: Mapping[str, Sequence[Deviation]] | None,
-) -> dict[str, Followed]:
+) -> dict[str, TrackedTest]:
     cells, platform = {cell.id: cell for cell in track.cells}, _platform(track)
-    found: dict[str, dict[str, Result]] = {}
+    found: dict[str, dict[str, SuiteResult]] = {}
     for record in run.records:
         cell = cells.get(record.cell)
-        if cell is not None and record.outcome not in {Ended.INFRA, Ended.NOT_RUN}:
+        if cell is not None and record.outcome not in {Outcome.INFRA, Outcome.NOT_RUN}:
             declared = [
                 one
                 for one in _declared(record.case, run, deviations)
@@ -132,7 +130,7 @@ def _followed(
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
     return {
-        name: Followed(group=_group(name, run.info.cases.get(name), group), results=results)
+        name: TrackedTest(group=_group(name, run.info.cases.get(name), group), results=results)
         for name, results in found.items()
     }
 
@@ -173,7 +171,7 @@ def unfinished(run: LoadedRun) -> str:
     if missing:
         tests = plural(len(missing), "test")
         return f"{tests} without a result, such as {missing[0][0]} on {missing[0][1]}"
-    lost = [r for r in run.records if r.outcome in {Ended.INFRA, Ended.NOT_RUN}]
+    lost = [r for r in run.records if r.outcome in {Outcome.INFRA, Outcome.NOT_RUN}]
     if lost:
         why = one_line("; ".join(lost[0].reasons), WHY)
         tests = plural(len(lost), "test")
@@ -181,7 +179,7 @@ def unfinished(run: LoadedRun) -> str:
     return ""
 
 
-def merged(old: Conformance | None, new: Conformance) -> Conformance:
+def merged(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
     """Return a history with the releases of another in it; those of both are as the new one has.
 
     Args:
@@ -200,7 +198,7 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
     for held in new.releases:
         date = held.date or (by_release[held.release].date if held.release in by_release else "")
         by_release[held.release] = msgspec.structs.replace(held, date=date)
-    tests: dict[str, Followed] = {}
+    tests: dict[str, TrackedTest] = {}
     for name, followed in {**old.tests, **new.tests}.items():
         kept = old.tests[name].results if name in old.tests else {}
         results = {release: r for release, r in kept.items() if release not in again}
@@ -217,7 +215,7 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
     )
 
 
-def difference(old: Conformance, new: Conformance) -> str:
+def difference(old: SuiteHistory, new: SuiteHistory) -> str:
     """Return why two histories cannot be one, empty if they can.
 
     Args:
@@ -235,7 +233,7 @@ def difference(old: Conformance, new: Conformance) -> str:
     return ""
 
 
-def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = False) -> Result:
+def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = False) -> SuiteResult:
     """Return what came of a test.
 
     A test that is known to fail now and then counts as known in each run: chance is no fix.
@@ -245,30 +243,34 @@ def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = Fal
         declared: Its known failures that cover the cell.
         anew: Whether a failure is judged by these; else its verdict stands.
     """
-    outcome = _OUTCOMES.get(record.verdict, Outcome.FAILED)
-    if outcome is Outcome.SKIPPED and _type(record) == NOT_COLLECTED:
+    outcome = _OUTCOMES.get(record.verdict, SuiteOutcome.FAILED)
+    if outcome is SuiteOutcome.SKIPPED and _type(record) == NOT_COLLECTED:
         return ABSENT
-    shown = next((d for d in declared if shows(d, _observed(record), Conforms.DEVIATES)), None)
-    if outcome is Outcome.PASSED:
+    shown = next((d for d in declared if shows(d, _observed(record), Conformance.DEVIATES)), None)
+    if outcome is SuiteOutcome.PASSED:
         shown = next((one for one in declared if one.may_pass), None)
-        outcome = outcome if shown is None else Outcome.KNOWN
-    elif anew and outcome in {Outcome.KNOWN, Outcome.FAILED} and XFAIL not in record.artifacts:
-        outcome = Outcome.FAILED if shown is None else Outcome.KNOWN
-    if outcome is Outcome.PASSED:
-        return Result(outcome=outcome)
+        outcome = outcome if shown is None else SuiteOutcome.KNOWN
+    elif (
+        anew
+        and outcome in {SuiteOutcome.KNOWN, SuiteOutcome.FAILED}
+        and XFAIL not in record.artifacts
+    ):
+        outcome = SuiteOutcome.FAILED if shown is None else SuiteOutcome.KNOWN
+    if outcome is SuiteOutcome.PASSED:
+        return SuiteResult(outcome=outcome)
     why = _why(record, outcome)
-    if outcome is not Outcome.KNOWN or shown is None:
-        return Result(outcome=outcome, why=why)
+    if outcome is not SuiteOutcome.KNOWN or shown is None:
+        return SuiteResult(outcome=outcome, why=why)
     reason = one_line(shown.reason, WHY)
-    return Result(outcome=outcome, why=why, reason=reason, issue=shown.issue)
+    return SuiteResult(outcome=outcome, why=why, reason=reason, issue=shown.issue)
 
 
 def _observed(record: Record) -> Observation:
     return Observation(outcome=record.outcome, stage=record.stage, error=record.error)
 
 
-def _why(record: Record, outcome: Outcome) -> str:
-    if outcome is Outcome.SKIPPED or record.error is None:
+def _why(record: Record, outcome: SuiteOutcome) -> str:
+    if outcome is SuiteOutcome.SKIPPED or record.error is None:
         return one_line("; ".join(record.reasons), WHY)
     return one_line(said_first(record.error.signature or record.error.type), WHY)
 
@@ -288,9 +290,9 @@ def _type(record: Record) -> str:
     return "" if record.error is None else record.error.type
 
 
-def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> Held:
+def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> SuiteRelease:
     facts = run.info.identities.get(cell.id, {}).get("facts", {})
-    return Held(
+    return SuiteRelease(
         release=cell.label, cell=cell.id, standard=str(facts.get("standard", "")),
         date=dates.get(cell.release, ""), run=run.id,
     )  # fmt: skip

@@ -12,7 +12,16 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import changes_of
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
-from conformance.report.markup import MOST_CODE, Entry, Section, block, code, details, fitted, row
+from conformance.report.markup import (
+    MOST_CODE,
+    Section,
+    SectionEntry,
+    block,
+    code,
+    details,
+    fitted,
+    row,
+)
 from conformance.report.notes import cell_notes, exit_lines, not_compared, notes
 from conformance.report.since_text import (
     NEW,
@@ -35,7 +44,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.since import Since
-    from conformance.report.changes import Change, Changes
+    from conformance.report.changes import ReleaseChange, ReleaseChangeGroup
     from conformance.report.exclusions import ExclusionGroup
     from conformance.report.report import Report
     from conformance.report.story import Story
@@ -90,7 +99,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.problems:
         yield Section(
             head="## Runs that cannot be read",
-            entries=[Entry(partial(_bullet, problem)) for problem in report.problems],
+            entries=[SectionEntry(partial(_bullet, problem)) for problem in report.problems],
             what="runs",
             share=0.3,
         )
@@ -99,7 +108,9 @@ def _sections(report: Report) -> Iterator[Section]:
     if telling:
         yield Section(
             head=f"## Unexpected: {plural(len(telling), 'root cause')}",
-            entries=[Entry(partial(_cause, report, one), len(one.records)) for one in telling],
+            entries=[
+                SectionEntry(partial(_cause, report, one), len(one.records)) for one in telling
+            ],
             what="root causes",
             gap="\n\n",
             share=0.75,
@@ -110,7 +121,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if noted := [*cell_notes(report.cells), *notes(report.records)]:
         yield Section(
             head=f"## To be known: {plural(len(noted), 'note')}",
-            entries=[Entry(partial(_bullet, note), 1) for note in noted],
+            entries=[SectionEntry(partial(_bullet, note), 1) for note in noted],
             what="notes",
             share=0.2,
         )
@@ -129,10 +140,10 @@ def _since(since: Since) -> Section:
         for one in causes
     ]
     entries = [
-        Entry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
+        SectionEntry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
         for kind, text, jobs in told
     ]
-    entries += [Entry(partial(_bullet, line)) for line in other_lines(since)]
+    entries += [SectionEntry(partial(_bullet, line)) for line in other_lines(since)]
     head = (
         f"## Since the last night: {counted(since)}\n\n"
         f"Compared with run {code(since.run)} of {code(day_of(since.started))}."
@@ -168,12 +179,12 @@ def _cause(report: Report, cause: RootCause) -> str:
 
 def _indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
     infra = sum(len(cause.records) for cause in causes)
-    entries = [Entry(partial(_cause, report, cause), len(cause.records)) for cause in causes]
+    entries = [SectionEntry(partial(_cause, report, cause), len(cause.records)) for cause in causes]
     if not_run := report.not_run:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
         said = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"
-        entries.append(Entry(lambda: said, len(not_run)))
+        entries.append(SectionEntry(lambda: said, len(not_run)))
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
         entries=entries,
@@ -196,19 +207,21 @@ def _changes(report: Report) -> Iterator[Section]:
     told = "; ".join(part for part in (said, alone) if part)
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",
-        entries=[Entry(partial(_changed, group), group.points) for group in changes_of(report)],
+        entries=[
+            SectionEntry(partial(_changed, group), group.points) for group in changes_of(report)
+        ],
         what="changes",
         share=0.5,
     )
 
 
-def _changed(group: Changes) -> str:
+def _changed(group: ReleaseChangeGroup) -> str:
     change = group.change
     where = f"{_listed(group.cases)} on {_listed(group.tracks)}"
     return f"- **{change.kind}** in {code(change.release)}: {_difference(change)}\n  {where}"
 
 
-def _difference(change: Change) -> str:
+def _difference(change: ReleaseChange) -> str:
     before, after = (code(ending, MOST_ENDING) for ending in change.endings)
     if ENDING in change.artifacts:
         return f"another message of {after}" if before == after else f"{before} became {after}"
@@ -222,7 +235,7 @@ def _irs(report: Report) -> Iterator[Section]:
         jobs = sum(len(group.records) for group in groups)
         yield Section(
             head=f"## IRs that are not their goldens: {plural(jobs, 'warning')}",
-            entries=[Entry(partial(_ir, group), len(group.records)) for group in groups],
+            entries=[SectionEntry(partial(_ir, group), len(group.records)) for group in groups],
             what="groups",
             gap="\n\n",
             share=0.4,
@@ -255,7 +268,7 @@ def _table(report: Report) -> Section:
     return Section(
         head=f"## Families by release\n\nJobs by verdict: {legend}.",
         opening="\n".join(row(cells, widths) for cells in (heading, dashes)),
-        entries=[Entry(partial(row, cells, widths)) for cells in rows],
+        entries=[SectionEntry(partial(row, cells, widths)) for cells in rows],
         what="rows",
         share=0.8,
     )
@@ -297,7 +310,7 @@ def _exclusions(report: Report) -> Iterator[Section]:
         yield Section(
             head=f"<details><summary>{plural(len(found), 'exclusion')}, "
             f"for {plural(len(groups), 'reason')}</summary>",
-            entries=[Entry(partial(_left_out, group), group.pairs) for group in groups],
+            entries=[SectionEntry(partial(_left_out, group), group.pairs) for group in groups],
             what="reasons",
             end="</details>",
         )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.root_causes import RootCause, root_causes
 from conformance.engine.transitions import Timeline, make_timeline
-from conformance.model.outcome import Conformance as Judged
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
 from conformance.report.tracks import Track, tracks_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.since import Since
-    from conformance.report.conformance_history import Conformance
+    from conformance.report.conformance_history import SuiteHistory
     from conformance.report.looked_into import LookedInto
     from conformance.report.upgrade_file import UpgradeFile
 
@@ -45,7 +44,7 @@ class Report:
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
     since: Since | None = None
     evidence: Mapping[str, LookedInto] = field(default_factory=dict)
-    conformance: Mapping[str, Conformance] = field(default_factory=dict)
+    conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
 
     @property
     def upgraded(self) -> tuple[str, ...]:
@@ -97,7 +96,7 @@ class Report:
         Args:
             record: The job.
         """
-        unjudged = record.verdict is Verdict.NEW and record.conformance is Judged.UNKNOWN
+        unjudged = record.verdict is Verdict.NEW and record.conformance is Conformance.UNKNOWN
         return unjudged and (record.case, record.cell) in self._tried_by_upgrades
 
     @cached_property

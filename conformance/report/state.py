@@ -55,7 +55,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StateStep:
     """A case that a release changed."""
 
     case: Case
@@ -63,7 +63,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class RecordedState:
     """What is recorded of all cases.
 
     Attributes:
@@ -79,7 +79,7 @@ class State:
     root: Path
 
 
-def state_markdown(state: State) -> str:
+def state_markdown(state: RecordedState) -> str:
     """Return the page, Markdown with links that are relative to a folder of the project.
 
     Args:
@@ -91,7 +91,7 @@ def state_markdown(state: State) -> str:
     return "\n".join([HEAD, *(_track(track, state) for track in tracks_of(cells))])
 
 
-def _track(track: Track, state: State) -> str:
+def _track(track: Track, state: RecordedState) -> str:
     members = {cell.id for cell in track.cells}
     jobs = [job for job in state.plan.jobs if job.planned.cell.id in members]
     families = sorted({job.case.family for job in jobs})
@@ -109,9 +109,11 @@ def _track(track: Track, state: State) -> str:
     return "\n\n".join(parts)
 
 
-def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[str, list[Step]]]:
+def _steps(
+    track: Track, cases: Mapping[str, Case], state: RecordedState
+) -> list[tuple[str, list[StateStep]]]:
     """Return what each release changed, the newest first."""
-    found: dict[str, list[Step]] = {cell.release: [] for cell in track.cells}
+    found: dict[str, list[StateStep]] = {cell.release: [] for cell in track.cells}
     for name, case in sorted(cases.items()):
         seen = [
             (cell.release, state.recorded[name, cell.id])
@@ -121,7 +123,7 @@ def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[
         for (_, before), (release, after) in pairwise(seen):
             kind = kind_of(before, after)
             if kind is not TransitionKind.SAME:
-                found[release].append(Step(case=case, kind=kind))
+                found[release].append(StateStep(case=case, kind=kind))
     return list(reversed(found.items()))
 
 
@@ -140,7 +142,7 @@ def kind_of(before: Recorded, after: Recorded) -> TransitionKind:
 def _table(
     track: Track,
     numbers: Mapping[tuple[str, str], Counter[str]],
-    changes: Iterable[tuple[str, list[Step]]],
+    changes: Iterable[tuple[str, list[StateStep]]],
     dates: Mapping[str, str],
 ) -> str:
     """Return a row a release, the newest first: of how many cases how many conform."""
@@ -176,17 +178,17 @@ def _conforming(found: Counter[str]) -> str:
     return f"{found['conforming']} of {found['all']}" if found["all"] else "-"
 
 
-def _summary(steps: Sequence[Step]) -> str:
+def _summary(steps: Sequence[StateStep]) -> str:
     found = Counter(step.kind for step in steps)
     return ", ".join(f"{found[kind]} {kind}" for kind in TOLD if found[kind])
 
 
-def _details(release: str, steps: Sequence[Step], root: Path) -> str:
+def _details(release: str, steps: Sequence[StateStep], root: Path) -> str:
     lines = "\n".join(_lines(steps, root))
     return details(f"{release}: {_summary(steps)}", lines)
 
 
-def _lines(steps: Sequence[Step], root: Path) -> Iterator[str]:
+def _lines(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
     """Yield a line for each function; its parametrisations are named behind it."""
     functions: dict[tuple[TransitionKind, str], list[Case]] = defaultdict(list)
     for step in steps:

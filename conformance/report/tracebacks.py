@@ -46,7 +46,7 @@ _SHIM: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FramePlace:
     """A frame that is shown.
 
     Attributes:
@@ -80,7 +80,7 @@ class Fold:
     """
 
     label: str
-    places: tuple[Place, ...] = ()
+    places: tuple[FramePlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Stack:
     """
 
     title: str = ""
-    parts: tuple[Place | Fold, ...] = ()
+    parts: tuple[FramePlace | Fold, ...] = ()
     notes: tuple[str, ...] = ()
     first: bool = True
     text: str = ""
@@ -221,7 +221,7 @@ def _stack(raised: Raised, where: Sequence[str]) -> Stack:
     )
 
 
-def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[Place | Fold]:
+def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[FramePlace | Fold]:
     """Yield frames as they are shown: those of libraries folded, but for the one that raised."""
     runs = [(own, list(run)) for own, run in groupby(frames, key=_is_own)]
     parts: list[tuple[TracebackFrame, ...]] = []
@@ -245,8 +245,8 @@ def _is_own(frame: TracebackFrame) -> bool:
     return bool(frame.file) and not frame.library
 
 
-def _place(frame: TracebackFrame, where: Sequence[str]) -> Place:
-    return Place(
+def _place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
+    return FramePlace(
         at=one_line(f"{_shown(frame.file, where)}:{frame.line}", MOST_TEXT),
         function=one_line(frame.function, MOST_TEXT) or "?",
         source=one_line(frame.source, MOST_TEXT),

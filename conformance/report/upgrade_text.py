@@ -21,7 +21,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.report.upgraded import Group, Upgraded
+    from conformance.report.upgraded import Upgraded, UpgradeGroup
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
     from conformance.triage.upgrade.effect import ShownChange
 
@@ -156,7 +156,7 @@ def upgrade_lines(upgraded: Upgraded, *, every: bool = False) -> Iterator[str]:
     yield from asides(upgraded)
 
 
-def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[Group]]]:
+def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[UpgradeGroup]]]:
     """Yield each effect that is seen, the gravest first, with its groups.
 
     Args:
@@ -168,7 +168,7 @@ def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[Group]]]:
             yield effect, found
 
 
-def _group_lines(group: Group, root: str, *, every: bool) -> Iterator[str]:
+def _group_lines(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[str]:
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
     many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
@@ -303,7 +303,7 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown_row(group: Group) -> str:
+def _markdown_row(group: UpgradeGroup) -> str:
     first, step = group.members[0], group.step
     seen = show_change(step.change)
     name = FIGURES.get(seen.artifact, seen.artifact)

@@ -64,7 +64,7 @@ class Upgraded:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class UpgradeGroup:
     """Cases that one release changed in the same way."""
 
     effect: Effect
@@ -78,7 +78,7 @@ class Group:
         return step
 
 
-def groups(upgraded: Upgraded) -> list[Group]:
+def groups(upgraded: Upgraded) -> list[UpgradeGroup]:
     """Return what changed, put together by effect, release and root cause; the gravest first.
 
     Args:
@@ -89,7 +89,7 @@ def groups(upgraded: Upgraded) -> list[Group]:
         if (step := one.decisive) is not None:
             key = (one.effect, one.axis.labels[step.before], one.axis.labels[step.after])
             found.setdefault((*key, known(one, step), *_cause(step)), []).append(one)
-    made = [Group(effect, tuple(members)) for (effect, *_), members in found.items()]
+    made = [UpgradeGroup(effect, tuple(members)) for (effect, *_), members in found.items()]
     order = list(Effect)
     return sorted(made, key=lambda g: (order.index(g.effect), g.step.after, -len(g.members)))
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 COMING: Final = ("DeprecationWarning", "FutureWarning")
 """Classes of warnings of what will be: those that upgrade want these first."""
-NOTHING: Final[Mapping[str, Sequence[Warned]]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, Sequence[GivenWarning]]] = MappingProxyType({})
 MESSAGE: Final = 300
 """Characters of a message that are shown."""
 
 
-class Warned(msgspec.Struct, frozen=True, kw_only=True):
+class GivenWarning(msgspec.Struct, frozen=True, kw_only=True):
     """A warning as a test gave it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
 
 _LINE: Final = re.compile(r":\d+$")
 _INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
-_LIST: Final = msgspec.json.Decoder(list[Warned])
+_LIST: Final = msgspec.json.Decoder(list[GivenWarning])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,10 @@ class _Given(NamedTuple):
 
     test: str
     cell: str
-    warning: Warned
+    warning: GivenWarning
 
 
-def warned_by(side: StoredJob) -> list[Warned]:
+def warned_by(side: StoredJob) -> list[GivenWarning]:
     """Return what a test warned of; nothing where that cannot be read.
 
     Args:
@@ -113,17 +113,17 @@ def file_of(where: str) -> str:
     return one_line(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
 
 
-def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[Warned]]:
+def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
     """Return what collecting warned of, by cell: imports above all; of a cell the last run counts.
 
     Args:
         runs: The runs, the oldest first.
     """
-    found: dict[str, list[Warned]] = {}
+    found: dict[str, list[GivenWarning]] = {}
     for run in runs:
         for cell, identity in run.info.identities.items():
             try:
-                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[Warned])
+                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[GivenWarning])
             except msgspec.ValidationError:
                 continue
     return found
@@ -132,7 +132,7 @@ def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[Warned]]:
 def warnings_of(
     sides: Iterable[StoredJob],
     cells: Sequence[RunCell],
-    collected: Mapping[str, Sequence[Warned]] = NOTHING,
+    collected: Mapping[str, Sequence[GivenWarning]] = NOTHING,
 ) -> tuple[RunWarning, ...]:
     """Return what tests warned of, what came with the newest release first.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
 
     from conformance.engine.digests import JobState
-    from conformance.store.entries import Entry
+    from conformance.store.entries import StoreEntry
 
     Seen = dict[tuple[str, str], tuple[int, bool]]
 
@@ -28,7 +28,7 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
 
-def add(connection: Connection, entry: Entry) -> int | None:
+def add(connection: Connection, entry: StoreEntry) -> int | None:
     """Add a run after those that are there.
 
     Args:
@@ -88,7 +88,7 @@ def _intern(
     return known | numbers
 
 
-def _seen(connection: Connection, entry: Entry, places: Mapping[str, str]) -> Seen:
+def _seen(connection: Connection, entry: StoreEntry, places: Mapping[str, str]) -> Seen:
     """Return the number of each job's state, and whether it was repeated, by case and place."""
     rows: dict[str, dict[str, Any]] = {}
     keys: dict[JobState, str] = {}

@@ -30,7 +30,7 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class StoreEntry:
     """A run, as a store takes it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Entry:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def entry_of(directory: RunDirectory, digest: Digest) -> Entry:
+def entry_of(directory: RunDirectory, digest: Digest) -> StoreEntry:
     """Return what a store takes of a run.
 
     Args:
@@ -64,7 +64,7 @@ def entry_of(directory: RunDirectory, digest: Digest) -> Entry:
         )
     info = directory.read_run_as(_Info)
     jobs = directory.read_records_as(_Job)
-    return Entry(
+    return StoreEntry(
         digest=digest,
         repeated=frozenset((job.case, job.cell) for job in jobs if job.attempts > 1),
         host=info.host,

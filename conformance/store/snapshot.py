@@ -62,7 +62,7 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class CaseSpan:
     """Runs one after another that showed the same of a job.
 
     Attributes:
@@ -129,7 +129,7 @@ def _numbered(
     return distinct, found
 
 
-class Snapshot:
+class StoreSnapshot:
     """The content of a store.
 
     Args:
@@ -208,7 +208,7 @@ class Snapshot:
             shown[job] = state
             yield _Step(run, self._plan_of.get(run), job, again > 0, shown)
 
-    def spans(self, case: str) -> dict[str, list[Span]]:
+    def spans(self, case: str) -> dict[str, list[CaseSpan]]:
         """Return what every run showed of a case, by place.
 
         Args:
@@ -267,10 +267,10 @@ class Snapshot:
         return tracker
 
 
-def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[Span]:
+def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
     for state, members in groupby(shown, key=lambda pair: pair[1]):
         runs = [run for run, _ in members]
-        yield Span(state=state, first=runs[0], last=runs[-1], runs=len(runs))
+        yield CaseSpan(state=state, first=runs[0], last=runs[-1], runs=len(runs))
 
 
 class _Layout:

@@ -15,7 +15,7 @@ from conformance.store import adding, schema
 from conformance.store.backup import back_up, damage, restore
 from conformance.store.database import WAIT, Database
 from conformance.store.pruning import Pruned, prune
-from conformance.store.snapshot import Snapshot
+from conformance.store.snapshot import StoreSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest, JobState
     from conformance.engine.regression_tracker import Regression, RegressionEvent
     from conformance.store.address import Address
-    from conformance.store.entries import Entry
-    from conformance.store.snapshot import Span, StoredRun
+    from conformance.store.entries import StoreEntry
+    from conformance.store.snapshot import CaseSpan, StoredRun
 
 _ISSUE: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
@@ -58,7 +58,7 @@ class Store:
                 say(said)
         self._database.migrate()
 
-    def add(self, *entries: Entry) -> list[int | None]:
+    def add(self, *entries: StoreEntry) -> list[int | None]:
         """Add runs after those that are there.
 
         Args:
@@ -78,7 +78,7 @@ class Store:
         with self._reading() as snapshot:
             return snapshot.runs
 
-    def case(self, case: str) -> dict[str, list[Span]]:
+    def case(self, case: str) -> dict[str, list[CaseSpan]]:
         """Return what every run showed of a case, by place; nothing of one that never ran."""
         with self._reading() as snapshot:
             return snapshot.spans(case)
@@ -115,7 +115,7 @@ class Store:
         """
         _check_issue(issue)
         with self._writing() as connection:
-            tracker = Snapshot(connection).track_regressions()
+            tracker = StoreSnapshot(connection).track_regressions()
             found = [one.id for one in tracker.regressions() if one.id.startswith(regression)]
             if len(found) != 1:
                 raise UsageError(
@@ -123,7 +123,7 @@ class Store:
                     "expected one; conformance history regressions shows their ids"
                 )
             _link(connection, found, issue)
-            linked = tracker.regressions(Snapshot(connection).links)
+            linked = tracker.regressions(StoreSnapshot(connection).links)
             return next(one for one in linked if one.id == found[0])
 
     def link_all(self, regressions: Collection[str], issue: str) -> None:
@@ -169,9 +169,9 @@ class Store:
             return prune(connection, before)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[Snapshot]:
+    def _reading(self) -> Iterator[StoreSnapshot]:
         with self._database.reading() as connection:
-            yield Snapshot(connection)
+            yield StoreSnapshot(connection)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.digests import make_digest
-from conformance.notify.deciding import Policy, decide, wanted
+from conformance.notify.deciding import NotifyPolicy, decide, wanted
 from conformance.notify.doing import Done, do
 from conformance.notify.night import read_night
 from conformance.notify.tracker import Closed, Issue
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.notify.actions import Action
 
 START = datetime(2026, 5, 1, 3, tzinfo=UTC)
-POLICY = Policy(repository="owner/repo")
+POLICY = NotifyPolicy(repository="owner/repo")
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Nights:
 
     folder: Path
     desk: Desk = field(default_factory=Desk)
-    policy: Policy = POLICY
+    policy: NotifyPolicy = POLICY
     number: int = 0
     store: Store = field(init=False)
     newest: RunDirectory = field(init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.engine.transitions import TransitionKind
-from conformance.report.changes import Change, Changes, changes_of
+from conformance.report.changes import ReleaseChange, ReleaseChangeGroup, changes_of
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, COPIED, MULTIPLY, Directory
 
@@ -21,14 +21,16 @@ def test_the_same_change_on_several_tracks_is_one(tmp_path: Path) -> None:
     made = Directory(tmp_path / "r")
     made.job("f/a", OLD, texts={"hlo": ADD}).job("f/a", MIDDLE, error=("TypeError", "no"))
     made.job("f/b", TPU[0]).job("f/b", TPU[1], error=("TypeError", "no"))
-    change = Change(
+    change = ReleaseChange(
         kind=TransitionKind.REGRESSED,
         release="0.6.2",
         artifacts=("ending",),
         endings=("ok", "TypeError: no"),
     )
     assert changes_of(made.report()) == [
-        Changes(change=change, cases=("f/a", "f/b"), tracks=("cpu8", "tpu:v5e:2x2"), points=2)
+        ReleaseChangeGroup(
+            change=change, cases=("f/a", "f/b"), tracks=("cpu8", "tpu:v5e:2x2"), points=2
+        )
     ]
 
 

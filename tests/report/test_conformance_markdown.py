@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.run_loader import load_run
-from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
+from conformance.report.conformance_history import (
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteResult,
+    TrackedTest,
+)
 from conformance.report.conformance_markdown import conformance_markdown, folded, listed
 from conformance.report.conformance_runs import history_of
 
@@ -24,7 +29,7 @@ TESTS = {
 }
 
 
-def told(folder: Path, **more: Followed) -> str:
+def told(folder: Path, **more: TrackedTest) -> str:
     """Return the page of a run, with cases of our own."""
     standards = {"0.5.3": "2023.12"}
     history = history_of(load_run(suite_run(folder, RELEASES, TESTS, standards=standards).run), {})
@@ -77,9 +82,9 @@ def test_known_failures_have_their_reason(tmp_path: Path) -> None:
 
 def test_what_the_suite_does_not_test(tmp_path: Path) -> None:
     """Cases of our own are a column of their own, named as such."""
-    known = Result(outcome=Outcome.KNOWN, reason="tracers have no device", issue="a/b#2")
-    passed = Result(outcome=Outcome.PASSED)
-    place = Followed(
+    known = SuiteResult(outcome=SuiteOutcome.KNOWN, reason="tracers have no device", issue="a/b#2")
+    passed = SuiteResult(outcome=SuiteOutcome.PASSED)
+    place = TrackedTest(
         group="own", doc="Where x is.", results={"0.5.3": passed, "0.6.2": known, "0.7.0": known}
     )
     text = told(tmp_path, place=place)
@@ -91,7 +96,7 @@ def test_what_the_suite_does_not_test(tmp_path: Path) -> None:
 
 def test_nothing_to_tell() -> None:
     """A history without releases is a page all the same."""
-    text = conformance_markdown(Conformance(suite="signs"))
+    text = conformance_markdown(SuiteHistory(suite="signs"))
     assert "Nothing, from one release to the next." in text
 
 

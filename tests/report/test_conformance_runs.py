@@ -11,7 +11,7 @@ from conformance.engine.run_loader import load_run
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.model.run import RunCase
-from conformance.report.conformance_history import OTHER, Conformance, Outcome
+from conformance.report.conformance_history import OTHER, SuiteHistory, SuiteOutcome
 from conformance.report.conformance_runs import history_of, merged, unfinished
 
 from .runs import Directory
@@ -30,7 +30,7 @@ def run(folder: Path, releases: tuple[str, ...], tests: dict[str, str], **more: 
     return load_run(suite_run(folder, releases, tests, **more).run)
 
 
-def outcomes(history: Conformance, test: str) -> list[str]:
+def outcomes(history: SuiteHistory, test: str) -> list[str]:
     """Return how a test ended, by release."""
     return [history.tests[test].of(held.release).outcome for held in history.releases]
 
@@ -66,7 +66,7 @@ def test_a_failure_now_and_then_is_no_fix(tmp_path: Path) -> None:
     """A test that passes by chance under such a deviation counts as known in every run."""
     sometimes = RunCase(kind="test", deviations=(Deviation(reason="draws", may_pass=True),))
     loaded = run(tmp_path / "r", OLD, {"a/one": "pk"}, cases={"a/one": sometimes})
-    assert outcomes(history_of(loaded, {}), "a/one") == [Outcome.KNOWN, Outcome.KNOWN]
+    assert outcomes(history_of(loaded, {}), "a/one") == [SuiteOutcome.KNOWN, SuiteOutcome.KNOWN]
 
 
 def test_a_run_is_judged_by_what_is_known_now(tmp_path: Path) -> None:

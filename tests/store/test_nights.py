@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.digests import JobState
-    from conformance.store.entries import Entry
+    from conformance.store.entries import StoreEntry
     from conformance.store.store import Store
 
 
-def of(entry: Entry, matrix: str, part: str = "") -> Entry:
+def of(entry: StoreEntry, matrix: str, part: str = "") -> StoreEntry:
     """Return a run as one of another matrix."""
     return replace(entry, digest=structs.replace(entry.digest, matrix=matrix, part=part))
 

@@ -68,7 +68,7 @@ class IrChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class PointView:
     """A change between two releases, with its evidence.
 
     Attributes:
@@ -123,7 +123,7 @@ class CaseTrack:
     name: str
     anchor: str
     strips: tuple[Strip, ...]
-    points: tuple[Point, ...]
+    points: tuple[PointView, ...]
     jobs: tuple[tuple[str, Record], ...]
     command: str
     falsifying: tuple[tuple[str, str], ...] = ()
@@ -274,7 +274,7 @@ class _Evidence:
         self._shown: dict[tuple[object, ...], tuple[str, str]] = {}
         """Where each difference was shown, by what it is."""
 
-    def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> Point:
+    def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> PointView:
         """Return a change with its evidence.
 
         Args:
@@ -286,7 +286,7 @@ class _Evidence:
         cells = before.record.cell, after.record.cell
         anchor = point_anchor(track, releases[cells[1]])
         gating, others = _facts(point)
-        return Point(
+        return PointView(
             anchor=anchor,
             before=releases[cells[0]],
             after=releases[cells[1]],

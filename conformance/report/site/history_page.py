@@ -29,7 +29,7 @@ FIXED: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class DateSpan:
     """Neighbouring runs that show the same.
 
     Attributes:
@@ -44,7 +44,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DateRow:
     """What a family, a case or a cell shows by date.
 
     Attributes:
@@ -54,12 +54,12 @@ class Row:
     """
 
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[DateSpan, ...]
     coarse: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class ConstantVerdict:
     """Cases or cells that showed one verdict throughout; empty if they never ran."""
 
     verdict: Verdict
@@ -77,10 +77,10 @@ class FamilyRows:
         constant: Cases whose worst verdict never changed, by verdict.
     """
 
-    row: Row
+    row: DateRow
     anchor: str
-    rows: tuple[Row, ...]
-    constant: tuple[Constant, ...]
+    rows: tuple[DateRow, ...]
+    constant: tuple[ConstantVerdict, ...]
 
 
 def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes]]:
@@ -169,22 +169,22 @@ def families(history: History) -> list[FamilyRows]:
 
 def _rows(
     names: Sequence[str], table: Ranks, runs: Sequence[RunPoint]
-) -> tuple[tuple[Row, ...], tuple[Constant, ...]]:
+) -> tuple[tuple[DateRow, ...], tuple[ConstantVerdict, ...]]:
     """Return a row for each column whose verdict changes, and the other columns by verdict."""
     best = np.where(table == NOTHING, 0, table).max(axis=0)
     worst = table.min(axis=0)
-    rows: list[Row] = []
+    rows: list[DateRow] = []
     constant: dict[Verdict, list[str]] = {}
     for name, column, high, low in zip(names, table.T, best, worst, strict=True):
         if low < high:
             rows.append(row_of(name, column.tolist(), runs))
         elif (verdict := verdict_of(int(low))) is not None:
             constant.setdefault(verdict, []).append(name)
-    kept = (Constant(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
+    kept = (ConstantVerdict(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
     return tuple(rows), tuple(kept)
 
 
-def row_of(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> Row:
+def row_of(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> DateRow:
     """Return ranks by run as a row, coarser where it would have too many segments.
 
     Args:
@@ -202,18 +202,18 @@ def row_of(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> Row:
         first, after = at * coarse, min((at + length) * coarse, len(runs))
         spans.append(_span(rank, first, after, runs))
         at += length
-    return Row(name=name, spans=tuple(spans), coarse=coarse)
+    return DateRow(name=name, spans=tuple(spans), coarse=coarse)
 
 
-def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> Span:
+def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> DateSpan:
     verdict = verdict_of(rank)
     begun, ended = runs[first].date, runs[after - 1].date
     dates = begun if begun == ended else f"{begun} to {ended}"
     state = "" if verdict is None else str(verdict)
-    return Span(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
+    return DateSpan(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
 
 
-def ticks(runs: Sequence[RunPoint]) -> tuple[Span, ...]:
+def ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
     """Return the dates above rows: months where there are several, else days.
 
     Args:
@@ -225,6 +225,6 @@ def ticks(runs: Sequence[RunPoint]) -> tuple[Span, ...]:
     every = -(-len(found) // TICKS)
     joined = [found[at : at + every] for at in range(0, len(found), max(1, every))]
     return tuple(
-        Span(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
+        DateSpan(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
         for group in joined
     )

@@ -43,7 +43,7 @@ BEYOND: Final = "the page of the case says why"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class MatrixSegment:
     """Neighbouring cells of a track in which a case shows the same.
 
     Attributes:
@@ -227,18 +227,18 @@ def drawn(point: Transition) -> bool:
     return point.kind is not TransitionKind.SAME or bool(TICKS & {*point.changed})
 
 
-def segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[Segment]:
+def segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[MatrixSegment]:
     """Return a row of cells as segments: a new one where the state changes, or an edge is.
 
     Args:
         shown: State and reason of each cell.
         edges: The change that begins in each cell, empty for none.
     """
-    found: list[Segment] = []
+    found: list[MatrixSegment] = []
     for (state, reason), edge in zip(shown, edges, strict=True):
         if found and not edge and found[-1].state == state:
             last = found[-1]
-            found[-1] = Segment(last.length + 1, state, last.edge, last.reason)
+            found[-1] = MatrixSegment(last.length + 1, state, last.edge, last.reason)
         else:
-            found.append(Segment(1, state, edge, reason))
+            found.append(MatrixSegment(1, state, edge, reason))
     return found

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Verdict
 from conformance.report.conformance_history import (
-    Conformance,
-    Outcome,
+    SuiteHistory,
+    SuiteOutcome,
     cause_of_failure,
     short_name,
 )
@@ -22,26 +22,32 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.report.conformance_history import Counts, Followed, Held, Result, Step
+    from conformance.report.conformance_history import (
+        Counts,
+        ReleaseStep,
+        SuiteRelease,
+        SuiteResult,
+        TrackedTest,
+    )
     from conformance.report.report import Report
 
 CHANGES: Final = ("regressed", "fixed", "added", "removed")
 SHADES: Final = ((1.0, "all"), (0.95, "most"), (0.8, "some"), (0.0, "few"))
 """How a cell is filled, by the share of tests that pass."""
 STATES: Final = {
-    Outcome.PASSED: Verdict.MATCH,
-    Outcome.KNOWN: Verdict.KNOWN,
-    Outcome.FAILED: Verdict.REGRESSED,
-    Outcome.FLAKY: Verdict.FLAKY,
-    Outcome.SKIPPED: Verdict.EXCLUDED,
+    SuiteOutcome.PASSED: Verdict.MATCH,
+    SuiteOutcome.KNOWN: Verdict.KNOWN,
+    SuiteOutcome.FAILED: Verdict.REGRESSED,
+    SuiteOutcome.FLAKY: Verdict.FLAKY,
+    SuiteOutcome.SKIPPED: Verdict.EXCLUDED,
 }
 """How a test's outcome looks: as the verdict of a job does."""
-GRAVEST: Final = (Outcome.FAILED, Outcome.FLAKY, Outcome.KNOWN)
+GRAVEST: Final = (SuiteOutcome.FAILED, SuiteOutcome.FLAKY, SuiteOutcome.KNOWN)
 """Outcomes of failing tests, in the order in which rows are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ShareCell:
     """A group in a release.
 
     Attributes:
@@ -70,17 +76,17 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ReleaseRow:
     """A release: what the suite says of it, group by group."""
 
-    held: Held
-    step: Step
-    whole: Cell
-    cells: tuple[Cell, ...]
+    held: SuiteRelease
+    step: ReleaseStep
+    whole: ShareCell
+    cells: tuple[ShareCell, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailureGroup:
     """Tests that fail in the same way.
 
     Attributes:
@@ -89,7 +95,7 @@ class Failure:
     """
 
     tests: tuple[str, ...]
-    result: Result
+    result: SuiteResult
 
     @property
     def state(self) -> str:
@@ -98,7 +104,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class FailureSpan:
     """Releases in which the same tests of a group fail for the same reasons, in order.
 
     Attributes:
@@ -111,7 +117,7 @@ class Span:
     anchor: str
     releases: tuple[str, ...]
     counts: Counts
-    failures: tuple[Failure, ...]
+    failures: tuple[FailureGroup, ...]
 
     @property
     def name(self) -> str:
@@ -121,7 +127,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class OutcomeSegment:
     """Releases in which a test ends alike."""
 
     state: str
@@ -132,7 +138,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class GroupView:
     """A group of tests that do not pass in every release.
 
     Attributes:
@@ -147,8 +153,8 @@ class Group:
     name: str
     anchor: str
     own: bool
-    spans: tuple[Span, ...]
-    strips: tuple[tuple[str, tuple[Segment, ...]], ...]
+    spans: tuple[FailureSpan, ...]
+    strips: tuple[tuple[str, tuple[OutcomeSegment, ...]], ...]
     docs: Mapping[str, str]
 
 
@@ -163,7 +169,7 @@ class SuiteView:
     """
 
     page: str
-    history: Conformance
+    history: SuiteHistory
     notes: tuple[str, ...] = ()
 
 
@@ -189,8 +195,8 @@ def suite_views(report: Report) -> tuple[SuiteView, ...]:
 
 
 def _joined(
-    own: Conformance, run: LoadedRun, earlier: Sequence[LoadedRun], kept: Conformance | None
-) -> tuple[Conformance, tuple[str, ...]]:
+    own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], kept: SuiteHistory | None
+) -> tuple[SuiteHistory, tuple[str, ...]]:
     """Return a history with what is known of other releases, and what is to be told of that."""
     if wrong := unfinished(run):
         return own, (f"The run does not tell all of the suite: {wrong}.",)
@@ -257,20 +263,22 @@ def suite_pages(
         yield view.page, render("suite.html", view.page, data)
 
 
-def _tells(step: Step) -> bool:
+def _tells(step: ReleaseStep) -> bool:
     return _changes(step) or step.standards is not None
 
 
-def _changes(step: Step) -> bool:
+def _changes(step: ReleaseStep) -> bool:
     return any(getattr(step, word) for word in CHANGES)
 
 
-def _row(history: Conformance, step: Step, anchors: Mapping[tuple[str, str], str]) -> Row:
+def _row(
+    history: SuiteHistory, step: ReleaseStep, anchors: Mapping[tuple[str, str], str]
+) -> ReleaseRow:
     release = step.after.release
-    return Row(
-        held=step.after, step=step, whole=Cell(counts=history.counts(release), anchor=""),
+    return ReleaseRow(
+        held=step.after, step=step, whole=ShareCell(counts=history.counts(release), anchor=""),
         cells=tuple(
-            Cell(
+            ShareCell(
                 counts=history.counts(release, name),
                 anchor=anchors.get((release, name), ""),
             )
@@ -279,7 +287,7 @@ def _row(history: Conformance, step: Step, anchors: Mapping[tuple[str, str], str
     )  # fmt: skip
 
 
-def _group(history: Conformance, name: str) -> Group:
+def _group(history: SuiteHistory, name: str) -> GroupView:
     own = name in history.families
     tests = {
         test: one
@@ -294,7 +302,7 @@ def _group(history: Conformance, name: str) -> Group:
         first, failures = found[0]
         if failures:
             spans.append(
-                Span(
+                FailureSpan(
                     anchor=f"{slug(name)}@{slug(first)}", releases=tuple(r for r, _ in found),
                     counts=history.counts(found[-1][0], name), failures=_failures(failures),
                 )
@@ -303,33 +311,35 @@ def _group(history: Conformance, name: str) -> Group:
     ordered = sorted(ever, key=lambda test: (_gravity(tests[test].of(releases[-1])), test))
     strips = tuple((test, _strip(tests[test], releases)) for test in ordered)
     docs = {test: tests[test].doc for test in ever}
-    return Group(
+    return GroupView(
         name=name, anchor=slug(name), own=own, spans=tuple(reversed(spans)), strips=strips,
         docs=docs,
     )  # fmt: skip
 
 
-def _failures(found: Mapping[str, Result]) -> tuple[Failure, ...]:
+def _failures(found: Mapping[str, SuiteResult]) -> tuple[FailureGroup, ...]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, result in found.items():
         groups.setdefault((result.outcome, *cause_of_failure(name, result)), []).append(name)
-    failures = [Failure(tests=tuple(names), result=found[names[0]]) for names in groups.values()]
+    failures = [
+        FailureGroup(tests=tuple(names), result=found[names[0]]) for names in groups.values()
+    ]
     return tuple(sorted(failures, key=lambda failure: _gravity(failure.result)))
 
 
-def _gravity(result: Result) -> int:
+def _gravity(result: SuiteResult) -> int:
     """Return the rank of a result among others: unexpected failures, known ones, all others."""
     return GRAVEST.index(result.outcome) if result.outcome in GRAVEST else len(GRAVEST)
 
 
-def _strip(followed: Followed, releases: Sequence[str]) -> tuple[Segment, ...]:
+def _strip(followed: TrackedTest, releases: Sequence[str]) -> tuple[OutcomeSegment, ...]:
     ended = [(release, followed.of(release)) for release in releases]
     segments = []
     for result, members in groupby(ended, key=lambda one: one[1]):
         names = [release for release, _ in members]
         name = names[0] if len(names) == 1 else f"{names[0]}\N{EN DASH}{names[-1]}"
         segments.append(
-            Segment(
+            OutcomeSegment(
                 state=STATES.get(result.outcome, ""), outcome=result.outcome, length=len(names),
                 name=name, why=result.reason or result.why,
             )

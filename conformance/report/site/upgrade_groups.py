@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
-from conformance.report.site.excerpts import Run, error_lines, side_by_side
+from conformance.report.site.excerpts import TextRun, error_lines, side_by_side
 from conformance.report.site.upgrade_strips import strip_of, ticks_of
 from conformance.report.text import one_line
 from conformance.report.tracebacks import stacks_of
@@ -45,7 +45,7 @@ SHORT: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class MemberView:
     """A case of a group.
 
     Attributes:
@@ -78,12 +78,12 @@ class Rows:
 
     platform: str
     ticks: tuple[Tick, ...]
-    members: tuple[Member, ...]
-    more: tuple[Member, ...] = ()
+    members: tuple[MemberView, ...]
+    more: tuple[MemberView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOf:
+class UpgradeGroupView:
     """Cases that one release changed in the same way.
 
     Attributes:
@@ -119,7 +119,7 @@ class GroupOf:
     raised_on: str = ""
 
 
-def groups_of(report: Report, run: str) -> Iterator[GroupOf]:
+def groups_of(report: Report, run: str) -> Iterator[UpgradeGroupView]:
     """Yield the groups of an upgrade, in its order.
 
     Args:
@@ -172,7 +172,7 @@ class _Drawing:
     def _releases(self) -> dict[str, str]:
         return {cell.id: cell.release for cell in self._report.cells}
 
-    def group(self, cause: ChangeGroup, anchor: str) -> GroupOf:
+    def group(self, cause: ChangeGroup, anchor: str) -> UpgradeGroupView:
         """Return a group.
 
         Args:
@@ -182,7 +182,7 @@ class _Drawing:
         changes = [self.upgrade.transitions[place] for place in cause.transitions]
         first = changes[0]
         rows = self._evidence(first)
-        return GroupOf(
+        return UpgradeGroupView(
             anchor=anchor,
             effect=cause.kind,
             kind="" if first.kind is cause.kind else SHORT[first.kind],
@@ -243,10 +243,10 @@ class _Drawing:
                 more=members[AT_ONCE:],
             )
 
-    def _member(self, change: UpgradeChange, first: UpgradeChange) -> Member:
+    def _member(self, change: UpgradeChange, first: UpgradeChange) -> MemberView:
         changes = self._changes[change.case, change.platform]
         points, jobs = self._axes[change.platform], self._jobs[change.case]
-        return Member(
+        return MemberView(
             case=change.case,
             address=self._address(change),
             strip=strip_of(points, jobs, changes),
@@ -285,8 +285,8 @@ def _rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
     return tuple((_plain(one), _plain(other)) for one, other in zip_longest(before, after))
 
 
-def _plain(line: str | None) -> tuple[Run, ...] | None:
-    return None if line is None else (Run(text=one_line(line), differs=False),)
+def _plain(line: str | None) -> tuple[TextRun, ...] | None:
+    return None if line is None else (TextRun(text=one_line(line), differs=False),)
 
 
 def _others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from conformance.report.report import Report
-    from conformance.report.site.upgrade_groups import GroupOf
+    from conformance.report.site.upgrade_groups import UpgradeGroupView
     from conformance.report.upgrade_file import Aside, UpgradeFile
 
 TEMPLATE: Final = "upgrade.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class EffectSection:
     """An effect.
 
     Attributes:
@@ -39,12 +39,12 @@ class Section:
     short: str
     title: str
     count: int
-    groups: tuple[GroupOf, ...]
+    groups: tuple[UpgradeGroupView, ...]
     names: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class ReasonGroup:
     """Cases of which little is said, for one reason."""
 
     reason: str
@@ -91,7 +91,7 @@ def addresses_of(report: Report) -> dict[str, str]:
     return {run: upgrade_page(run, ordered[0]) for run in ordered}
 
 
-def sections_of(report: Report, run: str) -> tuple[Section, ...]:
+def sections_of(report: Report, run: str) -> tuple[EffectSection, ...]:
     """Return the effects that an upgrade has, the gravest first.
 
     Args:
@@ -99,12 +99,12 @@ def sections_of(report: Report, run: str) -> tuple[Section, ...]:
         run: Id of the run that the upgrade left.
     """
     upgrade = report.upgrades[run]
-    found: dict[Effect, list[GroupOf]] = defaultdict(list)
+    found: dict[Effect, list[UpgradeGroupView]] = defaultdict(list)
     for group in groups_of(report, run):
         found[group.effect].append(group)
     counts = Counter(one.kind for one in upgrade.cases)
     return tuple(
-        Section(
+        EffectSection(
             effect=effect,
             short=SHORT[effect],
             title=TITLES[effect],
@@ -127,7 +127,7 @@ def _same(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((platform, tuple(sorted(names))) for platform, names in found.items())
 
 
-def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
+def by_reason(asides: Iterable[Aside]) -> tuple[ReasonGroup, ...]:
     """Return cases of which little is said, by the reason, the commonest first.
 
     Args:
@@ -136,7 +136,7 @@ def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
     found: dict[str, dict[str, None]] = {}
     for one in asides:
         found.setdefault(one.reason, {})[one.case] = None
-    made = [Why(reason, tuple(cases)) for reason, cases in found.items()]
+    made = [ReasonGroup(reason, tuple(cases)) for reason, cases in found.items()]
     return tuple(sorted(made, key=lambda why: -len(why.cases)))
 
 

@@ -12,8 +12,8 @@ from conformance.engine.run_loader import load_run
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.conformance_history import Followed, Result
-from conformance.report.conformance_history import Outcome as Ended
+from conformance.report.conformance_history import SuiteOutcome as Ended
+from conformance.report.conformance_history import SuiteResult, TrackedTest
 from conformance.report.conformance_runs import history_of
 from conformance.report.history import history
 from conformance.report.report import Report
@@ -160,10 +160,10 @@ def suite_report(folder: Path) -> Report:
     standards = {"0.5.3": "2023.12", "0.6.2": "2023.12"}
     whole = suite_run(folder / "all", RELEASES, tests, standards=standards)
     kept = history_of(load_run(whole.run), {})
-    case = Followed(
+    case = TrackedTest(
         group="own_devices", doc="Where `x.device` is.",
-        results={r: Result(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
-        | {RELEASES[4]: Result(outcome=Ended.PASSED)},
+        results={r: SuiteResult(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
+        | {RELEASES[4]: SuiteResult(outcome=Ended.PASSED)},
     )  # fmt: skip
     kept = replace(kept, beside={"own_devices/place": case})
     after = RELEASES[len(before) :]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.report.conformance_history import Conformance
+    from conformance.report.conformance_history import SuiteHistory
 
 PAGE = "suites/signs.html"
 
@@ -35,7 +35,7 @@ def page(report: Report) -> Page:
     return Page(dict(suite_pages(report))[PAGE])
 
 
-def releases(history: Conformance) -> list[str]:
+def releases(history: SuiteHistory) -> list[str]:
     """Return the releases of a history."""
     return [held.release for held in history.releases]
 

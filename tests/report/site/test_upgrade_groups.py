@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from conformance.report.report import Report
     from conformance.report.site.excerpts import Row
-    from conformance.report.site.upgrade_groups import GroupOf
+    from conformance.report.site.upgrade_groups import UpgradeGroupView
 
 
-def groups(report: Report) -> list[GroupOf]:
+def groups(report: Report) -> list[UpgradeGroupView]:
     """Return the groups of the only upgrade."""
     return [*groups_of(report, report.runs[0].id)]
 
