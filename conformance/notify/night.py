@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from conformance.engine.regression_tracker import Regression
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
-    from conformance.store.snapshot import StoredRun
     from conformance.store.store import Store
 
 _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
@@ -47,7 +46,7 @@ def read_night(
         CorruptRunError: If the run or what was found out about it cannot be read.
     """
     runs = store.runs()
-    if not any(_same(run, digest) for run in runs):
+    if (digest.run, digest.started) not in {(run.name, run.started) for run in runs}:
         raise UsageError(
             f"{directory.path}: the store has no such run, expected it there; "
             f"conformance history add {directory.path}"
@@ -65,7 +64,11 @@ def read_night(
         first = records[0]
         found = evidence.get(cause.id)
         mine = _regressions(records, states)
-        since = min((known[one] for one in mine if one in known), key=_first, default=None)
+        since = min(
+            (known[one] for one in mine if one in known),
+            key=lambda one: (one.first, one.id),
+            default=None,
+        )
         topics.append(
             Topic(
                 id=cause.id,
@@ -87,10 +90,6 @@ def read_night(
     started = datetime.fromisoformat(run.info.started)
     started = started if started.tzinfo else started.replace(tzinfo=UTC)
     return NotifiedNight(run=run.id, started=started, topics=tuple(topics), runs=names)
-
-
-def _same(run: StoredRun, digest: Digest) -> bool:
-    return (run.name, run.started) == (digest.run, digest.started)
 
 
 def _tells(record: Record) -> bool:
@@ -123,10 +122,6 @@ def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
         TopicJob(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))
         for one in sorted(records, key=lambda one: (one.case, one.cell))
     )
-
-
-def _first(regression: Regression) -> tuple[int, str]:
-    return regression.first, regression.id
 
 
 def _last_good(store: Store, regression: Regression, names: Mapping[int, str]) -> str:

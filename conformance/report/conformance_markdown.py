@@ -70,7 +70,8 @@ def _releases(history: SuiteHistory) -> Iterator[str]:
         held, found = step.after, history.counts(step.after.release)
         row = [held.release, held.date, *([held.standard] if standards else [])]
         row += [_share(found, percent=True), str(found.known or NOTHING)]
-        row += [_bold(found.unexpected), str(found.skipped or NOTHING), summary(step)]
+        unexpected = f"**{found.unexpected}**" if found.unexpected else NOTHING
+        row += [unexpected, str(found.skipped or NOTHING), summary(step)]
         rows.append(row)
     yield table(rows)
     yield "## Groups of functions"
@@ -91,10 +92,6 @@ def _share(found: Counts, *, percent: bool = False) -> str:
     # Rounded down: what is not all of them is never told as 100 percent.
     part = f", {int(1000 * found.share) / 10:.1f} %" if percent else ""
     return f"**{found.passed}** of {found.ran}{part}"
-
-
-def _bold(number: int) -> str:
-    return f"**{number}**" if number else NOTHING
 
 
 def summary(step: ReleaseStep) -> str:

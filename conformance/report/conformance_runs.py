@@ -116,7 +116,8 @@ def _followed(
     group: Callable[[str], str] | None,
     deviations: Mapping[str, Sequence[Deviation]] | None,
 ) -> dict[str, TrackedTest]:
-    cells, platform = {cell.id: cell for cell in track.cells}, _platform(track)
+    cells = {cell.id: cell for cell in track.cells}
+    platform = track.kind if track.kind == "cpu" else track.name.partition(" ")[0]
     found: dict[str, dict[str, SuiteResult]] = {}
     for record in run.records:
         cell = cells.get(record.cell)
@@ -244,9 +245,10 @@ def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = Fal
         anew: Whether a failure is judged by these; else its verdict stands.
     """
     outcome = _OUTCOMES.get(record.verdict, SuiteOutcome.FAILED)
-    if outcome is SuiteOutcome.SKIPPED and _type(record) == NOT_COLLECTED:
+    if outcome is SuiteOutcome.SKIPPED and record.error and record.error.type == NOT_COLLECTED:
         return ABSENT
-    shown = next((d for d in declared if shows(d, _observed(record), Conformance.DEVIATES)), None)
+    observed = Observation(outcome=record.outcome, stage=record.stage, error=record.error)
+    shown = next((d for d in declared if shows(d, observed, Conformance.DEVIATES)), None)
     if outcome is SuiteOutcome.PASSED:
         shown = next((one for one in declared if one.may_pass), None)
         outcome = outcome if shown is None else SuiteOutcome.KNOWN
@@ -263,10 +265,6 @@ def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = Fal
         return SuiteResult(outcome=outcome, why=why)
     reason = one_line(shown.reason, WHY)
     return SuiteResult(outcome=outcome, why=why, reason=reason, issue=shown.issue)
-
-
-def _observed(record: Record) -> Observation:
-    return Observation(outcome=record.outcome, stage=record.stage, error=record.error)
 
 
 def _why(record: Record, outcome: SuiteOutcome) -> str:
@@ -286,10 +284,6 @@ def said_first(signature: str) -> str:
     return "\n".join(lines[:own] or lines)
 
 
-def _type(record: Record) -> str:
-    return "" if record.error is None else record.error.type
-
-
 def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> SuiteRelease:
     facts = run.info.identities.get(cell.id, {}).get("facts", {})
     return SuiteRelease(
@@ -304,10 +298,6 @@ def _is_development(cell: RunCell) -> bool:
         return Version(cell.release).is_prerelease
     except ValueError:
         return False
-
-
-def _platform(track: Track) -> str:
-    return track.kind if track.kind == "cpu" else track.name.partition(" ")[0]
 
 
 def _group(name: str, case: RunCase | None, group: Callable[[str], str] | None) -> str:

@@ -151,13 +151,10 @@ def in_order(digests: Iterable[Digest]) -> list[Digest]:
     Args:
         digests: What is known of each run, in any order.
     """
-    named = {digest: (_began(digest), digest.run) for digest in digests}
+    unknown = datetime.min.replace(tzinfo=UTC)
+    named = {digest: (time_of(digest.started) or unknown, digest.run) for digest in digests}
     many = Counter(named.values())
     return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))
-
-
-def _began(digest: Digest) -> datetime:
-    return time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
 
 
 def _placed(digest: Digest) -> Digest:

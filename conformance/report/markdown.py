@@ -230,7 +230,8 @@ def _difference(change: ReleaseChange) -> str:
 
 
 def _irs(report: Report) -> Iterator[Section]:
-    groups = [group for group in ir_groups(report.cases, report.records) if _warns(group)]
+    every = ir_groups(report.cases, report.records)
+    groups = [group for group in every if group.policy is Policy.WARN]
     if groups:
         jobs = sum(len(group.records) for group in groups)
         yield Section(
@@ -240,10 +241,6 @@ def _irs(report: Report) -> Iterator[Section]:
             gap="\n\n",
             share=0.4,
         )
-
-
-def _warns(group: IrGroup) -> bool:
-    return group.policy is Policy.WARN
 
 
 def _ir(group: IrGroup) -> str:

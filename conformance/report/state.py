@@ -104,7 +104,11 @@ def _track(track: Track, state: RecordedState) -> str:
             )
     changes = _steps(track, {job.case.id: job.case for job in jobs}, state)
     overview = _table(track, numbers, changes, state.dates)
-    told = [_details(release, steps, state.root) for release, steps in changes if steps]
+    told = [
+        details(f"{release}: {_summary(steps)}", "\n".join(_lines(steps, state.root)))
+        for release, steps in changes
+        if steps
+    ]
     parts = [f"## {track.name}", overview, _by_family(track, families, numbers), "\n".join(told)]
     return "\n\n".join(parts)
 
@@ -183,11 +187,6 @@ def _summary(steps: Sequence[StateStep]) -> str:
     return ", ".join(f"{found[kind]} {kind}" for kind in TOLD if found[kind])
 
 
-def _details(release: str, steps: Sequence[StateStep], root: Path) -> str:
-    lines = "\n".join(_lines(steps, root))
-    return details(f"{release}: {_summary(steps)}", lines)
-
-
 def _lines(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
     """Yield a line for each function; its parametrisations are named behind it."""
     functions: dict[tuple[TransitionKind, str], list[Case]] = defaultdict(list)
@@ -204,9 +203,6 @@ def _linked(name: str, cases: Sequence[Case], root: Path) -> str:
     file = case.file.relative_to(root) if case.file.is_relative_to(root) else case.file
     params = [case.id.partition("[")[2].removesuffix("]") for case in cases]
     named = f" ({', '.join(f'`{param}`' for param in params)})" if all(params) else ""
-    return f"[`{name}`](../{file}){named}: {_told(case)}".rstrip(": ")
-
-
-def _told(case: Case) -> str:
-    """Return the first sentence of a case's docstring, in one line."""
-    return " ".join(case.doc.partition("\n\n")[0].split())
+    # The first sentence of its docstring, in one line.
+    about = " ".join(case.doc.partition("\n\n")[0].split())
+    return f"[`{name}`](../{file}){named}: {about}".rstrip(": ")

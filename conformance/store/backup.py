@@ -40,19 +40,16 @@ def fault_of(file: Path, wait: float) -> str:
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=wait)) as connection:
             connection.execute("BEGIN")  # nothing is written until the size was looked at
-            said, pages, size = (str(_told(connection, name)) for name in _CHECKS)
-            expected, found = int(pages) * int(size), file.stat().st_size
-            if said == "ok" and found < expected:  # the end of the last page is not looked at
-                said = f"it has {found} bytes, expected {expected}"
+            found = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _CHECKS)
+            said, pages, size = map(str, found)
+            expected, there = int(pages) * int(size), file.stat().st_size
+            if said == "ok" and there < expected:  # the end of the last page is not looked at
+                said = f"it has {there} bytes, expected {expected}"
     except sqlite3.OperationalError:  # says nothing of the content
         raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         said = str(error)
     return "" if said == "ok" else " ".join(said.split())
-
-
-def _told(connection: sqlite3.Connection, pragma: str) -> object:
-    return connection.execute(f"PRAGMA {pragma}").fetchone()[0]
 
 
 def back_up(file: Path, wait: float) -> None:

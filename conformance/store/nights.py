@@ -35,7 +35,12 @@ def last_night(
         The night, None if there is none.
     """
     runs = store.runs()
-    found = [run for run in runs if run.name != own and _is_meant(run, matrix, part, name)]
+    found = [
+        run
+        for run in runs
+        if run.name != own
+        and (run.name == name if name else (run.matrix, run.part) == (matrix, part))
+    ]
     if not found:
         return None
     last = found[-1]
@@ -66,10 +71,6 @@ def known_ones(store: Store) -> frozenset[tuple[str, str, str]]:
         for one in found
         if one.status is RegressionStatus.KNOWN
     )
-
-
-def _is_meant(run: StoredRun, matrix: str, part: str, name: str) -> bool:
-    return run.name == name if name else (run.matrix, run.part) == (matrix, part)
 
 
 def _cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:

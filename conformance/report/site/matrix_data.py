@@ -189,7 +189,8 @@ class _Drawing:
     def _row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
         cells = [cell.id for cell in track.shown]
         jobs = history.jobs if history is not None else (None,) * len(cells)
-        edges = {} if history is None else _edges(history)
+        points = history.points if history is not None else ()
+        edges = {point.after.record.cell: EDGES[point.kind] for point in points if drawn(point)}
         shown = [self._shown(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
         found = segments(shown, [edges.get(cell, "") for cell in cells])
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
@@ -211,11 +212,6 @@ def title_of(doc: str) -> str:
         doc: Its docstring.
     """
     return one_line(doc.strip().partition("\n")[0], MOST_TITLE)
-
-
-def _edges(history: Timeline) -> dict[str, str]:
-    """Return the change that begins in a cell, by cell id."""
-    return {point.after.record.cell: EDGES[point.kind] for point in history.points if drawn(point)}
 
 
 def drawn(point: Transition) -> bool:

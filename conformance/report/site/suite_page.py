@@ -250,7 +250,7 @@ def suite_pages(
             "history": history,
             "rows": [_row(history, step, anchors) for step in reversed(history.steps)],
             "groups": [group for group in groups if group.spans],
-            "steps": [step for step in reversed(history.steps) if _tells(step)],
+            "steps": [step for step in reversed(history.steps) if _changes(step) or step.standards],
             "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
             "group_of": {name: one.group for name, one in history.tests.items()},
             "changes": CHANGES,
@@ -261,10 +261,6 @@ def suite_pages(
             "cells": len({side.record.cell for side in sides}),
         }
         yield view.page, render("suite.html", view.page, data)
-
-
-def _tells(step: ReleaseStep) -> bool:
-    return _changes(step) or step.standards is not None
 
 
 def _changes(step: ReleaseStep) -> bool:

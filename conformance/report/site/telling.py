@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.model.record import Record
     from conformance.report.report import Report
 
 MOST: Final = 2_000
@@ -32,7 +31,11 @@ def with_pages(report: Report) -> Report:
     if len(tests) <= MOST:
         return report
     told = {*_mentioned(report), *_slowest(report)}
-    quiet = frozenset(name for name in tests if name not in told and _is_quiet(report, name))
+    quiet = frozenset(
+        name
+        for name in tests
+        if name not in told and all(side.record.verdict in QUIET for side in report.sides(name))
+    )
     return replace(report, runs=[_without(run, quiet) for run in report.runs])
 
 
@@ -49,10 +52,6 @@ def left_out(report: Report, shown: Report) -> str:
     return f"{number:,} tests that pass or are skipped everywhere have no page and no row: too many"
 
 
-def _is_quiet(report: Report, case: str) -> bool:
-    return all(side.record.verdict in QUIET for side in report.sides(case))
-
-
 def _mentioned(report: Report) -> Iterator[str]:
     """Yield the tests that pages of upgrades link to."""
     for upgrade in report.upgrades.values():
@@ -64,11 +63,8 @@ def _slowest(report: Report) -> Iterator[str]:
     """Yield the tests that pages of runs link to."""
     for run in report.runs:
         ran = (record for record in run.records if not record.cached)
-        yield from (record.case for record in heapq.nlargest(SLOWEST, ran, key=_seconds))
-
-
-def _seconds(record: Record) -> float:
-    return record.seconds.get("job", 0.0)
+        slowest = heapq.nlargest(SLOWEST, ran, key=lambda record: record.seconds.get("job", 0.0))
+        yield from (record.case for record in slowest)
 
 
 def _without(run: LoadedRun, quiet: Collection[str]) -> LoadedRun:

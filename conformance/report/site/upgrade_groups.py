@@ -182,6 +182,7 @@ class _Drawing:
         changes = [self.upgrade.transitions[place] for place in cause.transitions]
         first = changes[0]
         rows = self._evidence(first)
+        name = first.artifact.replace("_", " ")
         return UpgradeGroupView(
             anchor=anchor,
             effect=cause.kind,
@@ -189,7 +190,8 @@ class _Drawing:
             since=self._since(first, cause),
             before=first.last,
             after=first.changed_in,
-            what=_name(first.artifact),
+            # Nothing for what says itself what it is.
+            what="" if first.artifact in PLAIN else FIGURES.get(first.artifact, name),
             rows=rows[:AT_ONCE],
             more=rows[AT_ONCE:],
             count=len({change.case for change in changes}),
@@ -265,11 +267,6 @@ class _Drawing:
             return href(case_page(change.case))
         told = any(point.after.record.cell == change.cells[1] for point in history.points)
         return href(case_page(change.case), point_anchor(track, label) if told else slug(track))
-
-
-def _name(artifact: str) -> str:
-    """Return what a fact or a figure is called; nothing for what says itself what it is."""
-    return "" if artifact in PLAIN else FIGURES.get(artifact, artifact.replace("_", " "))
 
 
 def _shown(change: UpgradeChange, told: str) -> str:
