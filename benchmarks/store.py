@@ -27,8 +27,8 @@ import numpy as np
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import history
-from conformance.store.address import address_of
-from conformance.store.backup import damage
+from conformance.store.address import parse_address
+from conformance.store.backup import find_damage
 from conformance.store.entries import StoreEntry
 from conformance.store.store import Store
 
@@ -102,11 +102,11 @@ def told(what: str, work: Callable[[], object]) -> None:
 
 def ask(where: str, case: str, last: int) -> None:
     """Print how long each question takes, and the whole command that asks it."""
-    store = Store(address_of(where), sys.exit)
-    file = address_of(where).file
+    store = Store(parse_address(where), sys.exit)
+    file = parse_address(where).file
     if file is not None:
-        told("the file is looked at for damage", lambda: damage(file, 1))
-    told("opened", lambda: Store(address_of(where), sys.exit))
+        told("the file is looked at for damage", lambda: find_damage(file, 1))
+    told("opened", lambda: Store(parse_address(where), sys.exit))
     told("runs", store.runs)
     told("a case", lambda: store.case(case))
     told("regressions and events", store.regressions)
@@ -126,7 +126,7 @@ def ask(where: str, case: str, last: int) -> None:
 
 def kept(where: str, entries: list[StoreEntry], last: StoreEntry) -> int:
     """Add runs, print what that costs, and return the number of the last."""
-    store = Store(address_of(where), sys.exit)
+    store = Store(parse_address(where), sys.exit)
     begun = time.perf_counter()
     store.add(*entries)
     print(f"  {len(entries)} runs added in {time.perf_counter() - begun:.1f} s")
@@ -156,7 +156,7 @@ def main() -> None:
         size = file.stat().st_size
         print(f"  {size / 1e6:.2f} MB; digests in memory {packed / 1e6:.1f} MB")
         ask(str(file), case, number)
-        store = Store(address_of(str(file)), sys.exit)
+        store = Store(parse_address(str(file)), sys.exit)
         pruned = store.prune(START + timedelta(days=given.nights // 2))
         print(f"  half a year pruned: {pruned}")
     if given.postgres:

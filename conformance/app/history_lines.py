@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.regression_tracker import Regression
-    from conformance.store.pruning import Pruned
+    from conformance.store.retention import RemovedRuns
     from conformance.store.snapshot import CaseSpan, StoredRun
 
 _LONGEST = 160
@@ -66,7 +66,7 @@ def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
         yield "nothing is open"
 
 
-def pruned_line(pruned: Pruned) -> str:
+def pruned_line(pruned: RemovedRuns) -> str:
     """Return what pruning removed, in a line.
 
     Args:

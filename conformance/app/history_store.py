@@ -14,8 +14,8 @@ from conformance.engine.digests import DigestStore
 from conformance.engine.run_directory import latest_run
 from conformance.engine.run_loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.store.address import address_of
-from conformance.store.entries import StoreEntry, entry_of
+from conformance.store.address import parse_address
+from conformance.store.entries import StoreEntry, make_entry
 from conformance.store.store import Store
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def open_store(context: ProjectContext, store: str | None) -> Store:
     Raises:
         UsageError: If a URL is not understood.
     """
-    return Store(address_of(store or str(context.project.root / HISTORY_STORE)), print_note)
+    return Store(parse_address(store or str(context.project.root / HISTORY_STORE)), print_note)
 
 
 def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]) -> AddedRuns:
@@ -69,7 +69,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
     entries: list[StoreEntry] = []
     for directory, digest in digests.items():
         try:
-            entries.append(entry_of(directory, digest))
+            entries.append(make_entry(directory, digest))
         except UsageError as error:
             problems.append(str(error))
     if not entries:

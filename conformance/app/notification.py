@@ -16,8 +16,8 @@ from conformance.engine.digests import make_digest
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.notify.actions import ActionKind
-from conformance.notify.deciding import NotifyPolicy, When, decide, wanted
-from conformance.notify.doing import Done, do
+from conformance.notify.decisions import NotifyPolicy, When, decide, find_linked_issues
+from conformance.notify.execution import ActionResult, execute
 from conformance.notify.night import read_night
 from conformance.report.text import one_line
 from conformance.wording import plural
@@ -96,7 +96,7 @@ class Notification:
 
     run: str
     options: NotifyOptions
-    done: Sequence[Done]
+    done: Sequence[ActionResult]
     stopped: ConformanceError | None = None
 
 
@@ -122,7 +122,10 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
         if options.yes and tracker is not None:
             done, stopped = _perform_actions(actions, tracker, store, options.policy)
         else:
-            done, stopped = [Done(action=action, issue=action.issue) for action in actions], None
+            done, stopped = (
+                [ActionResult(action=action, issue=action.issue) for action in actions],
+                None,
+            )
     return Notification(run=directory.id, options=options, done=done, stopped=stopped)
 
 
@@ -191,28 +194,28 @@ def _decide_actions(
         )
     regressions, _ = store.regressions()
     night = read_night(directory, digest, store, regressions)
-    issues = [] if tracker is None else tracker.issues(wanted(regressions, policy))
+    issues = [] if tracker is None else tracker.issues(find_linked_issues(regressions, policy))
     return decide(night, regressions, issues, policy)
 
 
 def _perform_actions(
     actions: Sequence[Action], tracker: Tracker, store: Store, policy: NotifyPolicy
-) -> tuple[list[Done], ConformanceError | None]:
+) -> tuple[list[ActionResult], ConformanceError | None]:
     """Return the actions that were performed, and the error that ended them early, if any."""
 
     def link(regressions: Sequence[str], number: int) -> None:
         store.link_all(regressions, policy.reference(number))
 
-    done: list[Done] = []
+    done: list[ActionResult] = []
     try:
-        for one in do(actions, tracker, link):
+        for one in execute(actions, tracker, link):
             done.append(one)  # noqa: PERF402 - what is done before an error counts
     except ConformanceError as error:
         return done, error
     return done, None
 
 
-def _describe_action(done: Done) -> str:
+def _describe_action(done: ActionResult) -> str:
     action = done.action
     number = f" #{done.issue}" if done.issue is not None else ""
     title = f" {one_line(action.title, _LONGEST)}" if action.title else ""

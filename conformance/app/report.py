@@ -18,13 +18,13 @@ from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirect
 from conformance.engine.run_loader import find_runs, load_readable_runs
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json
-from conformance.report.choice import shown
+from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.data import json_lines, report_json
 from conformance.report.history import History, history
 from conformance.report.junit import junit
-from conformance.report.looked_into import LookedInto
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
+from conformance.report.run_selection import select_runs
 from conformance.report.site.site import first_page, site
 from conformance.report.tables import jobs_csv, matrix_csv
 from conformance.report.upgrade_file import upgrade_of
@@ -89,7 +89,9 @@ def load_runs(
     wanted: list[RunDirectory] = []
     for runs in found:
         known = {id(digests[run]): run for run in runs if run in digests}
-        wanted += [known[id(one)] for one in shown(digests[run] for run in runs if run in digests)]
+        wanted += [
+            known[id(one)] for one in select_runs(digests[run] for run in runs if run in digests)
+        ]
     loaded, worse = load_readable_runs(list(dict.fromkeys(wanted)))
     if not loaded:
         raise NothingSelectedError("\n".join([*problems, *worse]))
@@ -193,7 +195,7 @@ def _upgrades(
     return found, problems
 
 
-def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list[str]]:
+def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, CauseEvidence], list[str]]:
     """Return the evidence on root causes, and its problems."""
     found, problems = {}, []
     for run in runs:
@@ -203,7 +205,7 @@ def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list
             problems.append(str(error))
             continue
         for cause, one in evidence.items():
-            found[cause] = LookedInto(one, read_reproduction(run, one))
+            found[cause] = CauseEvidence(one, read_reproduction(run, one))
     return found, problems
 
 

@@ -20,8 +20,8 @@ from conformance.errors import NothingSelectedError
 from conformance.report.notes import exit_lines
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
+from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
 from conformance.report.tracebacks import cause_tracebacks
-from conformance.report.warned import collected_warnings, warnings_of
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ class CollectedRun:
             records, report.causes, {job.case.id: job.case for job in self.plan.jobs},
             self.plan.exclusions,
             named={one.cell.id: one.cell.selector for one in self.plan.cells},
-            warnings=warnings_of(
-                report.jobs.values(), report.cells, collected_warnings(report.runs)
+            warnings=collect_warnings(
+                report.jobs.values(), report.cells, read_collection_warnings(report.runs)
             ),
             tracebacks=partial(cause_tracebacks, report, every=every), every=every,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
 from conformance.notify.topic import NotifiedNight, Topic, TopicJob
 from conformance.report.commands import rerun
-from conformance.store.adding import storable
+from conformance.store.run_insertion import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def _regressions(
 ) -> tuple[str, ...]:
     """Return the ids that the store has for jobs."""
     shown = ((record.case, states[record.case, record.cell]) for record in records)
-    found = (regression_id(case, str(one.verdict), storable(one.cause)) for case, one in shown)
+    found = (regression_id(case, str(one.verdict), make_storable(one.cause)) for case, one in shown)
     return tuple(dict.fromkeys(found))
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.since import Since
+    from conformance.report.cause_evidence import CauseEvidence
     from conformance.report.conformance_history import SuiteHistory
-    from conformance.report.looked_into import LookedInto
     from conformance.report.upgrade_file import UpgradeFile
 
 
@@ -43,7 +43,7 @@ class Report:
     problems: Sequence[str] = ()
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
     since: Since | None = None
-    evidence: Mapping[str, LookedInto] = field(default_factory=dict)
+    evidence: Mapping[str, CauseEvidence] = field(default_factory=dict)
     conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
 
     @property

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.judge.tests import XFAIL
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.exclusions import exclusion_lines
+from conformance.report.suite_warnings import render_warnings
 from conformance.report.text import listed, visible
-from conformance.report.warned import warning_lines
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
-    from conformance.report.warned import RunWarning
+    from conformance.report.suite_warnings import RunWarning
 
 WORDS: Final = {
     Verdict.MATCH: "passed",
@@ -79,7 +79,7 @@ def suite_lines(
     yield from ([""] if left_out else [])
     yield from (visible(line, LONGEST) for line in left_out)
     yield from ([""] if warnings else [])
-    yield from warning_lines(warnings, len(cells), most=None if every else WARNINGS)
+    yield from render_warnings(warnings, len(cells), most=None if every else WARNINGS)
 
 
 def _skipped(records: Sequence[Record]) -> Iterator[str]:

@@ -48,7 +48,7 @@ class Address:
         return mask_text(text)
 
 
-def address_of(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Return where a store is.
 
     Args:

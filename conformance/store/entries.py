@@ -46,7 +46,7 @@ class StoreEntry:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def entry_of(directory: RunDirectory, digest: Digest) -> StoreEntry:
+def make_entry(directory: RunDirectory, digest: Digest) -> StoreEntry:
     """Return what a store takes of a run.
 
     Args:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.store.store import Store
 
 
-def last_night(
+def load_last_night(
     store: Store, matrix: str, part: str, *, own: str = "", name: str = ""
 ) -> Night | None:
     """Return the newest run of a matrix that a store has.
@@ -63,7 +63,7 @@ def last_night(
     )
 
 
-def known_ones(store: Store) -> frozenset[tuple[str, str, str]]:
+def load_known_regressions(store: Store) -> frozenset[tuple[str, str, str]]:
     """Return what an issue is linked to: case, verdict and cause of each such regression."""
     found, _ = store.regressions()
     return frozenset(

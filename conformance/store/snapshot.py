@@ -178,7 +178,7 @@ class StoreSnapshot:
     def _plans(self) -> dict[int, Numbers]:
         """The jobs of each plan."""
         rows = self._connection.execute(select(schema.plans.c.id, schema.plans.c.jobs))
-        return {number: plans.unpacked(content) for number, content in rows}
+        return {number: plans.unpack_jobs(content) for number, content in rows}
 
     @cached_property
     def _plan_of(self) -> dict[int, int]:

@@ -11,10 +11,10 @@ from sqlalchemy import delete, func, insert, select
 
 from conformance.errors import UsageError
 from conformance.files import disk_error
-from conformance.store import adding, schema
-from conformance.store.backup import back_up, damage, restore
+from conformance.store import run_insertion, schema
+from conformance.store.backup import back_up, find_damage, restore
 from conformance.store.database import WAIT, Database
-from conformance.store.pruning import Pruned, prune
+from conformance.store.retention import RemovedRuns, prune
 from conformance.store.snapshot import StoreSnapshot
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Store:
             except OSError as error:
                 raise disk_error(self._file, error) from None
             with self._of_file():
-                said = damage(self._file, wait) and restore(self._file, wait)
+                said = find_damage(self._file, wait) and restore(self._file, wait)
             if said:
                 say(said)
         self._database.migrate()
@@ -71,7 +71,7 @@ class Store:
             ConformanceError: If the store cannot be written; it is then as it was before.
         """
         with self._writing() as connection:
-            return [adding.add(connection, entry) for entry in entries]
+            return [run_insertion.insert_run(connection, entry) for entry in entries]
 
     def runs(self) -> list[StoredRun]:
         """Return the runs, in the order they were added."""
@@ -154,7 +154,7 @@ class Store:
         with self._database.alone(inform):
             yield
 
-    def prune(self, before: datetime) -> Pruned:
+    def prune(self, before: datetime) -> RemovedRuns:
         """Remove runs that began before a time, up to the first that did not; the newest stays.
 
         What held when the others began is kept, as their beginning.

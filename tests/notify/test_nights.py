@@ -18,7 +18,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.notify.actions import ActionKind
-from conformance.notify.deciding import When
+from conformance.notify.decisions import When
 from conformance.notify.marks import cause_in
 from conformance.notify.night import read_night
 from conformance.notify.tracker import Closed, RefusedError

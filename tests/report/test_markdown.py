@@ -15,7 +15,7 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.looked_into import LookedInto
+from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
 from conformance.report.text import one_line
@@ -101,7 +101,7 @@ def test_what_was_found_out_stands_with_its_root_cause(tmp_path: Path) -> None:
         culprits=(Culprit(package="jaxlib", before="0.8.2", after="0.8.3"),),
         untold=("@somebody did not answer",),
     )  # fmt: skip
-    text = markdown(replace(report, evidence={cause.id: LookedInto(found)}))
+    text = markdown(replace(report, evidence={cause.id: CauseEvidence(found)}))
     assert (
         f"""
 ```text

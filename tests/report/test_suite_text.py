@@ -11,7 +11,7 @@ from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import Exclusion
 from conformance.report.suite_text import suite_lines
-from conformance.report.warned import RunWarning
+from conformance.report.suite_warnings import RunWarning
 
 CELL = "jax0.6.0-py311-cpu8"
 PASSED = Record(

@@ -18,10 +18,10 @@ from conformance.report.site.addresses import case_page, point_anchor, slug
 from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, strip_of
+from conformance.report.suite_warnings import collect_warnings
 from conformance.report.threads import address_of
 from conformance.report.tracebacks import stacks_of
 from conformance.report.value_plot import ValuePlot, value_plots
-from conformance.report.warned import warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -174,7 +174,7 @@ def case_pages(
             "history": (history or {}).get(name),
             "upgrades": (upgrades or {}).get(name, ()),
             "causes": (causes or {}).get(name, ()),
-            "warnings": warnings_of(report.sides(name), report.cells),
+            "warnings": collect_warnings(report.sides(name), report.cells),
         }
         yield page, render("case.html", page, data)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.record import Record
-    from conformance.report.looked_into import LookedInto
+    from conformance.report.cause_evidence import CauseEvidence
     from conformance.report.report import Report
     from conformance.report.tracebacks import Stack
 
@@ -39,7 +39,7 @@ class CauseView:
     members: Mapping[str, Sequence[str]]
     anchor: str
     command: str
-    evidence: LookedInto | None
+    evidence: CauseEvidence | None
     stacks: tuple[Stack, ...]
 
     @property

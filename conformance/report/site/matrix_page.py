@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.site.addresses import MATRIX
 from conformance.report.site.matrix_data import matrix_data
+from conformance.report.site.page_selection import describe_omitted
 from conformance.report.site.rendering import render
 from conformance.report.site.search_data import search_data
-from conformance.report.site.telling import left_out
 from conformance.report.site.upgrade_page import upgrade_links
 from conformance.report.story import story_of
 from conformance.report.verdicts import WORST_FIRST
@@ -46,7 +46,7 @@ def matrix_pages(report: Report, everything: Report | None = None) -> Iterator[t
     """
     everything = everything or report
     story = story_of(everything)
-    if untold := left_out(everything, report):
+    if untold := describe_omitted(everything, report):
         story = replace(story, problems=(*story.problems, untold))
     data = {
         "story": story,

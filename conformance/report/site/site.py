@@ -12,9 +12,9 @@ from conformance.report.site.causes_page import causes_by_case, causes_pages
 from conformance.report.site.feed import feed
 from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
+from conformance.report.site.page_selection import select_pages
 from conformance.report.site.run_pages import run_pages
 from conformance.report.site.suite_page import suite_pages
-from conformance.report.site.telling import with_pages
 from conformance.report.site.upgrade_page import addresses_of, mentions_of, upgrade_pages
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def site(
     Yields:
         Path below the site's root, and content.
     """
-    shown = with_pages(report)
+    shown = select_pages(report)
     with diffs.preparing(pairs_of(shown)):
         yield from matrix_pages(shown, report)
         yield from upgrade_pages(report)

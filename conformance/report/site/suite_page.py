@@ -16,7 +16,7 @@ from conformance.report.conformance_history import (
 from conformance.report.conformance_runs import difference, histories_of, merged, unfinished
 from conformance.report.site.addresses import run_page, slug, suite_page
 from conformance.report.site.rendering import render
-from conformance.report.warned import collected_warnings, warnings_of
+from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -257,7 +257,9 @@ def suite_pages(
             "short_name": short_name,
             "pages": frozenset(report.cases if cases is None else cases),
             "run_pages": {run: run_page(run) for run in shown},
-            "warnings": warnings_of(sides, report.cells, collected_warnings(report.runs)),
+            "warnings": collect_warnings(
+                sides, report.cells, read_collection_warnings(report.runs)
+            ),
             "cells": len({side.record.cell for side in sides}),
         }
         yield view.page, render("suite.html", view.page, data)

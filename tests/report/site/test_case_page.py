@@ -13,7 +13,7 @@ from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.looked_into import LookedInto
+from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.site.addresses import case_page
 from conformance.report.site.case_page import case_pages, pairs_of
 from conformance.report.site.causes_page import causes_by_case
@@ -78,7 +78,7 @@ def test_a_regressed_case_opens_with_its_cause(tmp_path: Path) -> None:
         first_bad="0.6.1", confirmed=True, asked="ends with ValueError",
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
     )  # fmt: skip
-    shown = page(replace(report, evidence={cause.id: LookedInto(found)}), tmp_path)
+    shown = page(replace(report, evidence={cause.id: CauseEvidence(found)}), tmp_path)
     opening, _, _ = shown.text.partition("A story.")
     assert "jaxlib 0.6.0" in opening
     assert "conformance triage" not in opening

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.root_causes import root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.looked_into import LookedInto
+from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.site.addresses import CAUSES
 from conformance.report.site.causes_page import causes_by_case, causes_of, causes_pages
 from tests.builders import f32
@@ -90,7 +90,7 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
         untold=("no <network>",),
     )  # fmt: skip
-    evidence = {cause.id: LookedInto(found, "raise TypeError\n")}
+    evidence = {cause.id: CauseEvidence(found, "raise TypeError\n")}
     known = replace(report, evidence=evidence)
     (opening,) = causes_by_case(known)["f/a"]
     assert opening.anchor == "cause-1"

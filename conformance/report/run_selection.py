@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
 
 
-def shown(digests: Iterable[Digest]) -> list[Digest]:
+def select_runs(digests: Iterable[Digest]) -> list[Digest]:
     """Return the runs to be shown: the newest, and of each matrix the newest that ran all of it.
 
     What was tried once with a few cases, and runs before the newest, are history.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upgraded:
+class UpgradeResult:
     """An upgrade, as it is told.
 
     Attributes:
@@ -78,7 +78,7 @@ class UpgradeGroup:
         return step
 
 
-def groups(upgraded: Upgraded) -> list[UpgradeGroup]:
+def group_changes(upgraded: UpgradeResult) -> list[UpgradeGroup]:
     """Return what changed, put together by effect, release and root cause; the gravest first.
 
     Args:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from conformance.model.evidence import Evidence
 
 
-class LookedInto(NamedTuple):
+class CauseEvidence(NamedTuple):
     """What was found out about a root cause.
 
     Attributes:

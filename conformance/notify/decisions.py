@@ -67,7 +67,7 @@ class NotifyPolicy:
         return int(number) if ours else None
 
 
-def wanted(regressions: Iterable[Regression], policy: NotifyPolicy) -> set[int]:
+def find_linked_issues(regressions: Iterable[Regression], policy: NotifyPolicy) -> set[int]:
     """Return the numbers of the issues that the store is linked to.
 
     Args:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ActionResult:
     """An action that was done, or refused.
 
     Attributes:
@@ -31,7 +31,7 @@ class Done:
     problem: str = ""
 
 
-def do(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator[Done]:
+def execute(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator[ActionResult]:
     """Do actions, and yield each that was done.
 
     Args:
@@ -44,12 +44,12 @@ def do(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator[Done
     """
     for action in actions:
         if not action.acts:
-            yield Done(action=action, issue=action.issue)
+            yield ActionResult(action=action, issue=action.issue)
             continue
         try:
-            yield Done(action=action, issue=_one(action, tracker, link))
+            yield ActionResult(action=action, issue=_one(action, tracker, link))
         except RefusedError as error:
-            yield Done(action=action, issue=action.issue, problem=str(error))
+            yield ActionResult(action=action, issue=action.issue, problem=str(error))
 
 
 def _one(action: Action, tracker: Tracker, link: Link) -> int:

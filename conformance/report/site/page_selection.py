@@ -21,7 +21,7 @@ QUIET: Final = frozenset({Verdict.MATCH, Verdict.EXCLUDED})
 """Verdicts of a test of which there is nothing more to say than that."""
 
 
-def with_pages(report: Report) -> Report:
+def select_pages(report: Report) -> Report:
     """Return a report on what has pages: all, but of very many tests those that pass everywhere.
 
     Args:
@@ -39,7 +39,7 @@ def with_pages(report: Report) -> Report:
     return replace(report, runs=[_without(run, quiet) for run in report.runs])
 
 
-def left_out(report: Report, shown: Report) -> str:
+def describe_omitted(report: Report, shown: Report) -> str:
     """Return what is said of the tests without a page, empty where all have one.
 
     Args:

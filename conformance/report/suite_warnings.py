@@ -87,7 +87,7 @@ class _Given(NamedTuple):
     warning: GivenWarning
 
 
-def warned_by(side: StoredJob) -> list[GivenWarning]:
+def read_warnings(side: StoredJob) -> list[GivenWarning]:
     """Return what a test warned of; nothing where that cannot be read.
 
     Args:
@@ -102,7 +102,7 @@ def warned_by(side: StoredJob) -> list[GivenWarning]:
         return []
 
 
-def file_of(where: str) -> str:
+def shorten_file(where: str) -> str:
     """Return a file as one calls it wherever it is installed, e.g. `jax/_src/core.py`.
 
     Args:
@@ -113,7 +113,7 @@ def file_of(where: str) -> str:
     return one_line(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
 
 
-def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
+def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
     """Return what collecting warned of, by cell: imports above all; of a cell the last run counts.
 
     Args:
@@ -129,7 +129,7 @@ def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning
     return found
 
 
-def warnings_of(
+def collect_warnings(
     sides: Iterable[StoredJob],
     cells: Sequence[RunCell],
     collected: Mapping[str, Sequence[GivenWarning]] = NOTHING,
@@ -145,7 +145,7 @@ def warnings_of(
         collected: What collecting warned of, by cell.
     """
     groups: dict[tuple[str, str], list[_Given]] = defaultdict(list)
-    by_test = [(side.record.case, side.record.cell, warned_by(side)) for side in sides]
+    by_test = [(side.record.case, side.record.cell, read_warnings(side)) for side in sides]
     by_cell = [("", cell, found) for cell, found in collected.items()]
     for test, cell, warnings in (*by_test, *by_cell):
         for one in warnings:
@@ -167,7 +167,7 @@ def _warning(given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]
     first = given[0].warning
     files: Counter[str] = Counter()
     for one in given:
-        files[file_of(one.warning.where)] += one.warning.count
+        files[shorten_file(one.warning.where)] += one.warning.count
     cells = {one.cell for one in given}
     steps = [
         (after in cells, release)
@@ -186,7 +186,7 @@ def _warning(given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]
     )  # fmt: skip
 
 
-def warning_lines(
+def render_warnings(
     warnings: Sequence[RunWarning], cells: int, *, most: int | None = None
 ) -> Iterator[str]:
     """Yield warnings, two lines each.
@@ -203,13 +203,13 @@ def warning_lines(
     for one in told:
         tests = one.tests[0] if len(one.tests) == 1 else plural(len(one.tests), "test")
         tests = tests if one.tests else "as tests are collected"
-        yield f"  {edges_of(one)}{one.category}: {one.message}"
+        yield f"  {describe_releases(one)}{one.category}: {one.message}"
         yield f"    {tests}, in {len(one.cells)} of {plural(cells, 'cell')}"
     if len(warnings) > len(told):
         yield f"  {len(warnings) - len(told)} more in the report"
 
 
-def edges_of(one: RunWarning) -> str:
+def describe_releases(one: RunWarning) -> str:
     """Return with which releases a warning comes and goes, e.g. `new in 0.9.0: `; else nothing."""
     said = [
         f"{word} {', '.join(releases)}"
