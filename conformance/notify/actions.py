@@ -1,4 +1,4 @@
-"""What is to be done about an issue."""
+"""Actions on issues."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ActionKind(StrEnum):
-    """What is to be done."""
+    """The kind of an action."""
 
     OPEN = "open"
     UPDATE = "update"
@@ -21,7 +21,7 @@ class ActionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to do about the issue of a root cause.
+    """An action on the issue of a root cause.
 
     Attributes:
         kind: What.

@@ -1,4 +1,4 @@
-"""What is to be done about issues, from a night, the store and the issues that there are. Pure.
+"""Decisions about issues, from a nightly run, the store and the existing issues. Pure.
 
 What people decide stands: an issue that they closed as not planned stays closed, one that they
 opened again stays open, and a regression that is linked to any issue asks for no other.
@@ -42,7 +42,7 @@ _SURE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyPolicy:
-    """How a night is told.
+    """The settings of notification.
 
     Attributes:
         repository: Where the issues are, `owner/name`; empty if nothing is known of them.
@@ -84,7 +84,7 @@ def decide(
     issues: Iterable[Issue],
     policy: NotifyPolicy,
 ) -> list[Action]:
-    """Return what is to be done, in order: the largest root cause first, what is gone last.
+    """Return the actions in order: the largest root cause first, fixed causes last.
 
     Args:
         night: The run.

@@ -1,4 +1,4 @@
-"""What a night has to tell: the root causes of a run, with what the store knows of them."""
+"""Topics of a nightly run: its root causes, with their history in the store."""
 
 from __future__ import annotations
 

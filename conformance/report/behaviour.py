@@ -1,4 +1,4 @@
-"""What JAX changed, family by family: declared changes, and what else the goldens show."""
+"""Changes of JAX by family: declared ones, and others that goldens show."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DeclaredChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseChanges:
-    """What one release changed, as one family has it.
+    """The changes of one release in one family.
 
     Attributes:
         release: The release.
@@ -50,7 +50,7 @@ class ReleaseChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyHistory:
-    """What changed, as one family has it.
+    """The changes in one family.
 
     Attributes:
         name: The family.
@@ -75,7 +75,7 @@ class FamilyHistory:
 def histories(
     cases: Sequence[Case], families: Mapping[str, Family], turned: Iterable[GoldenChange]
 ) -> tuple[FamilyHistory, ...]:
-    """Return what changed by family, in the order of their names.
+    """Return the changes by family, in the order of their names.
 
     Args:
         cases: All cases.
@@ -101,7 +101,7 @@ def histories(
 def evidence_of(
     change: BehaviourChange, turned: Iterable[GoldenChange]
 ) -> tuple[GoldenChange, ...]:
-    """Return what the goldens show of a change, at the release where they are said to.
+    """Return the golden changes that show a declared change, at its release.
 
     Args:
         change: What is declared.

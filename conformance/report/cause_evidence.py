@@ -1,4 +1,4 @@
-"""What was found out about the root causes of a report's runs."""
+"""Results of triage for the root causes of a report."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class CauseEvidence(NamedTuple):
-    """What was found out about a root cause.
+    """The result of triage for a root cause.
 
     Attributes:
-        found: It.
+        found: The evidence.
         reproduction: The text of the file that shows it, empty where there is none.
     """
 

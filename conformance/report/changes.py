@@ -1,4 +1,4 @@
-"""What releases changed, put together: the same change of many cases, or on many tracks, is one."""
+"""Changes of releases, grouped: the same change of many cases or tracks is one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRAVEST_FIRST: Final = (TransitionKind.REGRESSED, TransitionKind.CHANGED, Transi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseChange:
-    """What is the same about some changes between releases.
+    """The common part of equal changes between releases.
 
     Attributes:
         kind: What they are.
@@ -54,10 +54,10 @@ class ReleaseChangeGroup:
 
 
 def changes_of(report: Report) -> list[ReleaseChangeGroup]:
-    """Return what releases changed, the gravest first, then what is seen most often.
+    """Return the changes of releases, the gravest first, then the most frequent.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     releases = {cell.id: cell.label for cell in report.cells}
     found: dict[ReleaseChange, list[tuple[str, str]]] = {}

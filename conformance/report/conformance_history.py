@@ -1,4 +1,4 @@
-"""How releases conform, test by test of a suite and group by group: counts, regressions, fixes."""
+"""Conformance of releases to a suite by test and group: counts, regressions, fixes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHER: Final = "other"
 
 
 class SuiteOutcome(StrEnum):
-    """How a test ended in a release, as a history tells it."""
+    """The outcome of a test in a release."""
 
     PASSED = "passed"
     KNOWN = "known"
@@ -41,7 +41,7 @@ RAN: Final = (SuiteOutcome.PASSED, SuiteOutcome.KNOWN, SuiteOutcome.FAILED, Suit
 
 
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of a test in a release.
+    """The result of a test in a release.
 
     Attributes:
         outcome: How it ended.
@@ -92,13 +92,13 @@ class TrackedTest:
     doc: str = ""
 
     def of(self, release: str) -> SuiteResult:
-        """Return what came of it in a release."""
+        """Return its result in a release."""
         return self.results.get(release, ABSENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many tests of a group ended how.
+    """The numbers of tests of a group by outcome.
 
     Attributes:
         of: How many ended in each way; those that were not collected are not among them.
@@ -139,7 +139,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseStep:
-    """What a release changed against the one before.
+    """The changes of a release against the one before.
 
     Attributes:
         before: The release before, None for the first.
@@ -166,7 +166,7 @@ class ReleaseStep:
 
 @dataclass(frozen=True)
 class SuiteHistory:
-    """What a suite says of releases.
+    """The results of a suite on releases.
 
     Attributes:
         suite: Name of the suite.
@@ -244,12 +244,12 @@ class SuiteHistory:
 
     @cached_property
     def steps(self) -> tuple[ReleaseStep, ...]:
-        """What each release changed in the suite's tests, the oldest first."""
+        """The changes of each release in the tests of the suite, the oldest first."""
         return self._steps(self.tests)
 
     @cached_property
     def beside_steps(self) -> tuple[ReleaseStep, ...]:
-        """What each release changed in the cases beside, the oldest first."""
+        """The changes of each release in our own cases, the oldest first."""
         return self._steps(self.beside)
 
     def _steps(self, tests: Mapping[str, TrackedTest]) -> tuple[ReleaseStep, ...]:
@@ -279,7 +279,7 @@ def _step(
 
 
 def changed(was: SuiteOutcome, now: SuiteOutcome) -> str:
-    """Return what became of a test from one release to the next, empty if nothing did.
+    """Return the change of a test from one release to the next, empty for none.
 
     Only a test that was run in both regresses or is fixed.
 

@@ -35,7 +35,7 @@ def conformance_markdown(history: SuiteHistory) -> str:
     """Return a history as a page.
 
     Args:
-        history: What is told.
+        history: The history to show.
     """
     parts = [_head(history), *_releases(history), *_changes(history), *_failures(history)]
     return "\n\n".join([*parts, *_beside(history)]) + "\n"

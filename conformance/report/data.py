@@ -28,7 +28,7 @@ _FIELDS: Final = tuple(field.name for field in fields(Record))
 
 
 class TransitionJson(TypedDict):
-    """What changes between two releases, as JSON holds it.
+    """A change between two releases, as JSON.
 
     Attributes:
         case: Case id.
@@ -60,7 +60,7 @@ class JobJson(TypedDict):
 
 
 class CellJson(TypedDict):
-    """A cell, as JSON holds it.
+    """A cell, as JSON.
 
     Attributes:
         id: Cell id.
@@ -86,7 +86,7 @@ class IrsJson(TypedDict):
 
 
 class ReportJson(TypedDict):
-    """What runs came to, as JSON holds it.
+    """The result of runs, as JSON.
 
     Attributes:
         run: Run id; of several, the newest.
@@ -134,12 +134,12 @@ class RecordLine(Record):
 
 
 def report_json(report: Report) -> ReportJson:
-    """Return a report as `--json` holds it.
+    """Return a report as `--json` writes it.
 
     Ids of runs and problems name files, which need not be Unicode: they are made so.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     runs = [visible(run.id) for run in report.runs]
     seen, whole = understood(report.records)
@@ -176,7 +176,7 @@ def exit_of(report: Report) -> ExitCode:
     without it, neither a run that could not be read nor a job that never ended passes for success.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     code = exit_code(report.records)
     if code is ExitCode.UNEXPECTED and len(report.runs) == 1:
@@ -195,7 +195,7 @@ def json_lines(report: Report) -> Iterator[bytes]:
     """Yield a line for each job, without its end: its record, and the id of its run.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     run_of = {(r.case, r.cell): run.id for run in report.runs for r in run.records}
     encoder = msgspec.json.Encoder()

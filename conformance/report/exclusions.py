@@ -1,4 +1,4 @@
-"""What was left out on purpose, or could not be run: grouped by why."""
+"""Excluded and unsupported jobs, grouped by reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY: Final = "every case"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExclusionGroup:
-    """What was left out for one reason: how many pairs, with a few of the cells and cases."""
+    """Jobs excluded for one reason: their number, cases and cells."""
 
     reason: str
     pairs: int
@@ -56,7 +56,7 @@ def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
 
 
 def exclusion_groups(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
-    """Return what was left out, by reason, the most first.
+    """Return excluded jobs by reason, the most frequent first.
 
     Args:
         exclusions: Each pair.

@@ -76,7 +76,7 @@ class RunPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What many runs say, the oldest first.
+    """The results of many runs, the oldest first.
 
     Attributes:
         runs: The runs.
@@ -97,7 +97,7 @@ class History:
     releases: Mapping[str, str]
 
     def of_case(self, case: str) -> Ranks:
-        """Return what a case shows in each run, a row for each run and a column for each cell."""
+        """Return the ranks of a case in each run, a row for each run and a column for each cell."""
         return self.ranks[:, self.cases.index(case), :]
 
     def verdicts(self, case: str, cell: str) -> list[tuple[Verdict | None, int]]:

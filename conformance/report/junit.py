@@ -56,7 +56,7 @@ def junit(report: Report) -> bytes:
     the job printed are shown for the first job of each root cause.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     cases = _tests(report)
     cells = {cell.id: (cell, run) for run in report.runs for cell in run.info.cells}

@@ -61,7 +61,7 @@ def markdown(report: Report, most: int = MOST) -> str:
     """Return a report in Markdown.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
     head = "\n\n".join(_head(story_of(report), report))

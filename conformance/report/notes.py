@@ -1,4 +1,4 @@
-"""What is to be known of how jobs ran, whatever their verdicts: near a timeout, run again."""
+"""Notes on jobs and cells, independent of verdicts: near a timeout, run again."""
 
 from __future__ import annotations
 

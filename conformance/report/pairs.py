@@ -1,4 +1,4 @@
-"""What becomes of what another release made: a matrix of writers and readers for each parameter."""
+"""Compatibility of releases: a matrix of writers and readers for each parameter."""
 
 from __future__ import annotations
 

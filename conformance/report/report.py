@@ -1,4 +1,4 @@
-"""What a report tells of: the newest job of each case in each cell, over one run or several."""
+"""The content of a report: the newest job of each case in each cell, over one run or several."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Report:
 
     @cached_property
     def exclusions(self) -> tuple[Exclusion, ...]:
-        """What was not run on purpose, and is in no run."""
+        """Excluded jobs that no run has."""
         found = {
             (left_out.case, left_out.cell): left_out
             for run in self.runs

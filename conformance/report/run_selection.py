@@ -1,4 +1,4 @@
-"""Which of many runs a report shows, and which are its history alone."""
+"""Selection of the runs that a report shows; all others are history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run is divided among runners: to be read, as JSON, as the job matrix of a CI service."""
+"""Division of a run among runners, as text, JSON, and the job matrix of a CI service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed since the last night, in words: for a terminal and for Markdown."""
+"""Changes since the last nightly run in words, for a terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST: Final = 10
 
 
 def counted(since: Since) -> str:
-    """Return how much changed."""
+    """Return the number of changes by kind."""
     kinds = causes_by_kind(since)
     order = (NEW, "still there", "gone", "not seen")
     said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
@@ -47,7 +47,7 @@ def causes_by_kind(since: Since) -> dict[str, tuple[CauseSince, ...]]:
 
 
 def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
-    """Yield what changed, a line each, what is new first.
+    """Yield the changes, a line each, new root causes first.
 
     Args:
         since: What changed.
@@ -64,7 +64,7 @@ def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
 
 
 def other_lines(since: Since) -> Iterator[str]:
-    """Yield what changed beside root causes: artifacts, jobs, packages."""
+    """Yield the changes of artifacts, jobs and packages."""
     for one in since.moved:
         yield f"moved: {one.artifact} of {listed(one.cases)} on {one.place}"
     for kind, jobs in (
@@ -77,7 +77,7 @@ def other_lines(since: Since) -> Iterator[str]:
 
 
 def described(one: CauseSince) -> str:
-    """Return what a root cause is: its verdict, where it is, and why."""
+    """Return a root cause in a line: its verdict, cases, places and reason."""
     cases = list(dict.fromkeys(job.case for job in one.jobs))
     places = list(dict.fromkeys(job.place for job in one.jobs))
     return one_line(f"{one.verdict} {listed(cases)} on {listed(places)}: {one.reason}", LONGEST)

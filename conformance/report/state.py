@@ -36,7 +36,7 @@ release changed is seen against the one before: `regressed` and `fixed` by those
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What is recorded of a case in a cell.
+    """The recorded outcome of a case in a cell.
 
     Attributes:
         ending: What tells its ending from another: name of a content.
@@ -48,7 +48,7 @@ class Recorded:
 
     @classmethod
     def of(cls, job: Job, ending: str) -> Recorded:
-        """Return what is recorded of a job, of which the deviations are those of its case."""
+        """Return the recorded outcome of a job; its case declares the deviations."""
         planned = job.planned
         covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
         return cls(ending=ending, deviates=bool(covered))
@@ -64,7 +64,7 @@ class StateStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedState:
-    """What is recorded of all cases.
+    """The recorded outcomes of all cases.
 
     Attributes:
         plan: Every case in every cell.

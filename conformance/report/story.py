@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What a person should know first.
+    """The most important numbers.
 
     Attributes:
         jobs: How many jobs there are.
@@ -62,7 +62,7 @@ def story_of(report: Report) -> Story:
     """Return the story of a report.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     records = report.records
     counts = Counter(record.verdict for record in records)

@@ -1,4 +1,4 @@
-"""What became of the tests of a suite between two cells or runs, to be read, and as data."""
+"""Changes of the tests of a suite between two cells or runs, as text and as data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ALONE: Final = frozenset({SuiteTestChange.ADDED, SuiteTestChange.REMOVED})
 def diff_lines(
     changes: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool = False
 ) -> Iterator[str]:
-    """Yield what became of tests, in lines.
+    """Yield the changes of tests, in lines.
 
     Args:
         changes: What became of each.
@@ -69,7 +69,7 @@ def diff_lines(
 
 
 def diff_json(changes: Sequence[SuiteTestComparison], names: tuple[str, str]) -> dict[str, Any]:
-    """Return what became of tests as the contract of `--json` has it.
+    """Return the changes of tests, as `--json` writes them.
 
     Args:
         changes: What became of each.

@@ -1,4 +1,4 @@
-"""What came of a pytest suite in cells, to be read: its counts, then what fails and why."""
+"""The results of a pytest suite as text: counts, then failures with reasons."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def suite_lines(
     tracebacks: Callable[[Sequence[Record]], Iterable[str]] = lambda _: (),
     every: bool = False,
 ) -> Iterator[str]:
-    """Yield what came of a suite, in lines.
+    """Yield the results of a suite, in lines.
 
     Args:
         records: The tests, judged.

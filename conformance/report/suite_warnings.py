@@ -1,4 +1,4 @@
-"""What tests warned of: one warning however many tests and cells give it."""
+"""Warnings of tests, each once for all tests and cells that give it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Given(NamedTuple):
 
 
 def read_warnings(side: StoredJob) -> list[GivenWarning]:
-    """Return what a test warned of; nothing where that cannot be read.
+    """Return the warnings of a test; none if they cannot be read.
 
     Args:
         side: The test.
@@ -114,7 +114,7 @@ def shorten_file(where: str) -> str:
 
 
 def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
-    """Return what collecting warned of, by cell: imports above all; of a cell the last run counts.
+    """Return the warnings of collection by cell, mostly of imports; the last run of a cell counts.
 
     Args:
         runs: The runs, the oldest first.
@@ -134,7 +134,7 @@ def collect_warnings(
     cells: Sequence[RunCell],
     collected: Mapping[str, Sequence[GivenWarning]] = NOTHING,
 ) -> tuple[RunWarning, ...]:
-    """Return what tests warned of, what came with the newest release first.
+    """Return the warnings of tests; those of the newest release come first.
 
     Two warnings are the same if their class is and their message but for numbers, addresses and
     paths. A release is compared with the one before it that was run, on the same platform.

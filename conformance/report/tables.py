@@ -48,7 +48,7 @@ def matrix_csv(report: Report) -> str:
     Cells are in the order of their tracks and releases; a field is empty where nothing was planned.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     said: dict[tuple[str, str], str] = {
         key: side.record.verdict for key, side in report.jobs.items()
@@ -68,7 +68,7 @@ def jobs_csv(report: Report) -> str:
     """Return a row for each job, for each that never ended, and for each that was left out.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     return _csv(JOB, _jobs(report))
 

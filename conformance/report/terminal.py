@@ -74,7 +74,7 @@ def print_report(
 
     Args:
         console: Where to.
-        report: What is told.
+        report: The runs to report.
         directory: Directory of the run, of the newest where there are several.
         verbose: A row for each case, not for each family.
     """

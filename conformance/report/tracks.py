@@ -49,7 +49,7 @@ class Track:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each of the cells that are compared is called."""
+        """The labels of the compared cells."""
         first = () if self.baseline is None else (f"{self.baseline.label} (release)",)
         return (*first, *(cell.label for cell in self.cells))
 

@@ -1,4 +1,4 @@
-"""Which packages a change of an upgrade may be due to, and which it is, where that was searched."""
+"""Packages that may have made a change of an upgrade, and those that a search found."""
 
 from __future__ import annotations
 
@@ -178,10 +178,10 @@ def _few(texts: Iterable[str], sign: str = ", ") -> str:
 
 
 def searched(found: Culprits | None) -> Searched | None:
-    """Return what a search for packages told, as the file has it; None where none was made.
+    """Return the result of a search for packages, as the file has it; None without a search.
 
     Args:
-        found: It.
+        found: The result.
     """
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What an upgrade came to: what breaks and changes, put together by release and root cause."""
+"""The result of an upgrade: breaking and other changes, by release and root cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeResult:
-    """An upgrade, as it is told.
+    """The result of an upgrade.
 
     Attributes:
         compared: Every case on every platform.
@@ -34,17 +34,17 @@ class UpgradeResult:
 
     @property
     def axes(self) -> tuple[UpgradeAxis, ...]:
-        """What lies between both ends, by platform."""
+        """The points between both ends, by platform."""
         return tuple({one.axis.platform: one.axis for one in self.compared}.values())
 
     @property
     def noun(self) -> str:
-        """What is compared: cases, or tests of a suite."""
+        """The word for a compared case: `case`, or `test` of a suite."""
         return next((one.case.noun for one in self.compared), "case")
 
     @property
     def whole(self) -> tuple[ComparedCase, ...]:
-        """What could be compared."""
+        """The cases that could be compared."""
         return tuple(one for one in self.compared if one.whole is not None)
 
     @property
@@ -79,7 +79,7 @@ class UpgradeGroup:
 
 
 def group_changes(upgraded: UpgradeResult) -> list[UpgradeGroup]:
-    """Return what changed, put together by effect, release and root cause; the gravest first.
+    """Return the changes by effect, release and root cause; the gravest first.
 
     Args:
         upgraded: The upgrade.

@@ -1,4 +1,4 @@
-"""What an upgrade does, to be read: a paragraph to paste, then what breaks and what changes."""
+"""An upgrade as text: a paragraph to paste, then breaking and other changes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ENDS: Final = 2
 
 
 def verdict(upgraded: UpgradeResult) -> str:
-    """Return a paragraph that says it all, without a line break.
+    """Return the summary, a paragraph without a line break.
 
     Args:
         upgraded: The upgrade.
@@ -137,7 +137,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[str]:
-    """Yield what is said of an upgrade, in lines.
+    """Yield the report of an upgrade, in lines.
 
     Args:
         upgraded: The upgrade.
@@ -231,7 +231,7 @@ def said(seen: ShownChange) -> str:
 
 
 def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
-    """Yield what could not be said, and what it took.
+    """Yield the cases that could not be compared, and the number of jobs.
 
     Args:
         upgraded: The upgrade.

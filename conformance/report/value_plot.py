@@ -1,4 +1,4 @@
-"""Where two arrays differ, and how far: a plot in a few numbers."""
+"""Plots of the differences of two arrays, in a few numbers."""
 
 from __future__ import annotations
 

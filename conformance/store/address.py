@@ -1,4 +1,4 @@
-"""Where a store is: a file, or a database that a URL names."""
+"""Addresses of stores: files, or databases named by URLs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MASK: Final = "***"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a store is.
+    """The address of a store.
 
     Attributes:
         name: What messages call it; never with a credential.

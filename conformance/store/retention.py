@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedRuns:
-    """What a store was relieved of.
+    """The numbers of removed rows.
 
     Attributes:
         runs: How many runs.

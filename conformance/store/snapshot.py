@@ -1,4 +1,4 @@
-"""What a store holds, read in one transaction: runs, and what each job showed in each."""
+"""The content of a store, read in one transaction: runs, and the state of each job in each."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class StoreSnapshot:
             yield _Step(run, self._plan_of.get(run), job, again > 0, shown)
 
     def spans(self, case: str) -> dict[str, list[CaseSpan]]:
-        """Return what every run showed of a case, by place.
+        """Return the state of a case in every run, by place.
 
         Args:
             case: Its id.
@@ -254,7 +254,7 @@ class StoreSnapshot:
                 yield layouts[step.plan].digest(runs[step.run], states, self.states)
 
     def track_regressions(self) -> RegressionTracker:
-        """Return what became of all that was unexpected."""
+        """Return a tracker that has seen every run."""
         jobs, table = self._jobs, StateTable(self.states)
         tracker = RegressionTracker(jobs.cases, jobs.case, jobs.places, jobs.place)
         for step in self._replay():
@@ -274,7 +274,7 @@ def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
 
 
 class _Layout:
-    """Where the jobs of a plan are in a table of cases by places.
+    """The places of the jobs of a plan in a table of cases by places.
 
     Args:
         jobs: The jobs of the store.

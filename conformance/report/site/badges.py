@@ -64,7 +64,7 @@ def badges(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the badges of all families, all releases, and of everything.
 
     Args:
-        report: What is told.
+        report: The runs to report.
 
     Yields:
         Path below the site's root, and content.

@@ -135,7 +135,7 @@ def pairs_of(report: Report) -> Iterator[IrPair]:
     """Yield the IRs of all change points: what case pages compare.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     for _, _, point in report.points():
         yield from (pair_of(point.before, point.after, ir) for ir in _irs(point))
@@ -151,7 +151,7 @@ def case_pages(
     """Yield the page of every case.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         differ: Says how two texts of an IR differ.
         history: What earlier runs say of a case, by id.
         upgrades: What upgrades do to a case, by id.

@@ -52,7 +52,7 @@ def causes_of(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     """Return the root causes, and those that say nothing about JAX.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     views: dict[bool, list[CauseView]] = {True: [], False: []}
     for cause in report.causes:
@@ -96,7 +96,7 @@ def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the page of root causes, and the files that show them.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     telling, indeterminate = causes_of(report)
     data = {

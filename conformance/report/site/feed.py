@@ -36,7 +36,7 @@ def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the feed.
 
     Args:
-        history: What is told.
+        history: The history to show.
         base: Address of the site's root, for links that hold wherever the feed is read; without
             it they are relative.
 

@@ -45,7 +45,7 @@ class DateSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateRow:
-    """What a family, a case or a cell shows by date.
+    """The verdicts of a family, a case or a cell by date.
 
     Attributes:
         name: Its name.
@@ -87,7 +87,7 @@ def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes
     """Yield the history's page.
 
     Args:
-        history: What is told.
+        history: The history to show.
         report: What other pages tell of, to link to those alone that are there.
 
     Yields:
@@ -123,7 +123,7 @@ def case_history(history: History, case: str) -> dict[str, Any] | None:
     """Return what a case's page shows of its history.
 
     Args:
-        history: What is told.
+        history: The history to show.
         case: Case id.
 
     Returns:
@@ -151,7 +151,7 @@ def families(history: History) -> list[FamilyRows]:
     """Return every family by date.
 
     Args:
-        history: What is told.
+        history: The history to show.
     """
     members: dict[str, list[int]] = {}
     for place, case in enumerate(history.cases):

@@ -1,4 +1,4 @@
-"""What the matrix page draws: cells in tracks, cases in families, and each history in segments."""
+"""The data of the matrix page: cells in tracks, cases in families, histories in segments."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class MatrixSegment:
 
 @dataclass
 class Tables:
-    """What segments refer to by number, each thing once.
+    """The tables that segments refer to by number.
 
     Attributes:
         states: Verdict, outcome, conformance, whether it is unexpected, type of error.
@@ -118,10 +118,10 @@ class Tables:
 
 
 def matrix_data(report: Report) -> dict[str, Any]:
-    """Return what the script of the matrix page draws.
+    """Return the data of the script of the matrix page.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     drawing = _Drawing(report)
     families = [
@@ -161,7 +161,7 @@ class _Drawing:
     """Draws the cases of a report.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
 
     def __init__(self, report: Report) -> None:

@@ -76,7 +76,7 @@ def tallies(report: Report) -> list[tuple[str, list[Tally | None]]]:
     """Return each family's jobs on each track, for those whose browser runs no scripts.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     track_of = {cell.id: track.name for track in report.tracks for cell in track.cells}
     found: dict[tuple[str, str], Counter[Verdict]] = {}

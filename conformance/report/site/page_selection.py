@@ -1,4 +1,4 @@
-"""Which tests have pages of their own, where there are too many for a page each."""
+"""Selection of the tests with pages of their own, where there are too many."""
 
 from __future__ import annotations
 

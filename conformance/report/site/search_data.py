@@ -1,4 +1,4 @@
-"""What every page knows of the others: entries to search, numbers beside the navigation."""
+"""Data of all pages: entries to search, numbers in the navigation."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def search_data(report: Report, story: Story) -> dict[str, Any]:
-    """Return what the script of every page looks up.
+    """Return the data of the script of every page.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         story: Its story.
     """
     return {
@@ -38,10 +38,10 @@ def search_data(report: Report, story: Story) -> dict[str, Any]:
 
 
 def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what can be searched for: kind, name, a line about it, address from the root.
+    """Yield the entries to search: kind, name, a line about it, address from the root.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         story: Its story.
     """
     for family, cases in report.families.items():

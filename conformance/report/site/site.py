@@ -31,7 +31,7 @@ def site(
     """Yield every file of the site.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         history: What these runs and earlier ones say by date.
         diffs: Differences of IRs.
         address: Where the site is to be, for the links of the feed; empty where nobody knows.
@@ -61,7 +61,7 @@ def first_page(report: Report) -> str:
     """Return the page that says most of the newest run: an upgrade's own, else the matrix.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     newest = report.runs[-1].id if report.runs else ""
     return UPGRADE if newest in report.upgrades else MATRIX

@@ -66,7 +66,7 @@ class ShareCell:
 
     @property
     def said(self) -> str:
-        """What is told of it in words."""
+        """Its counts in words."""
         found = self.counts
         parts = [f"{found.passed} of {found.ran} passed"]
         parts += [f"{found.known} known to fail"] if found.known else []
@@ -160,7 +160,7 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteView:
-    """What a page tells.
+    """The content of a page.
 
     Attributes:
         page: Its path.
@@ -174,7 +174,7 @@ class SuiteView:
 
 
 def suite_views(report: Report) -> tuple[SuiteView, ...]:
-    """Return what the pages of suites tell, those of the newest run first.
+    """Return the content of the pages of suites, those of the newest run first.
 
     Args:
         report: What is told. The newest run of a suite counts; what other runs and the committed
@@ -224,7 +224,7 @@ def suite_pages(
     """Yield the page of every suite.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         cases: Those that have a page; None where all have.
 
     Yields:

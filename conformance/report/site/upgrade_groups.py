@@ -123,7 +123,7 @@ def groups_of(report: Report, run: str) -> Iterator[UpgradeGroupView]:
     """Yield the groups of an upgrade, in its order.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         run: Id of the run that the upgrade left.
     """
     drawing = _Drawing(report, run)

@@ -60,7 +60,7 @@ def upgrade_pages(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every upgrade.
 
     Args:
-        report: What is told.
+        report: The runs to report.
 
     Yields:
         Path below the site's root, and content.
@@ -85,7 +85,7 @@ def addresses_of(report: Report) -> dict[str, str]:
     """Return the page of each upgrade by its run's id, the newest first.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     ordered = report.upgraded[::-1]
     return {run: upgrade_page(run, ordered[0]) for run in ordered}
@@ -95,7 +95,7 @@ def sections_of(report: Report, run: str) -> tuple[EffectSection, ...]:
     """Return the effects that an upgrade has, the gravest first.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         run: Id of the run that the upgrade left.
     """
     upgrade = report.upgrades[run]
@@ -142,7 +142,7 @@ def by_reason(asides: Iterable[Aside]) -> tuple[ReasonGroup, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """What an upgrade does to a case.
+    """The effect of an upgrade on a case.
 
     Attributes:
         ends: Both ends of the upgrade.
@@ -162,10 +162,10 @@ class Mention:
 
 
 def mentions_of(report: Report) -> dict[str, list[Mention]]:
-    """Return what upgrades do to each case that they change.
+    """Return the effects of upgrades on each case that they change.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     found: dict[str, list[Mention]] = defaultdict(list)
     for run, page in addresses_of(report).items():
@@ -188,6 +188,6 @@ def upgrade_links(report: Report) -> list[tuple[UpgradeFile, str]]:
     """Return each upgrade and its page, the newest first.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     return [(report.upgrades[run], page) for run, page in addresses_of(report).items()]
