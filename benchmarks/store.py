@@ -26,7 +26,7 @@ import numpy as np
 
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.report.history import history
+from conformance.report.history import make_history
 from conformance.store.address import parse_address
 from conformance.store.backup import find_damage
 from conformance.store.entries import StoreEntry
@@ -111,7 +111,7 @@ def ask(where: str, case: str, last: int) -> None:
     told("a case", lambda: store.case(case))
     told("regressions and events", store.regressions)
     told("digests of all runs", store.digests)
-    told("the history of them, as reports have it", lambda: history(store.digests()))
+    told("the history of them, as reports have it", lambda: make_history(store.digests()))
     told("states of the last run", lambda: store.states_at(last))
     for arguments in (["runs"], ["show", case], ["regressions"], ["--help"]):
         command = [sys.executable, "-m", "conformance", "history", *arguments]
@@ -147,7 +147,7 @@ def main() -> None:
     *entries, last = nights(given.nights, given.results)
     packed = sum(len(msgspec.msgpack.encode(entry.digest)) for entry in entries)
     told("for comparison: the report's history of digests",
-         lambda: history(entry.digest for entry in [*entries, last]))  # fmt: skip
+         lambda: make_history(entry.digest for entry in [*entries, last]))  # fmt: skip
     case = entries[0].digest.cases[3]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "history.db")

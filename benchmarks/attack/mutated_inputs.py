@@ -50,8 +50,8 @@ from conformance.golden.layout import content_names  # noqa: E402
 from conformance.golden.store import GoldenStore  # noqa: E402
 from conformance.ir import diff, facts  # noqa: E402
 from conformance.model.codec import decode_value, encode_value  # noqa: E402
-from conformance.report.conformance_data import decoded as decode_history  # noqa: E402
-from conformance.report.conformance_markdown import conformance_markdown  # noqa: E402
+from conformance.report.conformance_data import decode_history  # noqa: E402
+from conformance.report.conformance_markdown import render_conformance  # noqa: E402
 from conformance.report.upgrade_data import make_upgrade_file  # noqa: E402
 from conformance.report.upgrade_file import upgrade_of  # noqa: E402
 from conformance.review.decisions import DecisionLog  # noqa: E402
@@ -321,7 +321,7 @@ def _read_groups(file: Path) -> None:
 
 
 def _read_history(file: Path) -> None:
-    conformance_markdown(decode_history(file.read_bytes(), str(file)))
+    render_conformance(decode_history(file.read_bytes(), str(file)))
 
 
 def _read_changes(file: Path) -> None:

@@ -19,14 +19,14 @@ from conformance.engine.run_loader import find_runs, load_readable_runs
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json
 from conformance.report.cause_evidence import CauseEvidence
-from conformance.report.data import json_lines, report_json
-from conformance.report.history import History, history
-from conformance.report.junit import junit
-from conformance.report.markdown import markdown
+from conformance.report.data import make_report_json, render_json_lines
+from conformance.report.history import History, make_history
+from conformance.report.junit import render_junit
+from conformance.report.markdown import render_markdown
 from conformance.report.report import Report
 from conformance.report.run_selection import select_runs
-from conformance.report.site.site import first_page, site
-from conformance.report.tables import jobs_csv, matrix_csv
+from conformance.report.site.site import find_first_page, render_site
+from conformance.report.tables import render_jobs_csv, render_matrix_csv
 from conformance.report.upgrade_file import upgrade_of
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 SITE: Final = "report"
 """Folder of a run's site, in its directory."""
 FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
-    "markdown": lambda report: markdown(report).encode(),
-    "junit": junit,
-    "csv": lambda report: matrix_csv(report).encode(),
-    "jobs_csv": lambda report: jobs_csv(report).encode(),
-    "json": lambda report: readable_json(report_json(report)),
-    "jsonl": lambda report: b"\n".join(json_lines(report)),
+    "markdown": lambda report: render_markdown(report).encode(),
+    "junit": render_junit,
+    "csv": lambda report: render_matrix_csv(report).encode(),
+    "jobs_csv": lambda report: render_jobs_csv(report).encode(),
+    "json": lambda report: readable_json(make_report_json(report)),
+    "jsonl": lambda report: b"\n".join(render_json_lines(report)),
 }
 """The file formats of a report, by the name of the option."""
 
@@ -109,7 +109,7 @@ def load_runs(
         report=Report(
             tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
         ),
-        history=history(_each_once(digests.values(), stored)),
+        history=make_history(_each_once(digests.values(), stored)),
         newest=newest,
     )
 
@@ -130,8 +130,8 @@ def write_report_site(
     """
     folder = folder or runs.newest / SITE
     diffs = DiffCache(context.cache, default_jobs())
-    write_site(site(runs.report, runs.history, diffs, address=address), folder)
-    return folder / first_page(runs.report)
+    write_site(render_site(runs.report, runs.history, diffs, address=address), folder)
+    return folder / find_first_page(runs.report)
 
 
 def _stored(store: str | None, say: Callable[[str], None]) -> tuple[list[Digest], list[str]]:

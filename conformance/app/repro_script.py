@@ -16,7 +16,7 @@ from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.report.script_issue import FirstBadRelease, script_issue
+from conformance.report.script_issue import FirstBadRelease, render_script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.render import answer_lines
 from conformance.triage.programs.outcomes import outcome_of
@@ -73,7 +73,7 @@ def reproduce_script(
                 wanted=options.wanted,
             )  # fmt: skip
             origin = _search_origin(context, script, question, say)
-        issue = script_issue(run, text, origin)
+        issue = render_script_issue(run, text, origin)
     command = f"uv run {quote(str(file))}"
     return Reproduction(
         file=file, cell=cell.id, command=command, checked=options.check, issue=issue

@@ -17,15 +17,20 @@ from conformance.errors import ConformanceError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.judge.deviation import applicable
 from conformance.locking import locked
-from conformance.report.conformance_data import decoded, encoded
+from conformance.report.conformance_data import decode_history, encode_history
 from conformance.report.conformance_history import (
     SuiteHistory,
     SuiteOutcome,
     SuiteResult,
     TrackedTest,
 )
-from conformance.report.conformance_markdown import conformance_markdown
-from conformance.report.conformance_runs import history_of, merged, suite_of, unfinished
+from conformance.report.conformance_markdown import render_conformance
+from conformance.report.conformance_runs import (
+    explain_incomplete,
+    make_suite_history,
+    merge_histories,
+    suite_of,
+)
 from conformance.report.text import one_line
 from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
 from conformance.suites.catalogue.standards import CLAIMED
@@ -140,7 +145,7 @@ def read_history(file: Path) -> SuiteHistory | None:
         UsageError: If it cannot be read.
     """
     try:
-        return decoded(file.read_bytes(), str(file))
+        return decode_history(file.read_bytes(), str(file))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -168,9 +173,9 @@ def _make_update(
     if after is None:
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
     after = replace(after, beside=_collect_own_cases(context, suite, after))
-    data = encoded(after)
+    data = encode_history(after)
     # Of the data as they are read back: the order in which runs told of tests does not count.
-    page = conformance_markdown(decoded(data, str(file))).encode()
+    page = render_conformance(decode_history(data, str(file))).encode()
     files = {file: data, file.with_suffix(".md"): page}
     return HistoryUpdate(before=before, after=after, files=files)
 
@@ -187,7 +192,7 @@ def _add_runs(
             standard=settings.get("standard", CLAIMED),
         )  # fmt: skip
         try:
-            known = merged(known, history_of(run, dates, group, deviations))
+            known = merge_histories(known, make_suite_history(run, dates, group, deviations))
         except UsageError as error:
             if not named:
                 print_note(f"{run.id}: is passed over: {error}")
@@ -221,7 +226,7 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
                 continue
             if suite_of(run).name != suite:
                 raise UsageError(f"{run.id}: is a run of {suite_of(run).name}, expected {suite}")
-            wrong = unfinished(run)
+            wrong = explain_incomplete(run)
             if wrong and named:
                 raise UsageError(
                     f"{run.id}: {wrong}; run the suite whole, and to its end: "

@@ -20,7 +20,7 @@ from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_result import UpgradeResult
-from conformance.report.upgrade_text import render_asides, upgrade_markdown
+from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
 from conformance.search.points import Points
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from conformance.triage.upgrade.culprit_search import culprits_of
@@ -70,7 +70,7 @@ class UpgradeFiles(NamedTuple):
         if self.json is not None:
             write_file("--json", self.json, content)
         if self.markdown is not None:
-            write_file("--markdown", self.markdown, upgrade_markdown(upgraded).encode())
+            write_file("--markdown", self.markdown, render_upgrade_markdown(upgraded).encode())
 
 
 class UpgradeRun:

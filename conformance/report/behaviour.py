@@ -72,7 +72,7 @@ class FamilyHistory:
         return tuple(told for one in self.releases for told in one.told)
 
 
-def histories(
+def collect_histories(
     cases: Sequence[Case], families: Mapping[str, Family], turned: Iterable[GoldenChange]
 ) -> tuple[FamilyHistory, ...]:
     """Return the changes by family, in the order of their names.
@@ -98,7 +98,7 @@ def histories(
     )
 
 
-def evidence_of(
+def find_evidence(
     change: BehaviourChange, turned: Iterable[GoldenChange]
 ) -> tuple[GoldenChange, ...]:
     """Return the golden changes that show a declared change, at its release.
@@ -118,7 +118,7 @@ def evidence_of(
 
 def _releases(family: Family, turned: Sequence[GoldenChange]) -> tuple[ReleaseChanges, ...]:
     told = [
-        DeclaredChange(change=change, evidence=evidence_of(change, turned))
+        DeclaredChange(change=change, evidence=find_evidence(change, turned))
         for change in family.change
     ]
     said = {(one.case.id, one.release) for each in told for one in each.evidence}

@@ -32,7 +32,7 @@ HEAD: Final = (
 )
 
 
-def behaviour_pages(
+def render_behaviour_pages(
     histories: Sequence[FamilyHistory], dates: Mapping[str, str], root: Path
 ) -> Iterator[tuple[str, str]]:
     """Yield the pages, each with its file name; links are relative to a folder two below the root.

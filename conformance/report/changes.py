@@ -53,7 +53,7 @@ class ReleaseChangeGroup:
     points: int
 
 
-def changes_of(report: Report) -> list[ReleaseChangeGroup]:
+def collect_changes(report: Report) -> list[ReleaseChangeGroup]:
     """Return the changes of releases, the gravest first, then the most frequent.
 
     Args:

@@ -43,7 +43,7 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True):
     beside: dict[str, dict[str, _Test]] = {}
 
 
-def encoded(history: SuiteHistory) -> bytes:
+def encode_history(history: SuiteHistory) -> bytes:
     """Return a history as JSON, a line for each release and for each test.
 
     A release in which nothing is new adds one line; the same history is the same text.
@@ -72,7 +72,7 @@ def encoded(history: SuiteHistory) -> bytes:
     return "\n".join(parts).encode()
 
 
-def decoded(content: bytes, where: str) -> SuiteHistory:
+def decode_history(content: bytes, where: str) -> SuiteHistory:
     """Return the history that a file holds.
 
     Args:

@@ -31,7 +31,7 @@ SIGNS: Final = {"regressed": "▼ ", "fixed": "▲ "}
 NOTHING: Final = "-"
 
 
-def conformance_markdown(history: SuiteHistory) -> str:
+def render_conformance(history: SuiteHistory) -> str:
     """Return a history as a page.
 
     Args:

@@ -25,7 +25,7 @@ from conformance.report.conformance_history import (
     TrackedTest,
 )
 from conformance.report.text import one_line
-from conformance.report.tracks import release_order, tracks_of
+from conformance.report.tracks import group_tracks, release_order
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _OUTCOMES: Final = {
 """How a test ended by its verdict; every other one is a failure."""
 
 
-def history_of(
+def make_suite_history(
     run: LoadedRun,
     dates: Mapping[str, str],
     group: Callable[[str], str] | None = None,
@@ -69,7 +69,7 @@ def history_of(
     Raises:
         UsageError: If the run is of no suite, of several places, or has a release twice.
     """
-    found = histories_of(run, dates, group, deviations)
+    found = make_suite_histories(run, dates, group, deviations)
     if len(found) != 1:
         names = ", ".join(one.place for one in found) or "no release"
         raise UsageError(f"{run.id}: expected the releases of one platform, got {names}")
@@ -80,7 +80,7 @@ def history_of(
     return history
 
 
-def histories_of(
+def make_suite_histories(
     run: LoadedRun,
     dates: Mapping[str, str],
     group: Callable[[str], str] | None = None,
@@ -98,7 +98,7 @@ def histories_of(
         UsageError: If the run is of no suite.
     """
     suite = suite_of(run)
-    tracks = tracks_of(cell for cell in run.info.cells if not _is_development(cell))
+    tracks = group_tracks(cell for cell in run.info.cells if not _is_development(cell))
     settings = {name: said for name, said in suite.settings.items() if name in COUNTING}
     return tuple(
         SuiteHistory(
@@ -127,7 +127,7 @@ def _followed(
                 for one in _declared(record.case, run, deviations)
                 if one.covers(cell.release or "0", platform, cell.versions)
             ]
-            result = result_of(record, declared, anew=deviations is not None)
+            result = make_result(record, declared, anew=deviations is not None)
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
     return {
@@ -156,7 +156,7 @@ def suite_of(run: LoadedRun) -> RunSuite:
     return run.info.suite
 
 
-def unfinished(run: LoadedRun) -> str:
+def explain_incomplete(run: LoadedRun) -> str:
     """Return why a run does not tell all of its suite in each of its cells, empty if it does.
 
     Args:
@@ -180,7 +180,7 @@ def unfinished(run: LoadedRun) -> str:
     return ""
 
 
-def merged(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
+def merge_histories(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
     """Return a history with the releases of another in it; those of both are as the new one has.
 
     Args:
@@ -192,7 +192,7 @@ def merged(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
     """
     if old is None:
         return new
-    if wrong := difference(old, new):
+    if wrong := find_difference(old, new):
         raise UsageError(wrong)
     again = {held.release for held in new.releases}
     by_release = {held.release: held for held in old.releases}
@@ -216,7 +216,7 @@ def merged(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
     )
 
 
-def difference(old: SuiteHistory, new: SuiteHistory) -> str:
+def find_difference(old: SuiteHistory, new: SuiteHistory) -> str:
     """Return why two histories cannot be one, empty if they can.
 
     Args:
@@ -234,7 +234,9 @@ def difference(old: SuiteHistory, new: SuiteHistory) -> str:
     return ""
 
 
-def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = False) -> SuiteResult:
+def make_result(
+    record: Record, declared: Sequence[Deviation], *, anew: bool = False
+) -> SuiteResult:
     """Return what came of a test.
 
     A test that is known to fail now and then counts as known in each run: chance is no fix.

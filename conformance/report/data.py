@@ -15,7 +15,7 @@ from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.since import Since  # noqa: TC001 - msgspec reads the annotations
 from conformance.report.notes import exit_reason, not_compared
-from conformance.report.summary import counts, understood
+from conformance.report.summary import count_understood, counts
 from conformance.report.text import visible
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class RecordLine(Record):
     run: str = ""
 
 
-def report_json(report: Report) -> ReportJson:
+def make_report_json(report: Report) -> ReportJson:
     """Return a report as `--json` writes it.
 
     Ids of runs and problems name files, which need not be Unicode: they are made so.
@@ -142,10 +142,10 @@ def report_json(report: Report) -> ReportJson:
         report: The runs to report.
     """
     runs = [visible(run.id) for run in report.runs]
-    seen, whole = understood(report.records)
+    seen, whole = count_understood(report.records)
     return ReportJson(
         run=runs[-1] if runs else "",
-        exit=int(exit_of(report)),
+        exit=int(find_exit_code(report)),
         counts=counts(report.records),
         cells=_cells(report),
         results=report.records,
@@ -169,7 +169,7 @@ def _cells(report: Report) -> list[CellJson]:
     ]
 
 
-def exit_of(report: Report) -> ExitCode:
+def find_exit_code(report: Report) -> ExitCode:
     """Return the exit status that a report amounts to.
 
     What is unexpected counts first, unless the one run that is told was asked not to fail for it;
@@ -191,7 +191,7 @@ def exit_of(report: Report) -> ExitCode:
     return code
 
 
-def json_lines(report: Report) -> Iterator[bytes]:
+def render_json_lines(report: Report) -> Iterator[bytes]:
     """Yield a line for each job, without its end: its record, and the id of its run.
 
     Args:

@@ -31,7 +31,7 @@ class ExclusionGroup:
     cells: tuple[str, ...]
 
 
-def unsupported(records: Iterable[Record]) -> list[Exclusion]:
+def find_unsupported(records: Iterable[Record]) -> list[Exclusion]:
     """Return the jobs that ended as excluded, for the cell could not express them."""
     return [
         Exclusion(case=record.case, cell=record.cell, reason="; ".join(record.reasons))
@@ -40,7 +40,7 @@ def unsupported(records: Iterable[Record]) -> list[Exclusion]:
     ]
 
 
-def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
+def render_exclusions(exclusions: Iterable[Exclusion]) -> list[str]:
     """Return the exclusions in a few lines, grouped by what is left out and why."""
     groups: dict[tuple[str, str], list[str]] = {}
     for exclusion in exclusions:
@@ -55,7 +55,7 @@ def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
     return lines
 
 
-def exclusion_groups(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
+def group_exclusions(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
     """Return excluded jobs by reason, the most frequent first.
 
     Args:

@@ -15,7 +15,7 @@ from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
 from conformance.report.diff_data import TextDiff
-from conformance.report.ir_facts import differing_facts
+from conformance.report.ir_facts import compare_facts
 from conformance.report.ir_lines import aligned, fitted, styled
 from conformance.wording import plural
 
@@ -314,7 +314,7 @@ class DiffReport:
 
     def _facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
         """Print the facts that differ; unless all are asked for, those that gate, a few."""
-        rows = differing_facts(facts.get("a", {}), facts.get("b", {}))
+        rows = compare_facts(facts.get("a", {}), facts.get("b", {}))
         shown = rows if self._full else [row for row in rows if row.gates][:FACTS]
         if not rows:
             return

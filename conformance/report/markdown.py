@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.transitions import ENDING, TOLD, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.changes import changes_of
+from conformance.report.changes import collect_changes
 from conformance.report.commands import rerun
-from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
+from conformance.report.exclusions import EVERY, find_unsupported, group_exclusions
 from conformance.report.markup import (
     MOST_CODE,
     Section,
@@ -22,19 +22,19 @@ from conformance.report.markup import (
     fitted,
     row,
 )
-from conformance.report.notes import cell_notes, exit_lines, not_compared, notes
+from conformance.report.notes import collect_cell_notes, collect_notes, not_compared, render_exit
 from conformance.report.since_text import (
     NEW,
-    age,
-    causes_by_kind,
-    counted,
-    day_of,
-    described,
-    other_lines,
+    count_changes,
+    describe_cause,
+    format_age,
+    format_day,
+    group_causes,
+    render_other_changes,
 )
-from conformance.report.story import story_of
-from conformance.report.summary import ir_groups
-from conformance.report.tracebacks import record_traceback
+from conformance.report.story import make_story
+from conformance.report.summary import group_irs
+from conformance.report.tracebacks import render_record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.triage.evidence.render import evidence_lines
 from conformance.wording import plural
@@ -57,14 +57,14 @@ SHOWN, MOST_ENDING, MOST_TRACEBACK = 3, 200, 4_000
 """Members of a group that are named one by one, characters of how a job ended, of a traceback."""
 
 
-def markdown(report: Report, most: int = MOST) -> str:
+def render_markdown(report: Report, most: int = MOST) -> str:
     """Return a report in Markdown.
 
     Args:
         report: The runs to report.
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
-    head = "\n\n".join(_head(story_of(report), report))
+    head = "\n\n".join(_head(make_story(report), report))
     return fitted(head, list(_sections(report)), most)
 
 
@@ -87,7 +87,7 @@ def _head(story: Story, report: Report) -> Iterator[str]:
         others = f", and {len(runs) - 1:,} before it" if len(runs) > 1 else ""
         ended = f" of {code(story.ended, 40)}" if story.ended else ""
         yield f"Run {code(runs[-1].id)}{ended}{others}."
-    for line in exit_lines(report):
+    for line in render_exit(report):
         yield f"{line[0].upper()}{line[1:]}."
     if why := not_compared(report):
         yield f"Not compared with an earlier run: {code(why)}."
@@ -118,7 +118,7 @@ def _sections(report: Report) -> Iterator[Section]:
     silent = [cause for cause in causes if not cause.telling]
     if silent or report.not_run:
         yield _indeterminate(report, silent)
-    if noted := [*cell_notes(report.cells), *notes(report.records)]:
+    if noted := [*collect_cell_notes(report.cells), *collect_notes(report.records)]:
         yield Section(
             head=f"## To be known: {plural(len(noted), 'note')}",
             entries=[SectionEntry(partial(_bullet, note), 1) for note in noted],
@@ -135,18 +135,22 @@ def _sections(report: Report) -> Iterator[Section]:
 def _since(since: Since) -> Section:
     """Return what changed since the last night: root causes that are new are told first."""
     told = [
-        (f"**{kind}**", f"{described(one)}{age(one) if kind != NEW else ''}", len(one.jobs))
-        for kind, causes in causes_by_kind(since).items()
+        (
+            f"**{kind}**",
+            f"{describe_cause(one)}{format_age(one) if kind != NEW else ''}",
+            len(one.jobs),
+        )
+        for kind, causes in group_causes(since).items()
         for one in causes
     ]
     entries = [
         SectionEntry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
         for kind, text, jobs in told
     ]
-    entries += [SectionEntry(partial(_bullet, line)) for line in other_lines(since)]
+    entries += [SectionEntry(partial(_bullet, line)) for line in render_other_changes(since)]
     head = (
-        f"## Since the last night: {counted(since)}\n\n"
-        f"Compared with run {code(since.run)} of {code(day_of(since.started))}."
+        f"## Since the last night: {count_changes(since)}\n\n"
+        f"Compared with run {code(since.run)} of {code(format_day(since.started))}."
     )
     return Section(head=head, entries=entries, what="lines", share=0.4)
 
@@ -165,7 +169,7 @@ def _cause(report: Report, cause: RootCause) -> str:
     said = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
         said.append(f"at {first.error.where}")
-    lines = record_traceback(report, first)
+    lines = render_record_traceback(report, first)
     return "\n\n".join(
         [
             f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
@@ -208,7 +212,8 @@ def _changes(report: Report) -> Iterator[Section]:
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",
         entries=[
-            SectionEntry(partial(_changed, group), group.points) for group in changes_of(report)
+            SectionEntry(partial(_changed, group), group.points)
+            for group in collect_changes(report)
         ],
         what="changes",
         share=0.5,
@@ -230,7 +235,7 @@ def _difference(change: ReleaseChange) -> str:
 
 
 def _irs(report: Report) -> Iterator[Section]:
-    every = ir_groups(report.cases, report.records)
+    every = group_irs(report.cases, report.records)
     groups = [group for group in every if group.policy is Policy.WARN]
     if groups:
         jobs = sum(len(group.records) for group in groups)
@@ -301,8 +306,8 @@ def _letters(found: Counter[Verdict]) -> str:
 
 
 def _exclusions(report: Report) -> Iterator[Section]:
-    found = (*report.exclusions, *unsupported(report.records))
-    groups = exclusion_groups(found)
+    found = (*report.exclusions, *find_unsupported(report.records))
+    groups = group_exclusions(found)
     if groups:
         yield Section(
             head=f"<details><summary>{plural(len(found), 'exclusion')}, "

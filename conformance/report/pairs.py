@@ -27,7 +27,7 @@ HEAD: Final = (
 BROKEN: Final = {WRONG: "‼", CRASHED: "‡"}
 
 
-def pairs_markdown(title: str, tables: Mapping[str, Pairs], about: str = "") -> str:
+def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> str:
     """Return a page with a matrix for each parameter.
 
     Args:

@@ -11,7 +11,7 @@ from conformance.engine.root_causes import RootCause, root_causes
 from conformance.engine.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
-from conformance.report.tracks import Track, tracks_of
+from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +137,7 @@ class Report:
     @cached_property
     def tracks(self) -> tuple[Track, ...]:
         """The cells of all runs, in tracks."""
-        return tracks_of(self.cells)
+        return group_tracks(self.cells)
 
     @cached_property
     def exclusions(self) -> tuple[Exclusion, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.report.history import in_order
+from conformance.report.history import order_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ def select_runs(digests: Iterable[Digest]) -> list[Digest]:
     Returns:
         Some of them, the oldest first.
     """
-    ordered = in_order(digests)
+    ordered = order_runs(digests)
     newest = {digest.matrix: digest for digest in ordered if digest.matrix and not digest.part}
     chosen = [*newest.values(), *ordered[-1:]]
     return [digest for digest in ordered if any(digest is one for one in chosen)]

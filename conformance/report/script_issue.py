@@ -37,7 +37,7 @@ class FirstBadRelease:
     history: str
 
 
-def script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | None) -> str:
+def render_script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | None) -> str:
     """Return a bug report for upstream's template.
 
     Args:

@@ -20,9 +20,9 @@ MOST: Final = 10
 """Root causes of one kind that are told one by one in a terminal, but for those that are new."""
 
 
-def counted(since: Since) -> str:
+def count_changes(since: Since) -> str:
     """Return the number of changes by kind."""
-    kinds = causes_by_kind(since)
+    kinds = group_causes(since)
     order = (NEW, "still there", "gone", "not seen")
     said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
     moved = len({(case, one.place) for one in since.moved for case in one.cases})
@@ -36,7 +36,7 @@ def counted(since: Since) -> str:
     return ", ".join(said) or "other packages"
 
 
-def causes_by_kind(since: Since) -> dict[str, tuple[CauseSince, ...]]:
+def group_causes(since: Since) -> dict[str, tuple[CauseSince, ...]]:
     """Return the root causes by what became of them, in words; those that are new first."""
     return {
         NEW: since.new,
@@ -46,24 +46,24 @@ def causes_by_kind(since: Since) -> dict[str, tuple[CauseSince, ...]]:
     }
 
 
-def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
+def render_since(since: Since, most: int = MOST) -> Iterator[str]:
     """Yield the changes, a line each, new root causes first.
 
     Args:
         since: What changed.
         most: Root causes of one kind that are told one by one; of those that are new all are.
     """
-    yield f"since {one_line(since.run)} of {day_of(since.started)}: {counted(since)}"
-    for kind, causes in causes_by_kind(since).items():
+    yield f"since {one_line(since.run)} of {format_day(since.started)}: {count_changes(since)}"
+    for kind, causes in group_causes(since).items():
         for one in causes if kind == NEW else causes[:most]:
-            yield f"  {kind}: {described(one)}{age(one) if kind != NEW else ''}"
+            yield f"  {kind}: {describe_cause(one)}{format_age(one) if kind != NEW else ''}"
         if len(causes) > most and kind != NEW:
             yield f"  {kind}: {len(causes) - most:,} more"
-    for line in other_lines(since):
+    for line in render_other_changes(since):
         yield f"  {line}"
 
 
-def other_lines(since: Since) -> Iterator[str]:
+def render_other_changes(since: Since) -> Iterator[str]:
     """Yield the changes of artifacts, jobs and packages."""
     for one in since.moved:
         yield f"moved: {one.artifact} of {listed(one.cases)} on {one.place}"
@@ -76,21 +76,21 @@ def other_lines(since: Since) -> Iterator[str]:
         yield f"installed on {listed(places)}: {', '.join(packages)}"
 
 
-def described(one: CauseSince) -> str:
+def describe_cause(one: CauseSince) -> str:
     """Return a root cause in a line: its verdict, cases, places and reason."""
     cases = list(dict.fromkeys(job.case for job in one.jobs))
     places = list(dict.fromkeys(job.place for job in one.jobs))
     return one_line(f"{one.verdict} {listed(cases)} on {listed(places)}: {one.reason}", LONGEST)
 
 
-def day_of(moment: str) -> str:
+def format_day(moment: str) -> str:
     """Return the day of a time, ISO 8601."""
     return one_line(moment).partition("T")[0] or "an unknown day"
 
 
-def age(one: CauseSince) -> str:
+def format_age(one: CauseSince) -> str:
     """Return since when a root cause has been there."""
-    day = day_of(one.since)
+    day = format_day(one.since)
     return f" (since {day}, {plural(one.nights, 'night')})"
 
 

@@ -12,7 +12,7 @@ from conformance.golden.spans import version
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
 from conformance.report.markup import details, table
-from conformance.report.tracks import Track, tracks_of
+from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ class RecordedState:
     root: Path
 
 
-def state_markdown(state: RecordedState) -> str:
+def render_state(state: RecordedState) -> str:
     """Return the page, Markdown with links that are relative to a folder of the project.
 
     Args:
@@ -88,7 +88,7 @@ def state_markdown(state: RecordedState) -> str:
     cells = (
         RunCell(id=p.cell.id, versions=dict(p.versions)) for p in state.plan.cells if p.versions
     )
-    return "\n".join([HEAD, *(_track(track, state) for track in tracks_of(cells))])
+    return "\n".join([HEAD, *(_track(track, state) for track in group_tracks(cells))])
 
 
 def _track(track: Track, state: RecordedState) -> str:

@@ -58,7 +58,7 @@ class Story:
         return sum(self.unexpected.values())
 
 
-def story_of(report: Report) -> Story:
+def make_story(report: Report) -> Story:
     """Return the story of a report.
 
     Args:

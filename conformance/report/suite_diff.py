@@ -39,7 +39,7 @@ ALONE: Final = frozenset({SuiteTestChange.ADDED, SuiteTestChange.REMOVED})
 """What is told of tests that only one side has."""
 
 
-def diff_lines(
+def render_suite_diff(
     changes: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool = False
 ) -> Iterator[str]:
     """Yield the changes of tests, in lines.
@@ -68,7 +68,9 @@ def diff_lines(
     yield from _slower_lines(changes, every=every)
 
 
-def diff_json(changes: Sequence[SuiteTestComparison], names: tuple[str, str]) -> dict[str, Any]:
+def make_diff_json(
+    changes: Sequence[SuiteTestComparison], names: tuple[str, str]
+) -> dict[str, Any]:
     """Return the changes of tests, as `--json` writes them.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.judge.tests import XFAIL
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.exclusions import exclusion_lines
+from conformance.report.exclusions import render_exclusions
 from conformance.report.suite_warnings import render_warnings
 from conformance.report.text import listed, visible
 from conformance.wording import plural
@@ -40,7 +40,7 @@ WARNINGS: Final = 5
 """Warnings that are told, where not every one is asked for."""
 
 
-def suite_lines(
+def render_suite(
     records: Sequence[Record],
     causes: Sequence[RootCause],
     cases: Mapping[str, Case],
@@ -75,7 +75,7 @@ def suite_lines(
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
             yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"
-    left_out = [*exclusion_lines(exclusions), *_skipped(records)]
+    left_out = [*render_exclusions(exclusions), *_skipped(records)]
     yield from ([""] if left_out else [])
     yield from (visible(line, LONGEST) for line in left_out)
     yield from ([""] if warnings else [])

@@ -16,7 +16,7 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.judge.errors import cause_of
 from conformance.judge.tests import WARNINGS
 from conformance.report.text import one_line
-from conformance.report.tracks import tracks_of
+from conformance.report.tracks import group_tracks
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def collect_warnings(
     for test, cell, warnings in (*by_test, *by_cell):
         for one in warnings:
             groups[one.category, cause_of(one.message)].append(_Given(test, cell, one))
-    tracks = [[(cell.id, cell.label) for cell in track.cells] for track in tracks_of(cells)]
+    tracks = [[(cell.id, cell.label) for cell in track.cells] for track in group_tracks(cells)]
     newest = {track[-1][0] for track in tracks if track}
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
 

@@ -42,7 +42,7 @@ class _Place(NamedTuple):
     platform: str = ""
 
 
-def matrix_csv(report: Report) -> str:
+def render_matrix_csv(report: Report) -> str:
     """Return the verdict of each case in each cell: `not_run` of a job that never ended.
 
     Cells are in the order of their tracks and releases; a field is empty where nothing was planned.
@@ -64,7 +64,7 @@ def matrix_csv(report: Report) -> str:
     return _csv(["case", *cells], rows)
 
 
-def jobs_csv(report: Report) -> str:
+def render_jobs_csv(report: Report) -> str:
     """Return a row for each job, for each that never ended, and for each that was left out.
 
     Args:

@@ -54,7 +54,7 @@ class Track:
         return (*first, *(cell.label for cell in self.cells))
 
 
-def tracks_of(cells: Iterable[RunCell]) -> tuple[Track, ...]:
+def group_tracks(cells: Iterable[RunCell]) -> tuple[Track, ...]:
     """Return cells in tracks, CPUs first, then by name.
 
     The Python of a cell follows its release, and sets it apart only where one release is run on

@@ -11,7 +11,7 @@ from conformance.judge.deviation import applicable
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.markup import block, code, details
 from conformance.report.text import listed, visible
-from conformance.report.tracebacks import traceback_lines
+from conformance.report.tracebacks import render_traceback
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgrade_result import command, group_changes, known, upstream
 from conformance.search.failures import ending, quoted
@@ -191,7 +191,7 @@ def _raised(step: UpgradeStep, root: str) -> list[str]:
     if show_change(step.change).artifact != ENDING:
         return []
     sides = (step.change.after, step.change.before)
-    found = (traceback_lines(side, [root]) for side in sides if side.record.error is not None)
+    found = (render_traceback(side, [root]) for side in sides if side.record.error is not None)
     return next(found, [])
 
 
@@ -282,7 +282,7 @@ def _counted(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
         yield f"{what}: {plural(count, noun)}: {visible(reason)}"
 
 
-def upgrade_markdown(upgraded: UpgradeResult) -> str:
+def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
     """Return an upgrade as Markdown: the paragraph, tables of what changed, what it took.
 
     Args:

@@ -52,7 +52,7 @@ class Upstream:
     history: str = ""
 
 
-def issue_text(bug: Upstream) -> str:
+def render_issue(bug: Upstream) -> str:
     """Return a bug report: title, description, code, versions.
 
     Args:

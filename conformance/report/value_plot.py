@@ -54,7 +54,7 @@ class ValuePlot:
         return tuple(math.log1p(h) / scale if math.isfinite(h) else 1.0 for h in self.heights)
 
 
-def value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
+def make_value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
     """Return a plot of each leaf of numbers that differs and can be set against the other.
 
     Args:

@@ -19,11 +19,11 @@ from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, RunCell
 from conformance.notify.body import new_body
 from conformance.notify.night import read_night
-from conformance.report.junit import junit
-from conformance.report.markdown import markdown
+from conformance.report.junit import render_junit
+from conformance.report.markdown import render_markdown
 from conformance.report.terminal import print_report
 from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_text import render_upgrade, upgrade_markdown
+from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.store.address import parse_address
 from conformance.store.entries import make_entry
 from conformance.store.store import Store
@@ -122,9 +122,11 @@ def test_reports(reports: list[tuple[Report, Path]]) -> None:
     for report, folder in reports:
         text = io.StringIO()
         print_report(Console(file=text, width=10_000), report, directory=folder, verbose=True)
-        xml = junit(report).decode()
+        xml = render_junit(report).decode()
         found |= printed.in_text(text.getvalue()) | printed.in_text(xml.replace("&#10;", "\n"))
-        found |= printed.in_text(markdown(report)) | printed.in_markdown(markdown(report))
+        found |= printed.in_text(render_markdown(report)) | printed.in_markdown(
+            render_markdown(report)
+        )
     assert any("-x64-" in command for command in found)
     assert refused(found) == []
 
@@ -166,8 +168,8 @@ def test_upgrades(tmp_path: Path) -> None:
     found = printed.in_text("\n".join(render_upgrade(upgraded, every=True)))
     assert {command.split()[1] for command in found} >= {"repro", "diff", "suite", "blame"}
     assert any("--good" in command for command in found) is False, "pins have no release to search"
-    found |= printed.in_markdown(upgrade_markdown(upgraded))
-    found |= printed.in_text(upgrade_markdown(upgraded)) | printed.in_json(
+    found |= printed.in_markdown(render_upgrade_markdown(upgraded))
+    found |= printed.in_text(render_upgrade_markdown(upgraded)) | printed.in_json(
         msgspec.to_builtins(make_upgrade_file(upgraded))
     )
     told = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.errors import UsageError
-from conformance.report.conformance_data import decoded, encoded
+from conformance.report.conformance_data import decode_history, encode_history
 from conformance.report.conformance_history import (
     SuiteHistory,
     SuiteOutcome,
@@ -49,11 +49,11 @@ def test_what_is_kept_is_read_back(
         suite="signs", title="Signs", revision="5" * 40, settings={"max_examples": 5},
         place="cpu8", releases=HELD, tests=tests, beside=beside,
     )  # fmt: skip
-    content = encoded(kept)
-    back = decoded(content, "x.json")
+    content = encode_history(kept)
+    back = decode_history(content, "x.json")
     assert (back.tests, back.beside, back.releases) == (tests, beside, HELD)
     assert back.settings == kept.settings
-    assert encoded(back) == content
+    assert encode_history(back) == content
 
 
 def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
@@ -64,7 +64,7 @@ def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
     }
     three = SuiteHistory(suite="signs", releases=HELD, tests=tests)
     two = replace(three, releases=HELD[:2])
-    before, after = (encoded(one).decode().splitlines() for one in (two, three))
+    before, after = (encode_history(one).decode().splitlines() for one in (two, three))
     assert len(after) == len(before) + 1
 
 
@@ -73,11 +73,14 @@ def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
     [
         (b"{", "expected the data of a conformance history"),
         (b"[]", "expected the data of a conformance history"),
-        (encoded(SuiteHistory(suite="s")).replace(b'"format": 1', b'"format": 9'), "format 9"),
+        (
+            encode_history(SuiteHistory(suite="s")).replace(b'"format": 1', b'"format": 9'),
+            "format 9",
+        ),
     ],
 )
 def test_what_is_none_is_refused(content: bytes, said: str) -> None:
     """With its name."""
     with pytest.raises(UsageError, match=said) as raised:
-        decoded(content, "x.json")
+        decode_history(content, "x.json")
     assert str(raised.value).startswith("x.json: ")

@@ -8,7 +8,7 @@ from conformance.model.outcome import Verdict
 from conformance.model.run import Exclusion
 from conformance.report.upgrade_culprits import beside, culprit, suspects
 from conformance.report.upgrade_result import group_changes
-from conformance.report.upgrade_text import render_upgrade, upgrade_markdown, verdict
+from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown, verdict
 from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case, deviation
@@ -70,7 +70,7 @@ def test_a_break_between_the_ends_is_in_the_headline(tmp_path: Path) -> None:
         "From jax 0.5.3 to 0.6.2 on cpu8, of 2 cases 2 are unchanged. Between the ends 2 cases "
         "break (the first in 0.6.0), but not in 0.6.2."
     )
-    assert verdict(upgraded) in upgrade_markdown(upgraded)
+    assert verdict(upgraded) in render_upgrade_markdown(upgraded)
     found = file_of(upgraded)
     assert found.verdict == verdict(upgraded)
     assert [(one.case, one.changed_in) for one in found.between] == [
@@ -175,7 +175,7 @@ def test_what_fails_at_both_ends_is_not_passed_over(tmp_path: Path) -> None:
 
 def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
     """A stroke in a message does not divide the row."""
-    text = upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
+    text = render_upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
     assert "| 0.6.0 | `f/a` | `ok` | `ValueError: bad \\| shape` | jax |  |" in text
     assert text.startswith("# jax 0.5.3 to 0.6.2\n\nFrom jax 0.5.3")
 
@@ -186,7 +186,7 @@ def test_what_breaks_has_a_traceback(tmp_path: Path) -> None:
     lines = [*render_upgrade(upgraded)]
     at = lines.index(f"    {LINES[0]}")
     assert lines[at : at + len(LINES)] == [f"    {line}" for line in LINES]
-    pasted = upgrade_markdown(upgraded)
+    pasted = render_upgrade_markdown(upgraded)
     text = "\n".join(LINES)
     assert f"<summary>Traceback of f/a</summary>\n\n```text\n{text}\n```" in pasted
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import UsageError
 from conformance.locking import QUIET
-from conformance.report.history import history
+from conformance.report.history import make_history
 from conformance.store.entries import StoreEntry
 from tests.store.conftest import opened
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
@@ -70,7 +70,7 @@ def _as_they_were(digests: list[Digest], entries: list[StoreEntry]) -> None:
 
 
 def _as_reported(store: Store, entries: list[StoreEntry]) -> None:
-    told = history(entry.digest for entry in entries)
+    told = make_history(entry.digest for entry in entries)
     regressions, events = store.regressions()
     moves = [e for e in events if e.kind is not RegressionStatus.CONFIRMED]
     assert {replace(r, first=r.first - 1, last=r.last - 1,

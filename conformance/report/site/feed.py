@@ -32,7 +32,7 @@ _WORDS: Final = {
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
+def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the feed.
 
     Args:

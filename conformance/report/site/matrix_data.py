@@ -117,7 +117,7 @@ class Tables:
         return self.states.setdefault(state, len(self.states))
 
 
-def matrix_data(report: Report) -> dict[str, Any]:
+def make_matrix_data(report: Report) -> dict[str, Any]:
     """Return the data of the script of the matrix page.
 
     Args:
@@ -179,7 +179,7 @@ class _Drawing:
         timelines = self._report.timelines(name)
         return {
             "name": one_line(name),
-            "title": title_of(self._report.cases[name].doc),
+            "title": find_title(self._report.cases[name].doc),
             "page": href(case_page(name)),
             "rows": [
                 self._row(name, track, timelines.get(track.name)) for track in self._report.tracks
@@ -192,7 +192,7 @@ class _Drawing:
         points = history.points if history is not None else ()
         edges = {point.after.record.cell: EDGES[point.kind] for point in points if drawn(point)}
         shown = [self._shown(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
-        found = segments(shown, [edges.get(cell, "") for cell in cells])
+        found = make_segments(shown, [edges.get(cell, "") for cell in cells])
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
 
     def _shown(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
@@ -205,7 +205,7 @@ class _Drawing:
         return (0, 0) if reason is None else self.tables.excluded(reason)
 
 
-def title_of(doc: str) -> str:
+def find_title(doc: str) -> str:
     """Return the first line of what a case says of itself.
 
     Args:
@@ -223,7 +223,7 @@ def drawn(point: Transition) -> bool:
     return point.kind is not TransitionKind.SAME or bool(TICKS & {*point.changed})
 
 
-def segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[MatrixSegment]:
+def make_segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[MatrixSegment]:
     """Return a row of cells as segments: a new one where the state changes, or an edge is.
 
     Args:

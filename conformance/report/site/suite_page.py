@@ -13,7 +13,12 @@ from conformance.report.conformance_history import (
     cause_of_failure,
     short_name,
 )
-from conformance.report.conformance_runs import difference, histories_of, merged, unfinished
+from conformance.report.conformance_runs import (
+    explain_incomplete,
+    find_difference,
+    make_suite_histories,
+    merge_histories,
+)
 from conformance.report.site.addresses import run_page, slug, suite_page
 from conformance.report.site.rendering import render
 from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
@@ -173,7 +178,7 @@ class SuiteView:
     notes: tuple[str, ...] = ()
 
 
-def suite_views(report: Report) -> tuple[SuiteView, ...]:
+def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
     """Return the content of the pages of suites, those of the newest run first.
 
     Args:
@@ -187,7 +192,7 @@ def suite_views(report: Report) -> tuple[SuiteView, ...]:
             one for one in report.runs
             if one is not run and one.info.suite is not None and one.info.suite.name == name
         ]  # fmt: skip
-        for number, history in enumerate(histories_of(run, {})):
+        for number, history in enumerate(make_suite_histories(run, {})):
             page = suite_page(name, history.place if number else "")
             joined, notes = _joined(history, run, earlier, report.conformance.get(name))
             found.append(SuiteView(page=page, history=joined, notes=notes))
@@ -198,27 +203,27 @@ def _joined(
     own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], kept: SuiteHistory | None
 ) -> tuple[SuiteHistory, tuple[str, ...]]:
     """Return a history with what is known of other releases, and what is to be told of that."""
-    if wrong := unfinished(run):
+    if wrong := explain_incomplete(run):
         return own, (f"The run does not tell all of the suite: {wrong}.",)
     others = [
         (one, f"run {earlier_run.id}")
         for earlier_run in earlier
-        if not unfinished(earlier_run)
-        for one in histories_of(earlier_run, {})
+        if not explain_incomplete(earlier_run)
+        for one in make_suite_histories(earlier_run, {})
         if one.place == own.place
     ]
     if kept is not None:
         others.insert(0, (kept, "the committed history"))
     known, notes = None, []
     for one, name in others:
-        if wrong := difference(one, own):
+        if wrong := find_difference(one, own):
             notes.append(f"{name[0].upper()}{name[1:]} is not shown: {wrong}.")
             continue
-        known = merged(known, one)
-    return merged(known, own), tuple(notes)
+        known = merge_histories(known, one)
+    return merge_histories(known, own), tuple(notes)
 
 
-def suite_pages(
+def render_suite_pages(
     report: Report, cases: Collection[str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every suite.
@@ -230,7 +235,7 @@ def suite_pages(
     Yields:
         Path below the site's root, and content.
     """
-    views = suite_views(report)
+    views = make_suite_views(report)
     for view in views:
         history = view.history
         groups = [_group(history, name) for name in (*history.groups, *history.families)]

@@ -12,9 +12,9 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
 from conformance.report.site.excerpts import TextRun, error_lines, side_by_side
-from conformance.report.site.upgrade_strips import strip_of, ticks_of
+from conformance.report.site.upgrade_strips import make_strip, make_ticks
 from conformance.report.text import one_line
-from conformance.report.tracebacks import stacks_of
+from conformance.report.tracebacks import collect_stacks
 from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class UpgradeGroupView:
     raised_on: str = ""
 
 
-def groups_of(report: Report, run: str) -> Iterator[UpgradeGroupView]:
+def make_groups(report: Report, run: str) -> Iterator[UpgradeGroupView]:
     """Yield the groups of an upgrade, in its order.
 
     Args:
@@ -127,10 +127,10 @@ def groups_of(report: Report, run: str) -> Iterator[UpgradeGroupView]:
         run: Id of the run that the upgrade left.
     """
     drawing = _Drawing(report, run)
-    yield from map(drawing.group, drawing.upgrade.groups, anchors_of(drawing.upgrade))
+    yield from map(drawing.group, drawing.upgrade.groups, list_anchors(drawing.upgrade))
 
 
-def anchors_of(upgrade: UpgradeFile) -> list[str]:
+def list_anchors(upgrade: UpgradeFile) -> list[str]:
     """Return the anchor of each group of an upgrade, in its order: `broken-1`, `broken-2`, ...
 
     Args:
@@ -206,7 +206,7 @@ class _Drawing:
         for cell, release in sides if change.artifact == ENDING else ():
             job = self._jobs[change.case].get(cell)
             if job is not None and job.error is not None:
-                stacks = stacks_of(StoredJob(job, self._run.blobs), self._report.roots)
+                stacks = collect_stacks(StoredJob(job, self._run.blobs), self._report.roots)
                 return {"stacks": stacks, "raised_on": release}
         return {}
 
@@ -240,7 +240,7 @@ class _Drawing:
             members = tuple(self._member(change, first) for change in found)
             yield Rows(
                 platform=platform,
-                ticks=ticks_of(points, self._releases),
+                ticks=make_ticks(points, self._releases),
                 members=members[:AT_ONCE],
                 more=members[AT_ONCE:],
             )
@@ -251,7 +251,7 @@ class _Drawing:
         return MemberView(
             case=change.case,
             address=self._address(change),
-            strip=strip_of(points, jobs, changes),
+            strip=make_strip(points, jobs, changes),
             before=_shown(change, change.before) if change.before != first.before else "",
             after=_shown(change, change.after) if change.after != first.after else "",
             also=_others(changes, change),

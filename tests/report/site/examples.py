@@ -14,10 +14,10 @@ from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.conformance_history import SuiteOutcome as Ended
 from conformance.report.conformance_history import SuiteResult, TrackedTest
-from conformance.report.conformance_runs import history_of
-from conformance.report.history import history
+from conformance.report.conformance_runs import make_suite_history
+from conformance.report.history import make_history
 from conformance.report.report import Report
-from conformance.report.site.site import site
+from conformance.report.site.site import render_site
 from tests.builders import value
 from tests.report.raising import FRAMES, library, own
 from tests.report.runs import Directory, cell_of
@@ -130,7 +130,7 @@ def write(report: Report, folder: Path) -> Path:
         report: What is told.
         folder: That of its runs; the site goes beside them.
     """
-    for path, content in site(report, history(()), DiffCache(folder / "cache", 1)):
+    for path, content in render_site(report, make_history(()), DiffCache(folder / "cache", 1)):
         file = folder / "site" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
@@ -159,7 +159,7 @@ def suite_report(folder: Path) -> Report:
     solve = "linear algebra/tests/test_solve.py::test_solve"
     standards = {"0.5.3": "2023.12", "0.6.2": "2023.12"}
     whole = suite_run(folder / "all", RELEASES, tests, standards=standards)
-    kept = history_of(load_run(whole.run), {})
+    kept = make_suite_history(load_run(whole.run), {})
     case = TrackedTest(
         group="own_devices", doc="Where `x.device` is.",
         results={r: SuiteResult(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}

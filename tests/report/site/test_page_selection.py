@@ -11,7 +11,7 @@ from conformance.model.run import RunCase, RunCell, RunInfo
 from conformance.report.report import Report
 from conformance.report.site import page_selection
 from conformance.report.site.addresses import case_page, href
-from conformance.report.site.matrix_page import matrix_pages
+from conformance.report.site.matrix_page import render_matrix_pages
 from conformance.report.site.page_selection import select_pages
 from conformance.report.site.run_pages import SLOWEST
 from tests.engine.test_suite_changes import record
@@ -56,7 +56,7 @@ def test_of_very_many_those_that_fail(tmp_path: Path, monkeypatch: pytest.Monkey
     shown = select_pages(report)
     slowest = {f"t/test_{n}.py::test" for n in range(30 - SLOWEST, 30)}
     assert set(shown.cases) == {"t/test_4.py::test", *slowest}
-    pages = {name: content.decode() for name, content in matrix_pages(shown, report)}
+    pages = {name: content.decode() for name, content in render_matrix_pages(shown, report)}
     assert "9 tests that pass or are skipped everywhere have no page" in pages["index.html"]
     assert "of 30 jobs" in pages["index.html"]
     for text in pages.values():
