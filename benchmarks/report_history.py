@@ -23,10 +23,10 @@ from pathlib import Path
 
 from conformance.engine.digests import DigestStore
 from conformance.engine.run_directory import RESULTS, RUN, RunDirectory
-from conformance.report.history import history
+from conformance.report.history import make_history
 from conformance.report.report import Report
-from conformance.report.site.feed import feed
-from conformance.report.site.history_page import case_history, history_pages
+from conformance.report.site.feed import render_feed
+from conformance.report.site.history_page import make_case_history, render_history_pages
 
 CASES_PER_FAMILY = 30
 BROKEN = 0.004
@@ -113,11 +113,11 @@ def build(runs: Path, kept: Path) -> None:
         [RunDirectory(p) for p in sorted(runs.iterdir())]
     )
     marks.append(("digests", time.perf_counter()))
-    made = history(digests.values())
+    made = make_history(digests.values())
     marks.append(("history", time.perf_counter()))
-    pages = [*history_pages(made, Report(())), *feed(made)]
+    pages = [*render_history_pages(made, Report(())), *render_feed(made)]
     marks.append(("page and feed", time.perf_counter()))
-    cases = [case_history(made, case) for case in made.cases]
+    cases = [make_case_history(made, case) for case in made.cases]
     marks.append(("case histories", time.perf_counter()))
     spent = ", ".join(f"{name} {at - before:.2f}" for (_, before), (name, at) in pairwise(marks))
     sizes = ", ".join(f"{path} {len(data) / 1e6:.2f} MB" for path, data in pages)

@@ -26,8 +26,8 @@ from playwright.sync_api import sync_playwright
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.run_loader import LoadedRun, find_runs, load_readable_runs
 from conformance.report.report import Report
-from conformance.report.site.matrix_page import matrix_pages
-from conformance.report.site.site import assets
+from conformance.report.site.matrix_page import render_matrix_pages
+from conformance.report.site.site import load_assets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -168,9 +168,9 @@ def copy_of(cell: RunCell, number: int) -> RunCell:
 def write(report: Report, site: Path) -> float:
     """Write the matrix page with what it needs, and return the seconds its making took."""
     before = perf_counter()
-    made = list(matrix_pages(report))
+    made = list(render_matrix_pages(report))
     seconds = perf_counter() - before
-    for path, content in (*made, *assets()):
+    for path, content in (*made, *load_assets()):
         (site / path).parent.mkdir(exist_ok=True)
         (site / path).write_bytes(content)
     return seconds

@@ -26,10 +26,10 @@ import numpy as np
 
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.report.history import history
-from conformance.store.address import address_of
-from conformance.store.backup import damage
-from conformance.store.entries import Entry
+from conformance.report.history import make_history
+from conformance.store.address import parse_address
+from conformance.store.backup import find_damage
+from conformance.store.entries import StoreEntry
 from conformance.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ KNOWN = JobState(Verdict.KNOWN, Outcome.RAISED, Conformance.DEVIATES)
 GONE = JobState(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
 
 
-def nights(count: int, results: int) -> Iterator[Entry]:
+def nights(count: int, results: int) -> Iterator[StoreEntry]:
     """Yield a year of runs, the same each time."""
     chance = random.Random(0)  # noqa: S311 - the same nights each time
     every = [f"family_{n // 30:02d}/case_{n}[argument]" for n in range(results // CELLS)]
@@ -65,7 +65,9 @@ def nights(count: int, results: int) -> Iterator[Entry]:
         table[[case for case, end in until.items() if end >= night]] = 4
         if chance.random() < 1 / 30:
             table[:, chance.randrange(CELLS)] = 3
-        yield Entry(digest=_digest(night, tuple(every[:number]), (FINE, KNOWN, GONE, bad), table))
+        yield StoreEntry(
+            digest=_digest(night, tuple(every[:number]), (FINE, KNOWN, GONE, bad), table)
+        )
 
 
 def _digest(
@@ -100,16 +102,16 @@ def told(what: str, work: Callable[[], object]) -> None:
 
 def ask(where: str, case: str, last: int) -> None:
     """Print how long each question takes, and the whole command that asks it."""
-    store = Store(address_of(where), sys.exit)
-    file = address_of(where).file
+    store = Store(parse_address(where), sys.exit)
+    file = parse_address(where).file
     if file is not None:
-        told("the file is looked at for damage", lambda: damage(file, 1))
-    told("opened", lambda: Store(address_of(where), sys.exit))
+        told("the file is looked at for damage", lambda: find_damage(file, 1))
+    told("opened", lambda: Store(parse_address(where), sys.exit))
     told("runs", store.runs)
     told("a case", lambda: store.case(case))
     told("regressions and events", store.regressions)
     told("digests of all runs", store.digests)
-    told("the history of them, as reports have it", lambda: history(store.digests()))
+    told("the history of them, as reports have it", lambda: make_history(store.digests()))
     told("states of the last run", lambda: store.states_at(last))
     for arguments in (["runs"], ["show", case], ["regressions"], ["--help"]):
         command = [sys.executable, "-m", "conformance", "history", *arguments]
@@ -122,9 +124,9 @@ def ask(where: str, case: str, last: int) -> None:
         )
 
 
-def kept(where: str, entries: list[Entry], last: Entry) -> int:
+def kept(where: str, entries: list[StoreEntry], last: StoreEntry) -> int:
     """Add runs, print what that costs, and return the number of the last."""
-    store = Store(address_of(where), sys.exit)
+    store = Store(parse_address(where), sys.exit)
     begun = time.perf_counter()
     store.add(*entries)
     print(f"  {len(entries)} runs added in {time.perf_counter() - begun:.1f} s")
@@ -145,7 +147,7 @@ def main() -> None:
     *entries, last = nights(given.nights, given.results)
     packed = sum(len(msgspec.msgpack.encode(entry.digest)) for entry in entries)
     told("for comparison: the report's history of digests",
-         lambda: history(entry.digest for entry in [*entries, last]))  # fmt: skip
+         lambda: make_history(entry.digest for entry in [*entries, last]))  # fmt: skip
     case = entries[0].digest.cases[3]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "history.db")
@@ -154,7 +156,7 @@ def main() -> None:
         size = file.stat().st_size
         print(f"  {size / 1e6:.2f} MB; digests in memory {packed / 1e6:.1f} MB")
         ask(str(file), case, number)
-        store = Store(address_of(str(file)), sys.exit)
+        store = Store(parse_address(str(file)), sys.exit)
         pruned = store.prune(START + timedelta(days=given.nights // 2))
         print(f"  half a year pruned: {pruned}")
     if given.postgres:

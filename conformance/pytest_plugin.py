@@ -29,7 +29,7 @@ from conformance.engine.run_info import describe_cases
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
-from conformance.report.tracebacks import traceback_lines
+from conformance.report.tracebacks import render_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -335,7 +335,7 @@ class CaseItem(pytest.Item):
         reasons = "\n".join(self.record.reasons)
         if self.record.unexpected or self.record.verdict is Verdict.INFRA:
             side = StoredJob(self.record, bench.directory.blobs)
-            lines = traceback_lines(side, [str(bench.context.project.root)])
+            lines = render_traceback(side, [str(bench.context.project.root)])
             raise UnexpectedError("\n".join([f"{self.record.verdict}: {reasons}", *lines]))
         if self.record.verdict is Verdict.EXCLUDED:
             pytest.skip(reasons)

@@ -15,7 +15,7 @@ from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import find_golden_changes
 from conformance.model.behaviour_change import WORDS, Family
-from conformance.report.behaviour import evidence_of
+from conformance.report.behaviour import find_evidence
 
 if TYPE_CHECKING:
     from conformance.engine.golden_history import GoldenChange
@@ -47,7 +47,7 @@ def test_a_change_is_shown_by_its_cases(family: str, change: BehaviourChange) ->
     for name in change.cases:
         assert name in CASES, f"{family}/changes.toml: no case {name}"
         places = {(one.release, one.shown_by) for one in shown(name)}
-        assert evidence_of(change, shown(name)), f"{name} changes at {sorted(places)}"
+        assert find_evidence(change, shown(name)), f"{name} changes at {sorted(places)}"
 
 
 @pytest.mark.parametrize("family", sorted({case.family for case in CASES.values()}))

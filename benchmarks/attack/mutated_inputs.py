@@ -50,12 +50,12 @@ from conformance.golden.layout import content_names  # noqa: E402
 from conformance.golden.store import GoldenStore  # noqa: E402
 from conformance.ir import diff, facts  # noqa: E402
 from conformance.model.codec import decode_value, encode_value  # noqa: E402
-from conformance.report.conformance_data import decoded as decode_history  # noqa: E402
-from conformance.report.conformance_markdown import conformance_markdown  # noqa: E402
+from conformance.report.conformance_data import decode_history  # noqa: E402
+from conformance.report.conformance_markdown import render_conformance  # noqa: E402
 from conformance.report.upgrade_data import make_upgrade_file  # noqa: E402
 from conformance.report.upgrade_file import upgrade_of  # noqa: E402
 from conformance.review.decisions import DecisionLog  # noqa: E402
-from conformance.store.address import address_of  # noqa: E402
+from conformance.store.address import parse_address  # noqa: E402
 from conformance.store.store import Store  # noqa: E402
 from conformance.suites.catalogue.definition import named_suite  # noqa: E402
 from conformance.suites.catalogue.groups import grouping  # noqa: E402
@@ -321,7 +321,7 @@ def _read_groups(file: Path) -> None:
 
 
 def _read_history(file: Path) -> None:
-    conformance_markdown(decode_history(file.read_bytes(), str(file)))
+    render_conformance(decode_history(file.read_bytes(), str(file)))
 
 
 def _read_changes(file: Path) -> None:
@@ -379,7 +379,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
     yield Reader("goldens", _goldens(), _read_golden)
     yield from _of_golden_contents()
     entries = [night(n, {("f/a", A): FINE, ("f/b", A): FINE}) for n in (1, 2)]
-    Store(address_of(str(folder / "history.db")), lambda _: None).add(*entries)
+    Store(parse_address(str(folder / "history.db")), lambda _: None).add(*entries)
     yield Reader("store", [(folder / "history.db").read_bytes()], _read_store, ".db")
 
 
@@ -420,7 +420,7 @@ def _read_golden(file: Path) -> None:
 
 
 def _read_store(file: Path) -> None:
-    store = Store(address_of(str(file)), lambda _: None, 1)
+    store = Store(parse_address(str(file)), lambda _: None, 1)
     store.runs()
     store.case("f/a")
     store.digests()

@@ -16,10 +16,10 @@ from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.locking import locked
-from conformance.report.behaviour import histories
-from conformance.report.behaviour_markdown import behaviour_pages
-from conformance.report.pairs import pairs_markdown
-from conformance.report.state import Recorded, State, state_markdown
+from conformance.report.behaviour import collect_histories
+from conformance.report.behaviour_markdown import render_behaviour_pages
+from conformance.report.pairs import render_pairs
+from conformance.report.state import Recorded, RecordedState, render_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,14 +78,14 @@ def _check_pages(pages: Mapping[Path, str]) -> None:
 def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     cases = context.cases(())
     families = load_families(context.project.cases)
-    found = histories(cases, families, find_golden_changes(cases))
-    yield from behaviour_pages(found, dates, context.project.root)
+    found = collect_histories(cases, families, find_golden_changes(cases))
+    yield from render_behaviour_pages(found, dates, context.project.root)
     for name, family in families.items():
         if family.pairs:
             members = [case for case in cases if case.family == name]
             tables = find_compatibility(members, family.pairs, context.releases.versions)
             title = f"{name}: who reads what"
-            yield f"{name}_pairs.md", pairs_markdown(title, tables, family.about_pairs)
+            yield f"{name}_pairs.md", render_pairs(title, tables, family.about_pairs)
 
 
 def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
@@ -93,4 +93,4 @@ def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
     plan = make_plan(context.cases(()), Session(context=context).recorded(cells))
     recorded = {job.id: Recorded.of(job, ending) for job, ending in find_recorded_outcomes(plan)}
     root = context.project.root
-    return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))
+    return render_state(RecordedState(plan=plan, recorded=recorded, dates=dates, root=root))

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from conformance.engine.digests import JobState
     from conformance.engine.regression_tracker import Regression, RegressionEvent
-    from conformance.store.snapshot import Span
+    from conformance.store.snapshot import CaseSpan
 
 
-def case_data(case: str, spans: Mapping[str, Sequence[Span]]) -> dict[str, Any]:
+def case_data(case: str, spans: Mapping[str, Sequence[CaseSpan]]) -> dict[str, Any]:
     """Return what runs showed of a case, by place.
 
     Args:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.regression_tracker import Regression
-    from conformance.store.pruning import Pruned
-    from conformance.store.snapshot import Span, StoredRun
+    from conformance.store.retention import RemovedRuns
+    from conformance.store.snapshot import CaseSpan, StoredRun
 
 _LONGEST = 160
 
@@ -33,7 +33,7 @@ def run_lines(runs: Sequence[StoredRun]) -> Iterator[str]:
         yield "no run was added yet; conformance history add reports/runs"
 
 
-def case_lines(spans: Mapping[str, Sequence[Span]]) -> Iterator[str]:
+def case_lines(spans: Mapping[str, Sequence[CaseSpan]]) -> Iterator[str]:
     """Yield the spans of a case by place.
 
     Args:
@@ -66,7 +66,7 @@ def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
         yield "nothing is open"
 
 
-def pruned_line(pruned: Pruned) -> str:
+def pruned_line(pruned: RemovedRuns) -> str:
     """Return what pruning removed, in a line.
 
     Args:

@@ -14,8 +14,8 @@ from conformance.engine.digests import DigestStore
 from conformance.engine.run_directory import latest_run
 from conformance.engine.run_loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.store.address import address_of
-from conformance.store.entries import Entry, entry_of
+from conformance.store.address import parse_address
+from conformance.store.entries import StoreEntry, make_entry
 from conformance.store.store import Store
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.store.snapshot import Span
+    from conformance.store.snapshot import CaseSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def open_store(context: ProjectContext, store: str | None) -> Store:
     Raises:
         UsageError: If a URL is not understood.
     """
-    return Store(address_of(store or str(context.project.root / HISTORY_STORE)), print_note)
+    return Store(parse_address(store or str(context.project.root / HISTORY_STORE)), print_note)
 
 
 def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]) -> AddedRuns:
@@ -66,10 +66,10 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
     runs = [run for folder in folders for run in find_runs(folder)]
     runs = runs if folders else [latest_run(context.project.root)]
     digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(runs)
-    entries: list[Entry] = []
+    entries: list[StoreEntry] = []
     for directory, digest in digests.items():
         try:
-            entries.append(entry_of(directory, digest))
+            entries.append(make_entry(directory, digest))
         except UsageError as error:
             problems.append(str(error))
     if not entries:
@@ -79,7 +79,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
     return AddedRuns(numbers=list(zip(ids, numbers, strict=True)), problems=problems)
 
 
-def find_spans(store: Store, case: str) -> Mapping[str, Sequence[Span]]:
+def find_spans(store: Store, case: str) -> Mapping[str, Sequence[CaseSpan]]:
     """Return the results of a case in all runs of a store, by place.
 
     Args:

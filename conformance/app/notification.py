@@ -15,9 +15,9 @@ from conformance.app.notes import print_note
 from conformance.engine.digests import make_digest
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
-from conformance.notify.actions import Kind
-from conformance.notify.deciding import Policy, When, decide, wanted
-from conformance.notify.doing import Done, do
+from conformance.notify.actions import ActionKind
+from conformance.notify.decisions import NotifyPolicy, When, decide, find_linked_issues
+from conformance.notify.execution import ActionResult, execute
 from conformance.notify.night import read_night
 from conformance.report.text import one_line
 from conformance.wording import plural
@@ -73,9 +73,9 @@ class NotifyOptions:
             raise UsageError(f"--url {self.url}: expected http://... or https://...")
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> NotifyPolicy:
         """The rules by which actions are decided."""
-        return Policy(
+        return NotifyPolicy(
             repository=self.repository or "",
             when=When(self.when),
             limit=self.limit,
@@ -96,7 +96,7 @@ class Notification:
 
     run: str
     options: NotifyOptions
-    done: Sequence[Done]
+    done: Sequence[ActionResult]
     stopped: ConformanceError | None = None
 
 
@@ -122,7 +122,10 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
         if options.yes and tracker is not None:
             done, stopped = _perform_actions(actions, tracker, store, options.policy)
         else:
-            done, stopped = [Done(action=action, issue=action.issue) for action in actions], None
+            done, stopped = (
+                [ActionResult(action=action, issue=action.issue) for action in actions],
+                None,
+            )
     return Notification(run=directory.id, options=options, done=done, stopped=stopped)
 
 
@@ -134,10 +137,10 @@ def notification_lines(notification: Notification) -> Iterator[str]:
     """
     done, options = notification.done, notification.options
     for one in done:
-        if one.action.kind is not Kind.NOTHING and not one.problem:
+        if one.action.kind is not ActionKind.NOTHING and not one.problem:
             yield _describe_action(one)
-    quiet = sum(one.action.kind is Kind.NOTHING for one in done)
-    held = sum(one.action.kind is Kind.HOLD for one in done)
+    quiet = sum(one.action.kind is ActionKind.NOTHING for one in done)
+    held = sum(one.action.kind is ActionKind.HOLD for one in done)
     if quiet:
         yield f"{plural(quiet, 'root cause')}: nothing to do"
     if held:
@@ -181,7 +184,7 @@ def _open_tracker(options: NotifyOptions, repository: str) -> Tracker:
 
 
 def _decide_actions(
-    directory: RunDirectory, store: Store, tracker: Tracker | None, policy: Policy
+    directory: RunDirectory, store: Store, tracker: Tracker | None, policy: NotifyPolicy
 ) -> list[Action]:
     digest = make_digest(directory)
     if not digest.finished:
@@ -191,28 +194,28 @@ def _decide_actions(
         )
     regressions, _ = store.regressions()
     night = read_night(directory, digest, store, regressions)
-    issues = [] if tracker is None else tracker.issues(wanted(regressions, policy))
+    issues = [] if tracker is None else tracker.issues(find_linked_issues(regressions, policy))
     return decide(night, regressions, issues, policy)
 
 
 def _perform_actions(
-    actions: Sequence[Action], tracker: Tracker, store: Store, policy: Policy
-) -> tuple[list[Done], ConformanceError | None]:
+    actions: Sequence[Action], tracker: Tracker, store: Store, policy: NotifyPolicy
+) -> tuple[list[ActionResult], ConformanceError | None]:
     """Return the actions that were performed, and the error that ended them early, if any."""
 
     def link(regressions: Sequence[str], number: int) -> None:
         store.link_all(regressions, policy.reference(number))
 
-    done: list[Done] = []
+    done: list[ActionResult] = []
     try:
-        for one in do(actions, tracker, link):
+        for one in execute(actions, tracker, link):
             done.append(one)  # noqa: PERF402 - what is done before an error counts
     except ConformanceError as error:
         return done, error
     return done, None
 
 
-def _describe_action(done: Done) -> str:
+def _describe_action(done: ActionResult) -> str:
     action = done.action
     number = f" #{done.issue}" if done.issue is not None else ""
     title = f" {one_line(action.title, _LONGEST)}" if action.title else ""

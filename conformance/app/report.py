@@ -18,15 +18,15 @@ from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirect
 from conformance.engine.run_loader import find_runs, load_readable_runs
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json
-from conformance.report.choice import shown
-from conformance.report.data import json_lines, report_json
-from conformance.report.history import History, history
-from conformance.report.junit import junit
-from conformance.report.looked_into import LookedInto
-from conformance.report.markdown import markdown
+from conformance.report.cause_evidence import CauseEvidence
+from conformance.report.data import make_report_json, render_json_lines
+from conformance.report.history import History, make_history
+from conformance.report.junit import render_junit
+from conformance.report.markdown import render_markdown
 from conformance.report.report import Report
-from conformance.report.site.site import first_page, site
-from conformance.report.tables import jobs_csv, matrix_csv
+from conformance.report.run_selection import select_runs
+from conformance.report.site.site import find_first_page, render_site
+from conformance.report.tables import render_jobs_csv, render_matrix_csv
 from conformance.report.upgrade_file import upgrade_of
 
 if TYPE_CHECKING:
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
     from conformance.engine.run_loader import LoadedRun
     from conformance.model.since import Since
-    from conformance.report.conformance_history import Conformance
+    from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
 
 SITE: Final = "report"
 """Folder of a run's site, in its directory."""
 FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
-    "markdown": lambda report: markdown(report).encode(),
-    "junit": junit,
-    "csv": lambda report: matrix_csv(report).encode(),
-    "jobs_csv": lambda report: jobs_csv(report).encode(),
-    "json": lambda report: readable_json(report_json(report)),
-    "jsonl": lambda report: b"\n".join(json_lines(report)),
+    "markdown": lambda report: render_markdown(report).encode(),
+    "junit": render_junit,
+    "csv": lambda report: render_matrix_csv(report).encode(),
+    "jobs_csv": lambda report: render_jobs_csv(report).encode(),
+    "json": lambda report: readable_json(make_report_json(report)),
+    "jsonl": lambda report: b"\n".join(render_json_lines(report)),
 }
 """The file formats of a report, by the name of the option."""
 
@@ -89,7 +89,9 @@ def load_runs(
     wanted: list[RunDirectory] = []
     for runs in found:
         known = {id(digests[run]): run for run in runs if run in digests}
-        wanted += [known[id(one)] for one in shown(digests[run] for run in runs if run in digests)]
+        wanted += [
+            known[id(one)] for one in select_runs(digests[run] for run in runs if run in digests)
+        ]
     loaded, worse = load_readable_runs(list(dict.fromkeys(wanted)))
     if not loaded:
         raise NothingSelectedError("\n".join([*problems, *worse]))
@@ -107,7 +109,7 @@ def load_runs(
         report=Report(
             tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
         ),
-        history=history(_each_once(digests.values(), stored)),
+        history=make_history(_each_once(digests.values(), stored)),
         newest=newest,
     )
 
@@ -128,8 +130,8 @@ def write_report_site(
     """
     folder = folder or runs.newest / SITE
     diffs = DiffCache(context.cache, default_jobs())
-    write_site(site(runs.report, runs.history, diffs, address=address), folder)
-    return folder / first_page(runs.report)
+    write_site(render_site(runs.report, runs.history, diffs, address=address), folder)
+    return folder / find_first_page(runs.report)
 
 
 def _stored(store: str | None, say: Callable[[str], None]) -> tuple[list[Digest], list[str]]:
@@ -145,7 +147,7 @@ def _stored(store: str | None, say: Callable[[str], None]) -> tuple[list[Digest]
 
 def _conformance(
     context: ProjectContext, runs: Iterable[LoadedRun]
-) -> tuple[dict[str, Conformance], list[str]]:
+) -> tuple[dict[str, SuiteHistory], list[str]]:
     """Return the committed histories of the suites of runs, and their problems."""
     found, problems = {}, []
     for suite in {run.info.suite.name: run.info.suite for run in runs if run.info.suite}.values():
@@ -193,7 +195,7 @@ def _upgrades(
     return found, problems
 
 
-def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list[str]]:
+def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, CauseEvidence], list[str]]:
     """Return the evidence on root causes, and its problems."""
     found, problems = {}, []
     for run in runs:
@@ -203,7 +205,7 @@ def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list
             problems.append(str(error))
             continue
         for cause, one in evidence.items():
-            found[cause] = LookedInto(one, read_reproduction(run, one))
+            found[cause] = CauseEvidence(one, read_reproduction(run, one))
     return found, problems
 
 

@@ -23,7 +23,7 @@ from conformance.errors import (
 )
 from conformance.judge.ways import SAME_AS
 from conformance.model.outcome import Conformance
-from conformance.report.upstream import Upstream, issue_text
+from conformance.report.upstream import Upstream, render_issue
 from conformance.triage.bisect.render import answer_lines
 from conformance.triage.repro.carried import LARGEST, load_source
 from conformance.triage.repro.check import NotReproducedError, difference
@@ -95,7 +95,7 @@ def reproduce_case(
             history = ""
             if options.good is not None:
                 history = _history(context, case, cells[0], options.good, say)
-            issue = issue_text(_upstream(jobs, written, history))
+            issue = render_issue(_upstream(jobs, written, history))
     python = "uv run" if cells[0].interpreter is None else quote(str(cells[0].interpreter))
     return Reproduction(
         file=file, cell=cells[0].id, command=f"{python} {quote(str(file))}", checked=options.check,

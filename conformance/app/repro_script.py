@@ -16,7 +16,7 @@ from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.report.script_issue import Origin, script_issue
+from conformance.report.script_issue import FirstBadRelease, render_script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.render import answer_lines
 from conformance.triage.programs.outcomes import outcome_of
@@ -73,7 +73,7 @@ def reproduce_script(
                 wanted=options.wanted,
             )  # fmt: skip
             origin = _search_origin(context, script, question, say)
-        issue = script_issue(run, text, origin)
+        issue = render_script_issue(run, text, origin)
     command = f"uv run {quote(str(file))}"
     return Reproduction(
         file=file, cell=cell.id, command=command, checked=options.check, issue=issue
@@ -137,11 +137,11 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
 
 def _search_origin(
     context: ProjectContext, script: Program, question: BisectOptions, say: Callable[[str], None]
-) -> Origin:
+) -> FirstBadRelease:
     """Search for the release from which on the script does what it does."""
     found = find_change(context, script, question, say, scan=True)
     answer = found.answer
-    return Origin(
+    return FirstBadRelease(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
         good=answer.summary(answer.last_good),

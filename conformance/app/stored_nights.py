@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.store.address import address_of
-from conformance.store.nights import known_ones, last_night
+from conformance.store.address import parse_address
+from conformance.store.nights import load_known_regressions, load_last_night
 from conformance.store.store import Store
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def from_store(
     store = _existing(text, say)
     if store is None:
         return None, frozenset()
-    return last_night(store, matrix, part, own=own, name=name), known_ones(store)
+    return load_last_night(store, matrix, part, own=own, name=name), load_known_regressions(store)
 
 
 def digests_in(text: str, say: Callable[[str], None]) -> list[Digest]:
@@ -54,7 +54,7 @@ def digests_in(text: str, say: Callable[[str], None]) -> list[Digest]:
 
 
 def _existing(text: str, say: Callable[[str], None]) -> Store | None:
-    address = address_of(text)
+    address = parse_address(text)
     if address.file is not None and not address.file.exists():
         return None
     return Store(address, say)

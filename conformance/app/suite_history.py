@@ -17,10 +17,20 @@ from conformance.errors import ConformanceError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.judge.deviation import applicable
 from conformance.locking import locked
-from conformance.report.conformance_data import decoded, encoded
-from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
-from conformance.report.conformance_markdown import conformance_markdown
-from conformance.report.conformance_runs import history_of, merged, suite_of, unfinished
+from conformance.report.conformance_data import decode_history, encode_history
+from conformance.report.conformance_history import (
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteResult,
+    TrackedTest,
+)
+from conformance.report.conformance_markdown import render_conformance
+from conformance.report.conformance_runs import (
+    explain_incomplete,
+    make_suite_history,
+    merge_histories,
+    suite_of,
+)
 from conformance.report.text import one_line
 from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
 from conformance.suites.catalogue.standards import CLAIMED
@@ -58,8 +68,8 @@ class HistoryUpdate:
         files: The data and the page, by path.
     """
 
-    before: Conformance | None
-    after: Conformance
+    before: SuiteHistory | None
+    after: SuiteHistory
     files: Mapping[Path, bytes]
 
     @property
@@ -125,7 +135,7 @@ def history_file(context: ProjectContext, title: str) -> Path:
     return context.project.root / FOLDER / f"{name}.json"
 
 
-def read_history(file: Path) -> Conformance | None:
+def read_history(file: Path) -> SuiteHistory | None:
     """Return the history in a file, None if there is no file.
 
     Args:
@@ -135,14 +145,14 @@ def read_history(file: Path) -> Conformance | None:
         UsageError: If it cannot be read.
     """
     try:
-        return decoded(file.read_bytes(), str(file))
+        return decode_history(file.read_bytes(), str(file))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
 
 
-def committed(context: ProjectContext, title: str) -> Conformance | None:
+def committed(context: ProjectContext, title: str) -> SuiteHistory | None:
     """Return the committed history of a suite, None where there is none.
 
     Args:
@@ -163,16 +173,16 @@ def _make_update(
     if after is None:
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
     after = replace(after, beside=_collect_own_cases(context, suite, after))
-    data = encoded(after)
+    data = encode_history(after)
     # Of the data as they are read back: the order in which runs told of tests does not count.
-    page = conformance_markdown(decoded(data, str(file))).encode()
+    page = render_conformance(decode_history(data, str(file))).encode()
     files = {file: data, file.with_suffix(".md"): page}
     return HistoryUpdate(before=before, after=after, files=files)
 
 
 def _add_runs(
-    known: Conformance | None, paths: Sequence[Path], suite: NamedSuite, context: ProjectContext
-) -> Conformance | None:
+    known: SuiteHistory | None, paths: Sequence[Path], suite: NamedSuite, context: ProjectContext
+) -> SuiteHistory | None:
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
     group = grouping(suite.folder)
     for run, named in _load_complete_runs(paths, suite.name):
@@ -182,7 +192,7 @@ def _add_runs(
             standard=settings.get("standard", CLAIMED),
         )  # fmt: skip
         try:
-            known = merged(known, history_of(run, dates, group, deviations))
+            known = merge_histories(known, make_suite_history(run, dates, group, deviations))
         except UsageError as error:
             if not named:
                 print_note(f"{run.id}: is passed over: {error}")
@@ -216,7 +226,7 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
                 continue
             if suite_of(run).name != suite:
                 raise UsageError(f"{run.id}: is a run of {suite_of(run).name}, expected {suite}")
-            wrong = unfinished(run)
+            wrong = explain_incomplete(run)
             if wrong and named:
                 raise UsageError(
                     f"{run.id}: {wrong}; run the suite whole, and to its end: "
@@ -230,8 +240,8 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
 
 
 def _collect_own_cases(
-    context: ProjectContext, suite: NamedSuite, history: Conformance
-) -> dict[str, Followed]:
+    context: ProjectContext, suite: NamedSuite, history: SuiteHistory
+) -> dict[str, TrackedTest]:
     """Return what goldens and deviations say of our own cases, in the releases of a history."""
     groups = groups_of(suite.folder)
     if groups is None or not groups.beside:
@@ -239,23 +249,25 @@ def _collect_own_cases(
     releases = {held.release for held in history.releases}
     cells = [cell for cell in context.cells(MATRIX, ())[0] if cell.release in releases]
     plan = make_plan(context.cases(groups.beside), Session(context=context).recorded(cells))
-    found: dict[str, dict[str, Result]] = {}
+    found: dict[str, dict[str, SuiteResult]] = {}
     for job, _ in find_recorded_outcomes(plan):
         found.setdefault(job.case.id, {})[job.planned.release] = _result_recorded(job)
     docs = {job.case.id: one_line(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
     return {
-        name: Followed(group=name.partition("/")[0], results=results, doc=docs[name])
+        name: TrackedTest(group=name.partition("/")[0], results=results, doc=docs[name])
         for name, results in sorted(found.items())
     }
 
 
-def _result_recorded(job: Job) -> Result:
+def _result_recorded(job: Job) -> SuiteResult:
     """Return what is recorded of a case, whose deviations say whether it conforms."""
     planned = job.planned
     covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
     if not covered:
-        return Result(outcome=Outcome.PASSED)
-    return Result(outcome=Outcome.KNOWN, reason=one_line(covered[0].reason), issue=covered[0].issue)
+        return SuiteResult(outcome=SuiteOutcome.PASSED)
+    return SuiteResult(
+        outcome=SuiteOutcome.KNOWN, reason=one_line(covered[0].reason), issue=covered[0].issue
+    )
 
 
 def _compare_files(files: Mapping[Path, bytes], suite: str) -> None:

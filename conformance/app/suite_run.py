@@ -17,11 +17,11 @@ from conformance.engine.run_info import finish_run, make_run_info
 from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import RepeatedRun, Run
 from conformance.errors import NothingSelectedError
-from conformance.report.notes import exit_lines
+from conformance.report.notes import render_exit
 from conformance.report.report import Report
-from conformance.report.suite_text import suite_lines
-from conformance.report.tracebacks import cause_tracebacks
-from conformance.report.warned import collected_warnings, warnings_of
+from conformance.report.suite_text import render_suite
+from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
+from conformance.report.tracebacks import render_cause_tracebacks
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
@@ -193,20 +193,20 @@ class CollectedRun:
             records: The records of the tests.
             every: Whether every test that fails is named, with its traceback.
         """
-        yield from suite_lines(
+        yield from render_suite(
             records, report.causes, {job.case.id: job.case for job in self.plan.jobs},
             self.plan.exclusions,
             named={one.cell.id: one.cell.selector for one in self.plan.cells},
-            warnings=warnings_of(
-                report.jobs.values(), report.cells, collected_warnings(report.runs)
+            warnings=collect_warnings(
+                report.jobs.values(), report.cells, read_collection_warnings(report.runs)
             ),
-            tracebacks=partial(cause_tracebacks, report, every=every), every=every,
+            tracebacks=partial(render_cause_tracebacks, report, every=every), every=every,
         )  # fmt: skip
         options = self.origin.options
         if options.repeat is not None:
             orders = f"the orders of --repeat-seed {options.repeat_seed}"
             yield f"each test {options.repeat} times, in {orders}"
-        yield from exit_lines(report)
+        yield from render_exit(report)
         yield f"results in {self.origin.directory.path}"
 
 

@@ -19,8 +19,8 @@ from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_text import asides, upgrade_markdown
-from conformance.report.upgraded import Upgraded
+from conformance.report.upgrade_result import UpgradeResult
+from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
 from conformance.search.points import Points
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from conformance.triage.upgrade.culprit_search import culprits_of
@@ -63,14 +63,14 @@ class UpgradeFiles(NamedTuple):
             if file is not None:
                 check_writable(option, file)
 
-    def write(self, upgraded: Upgraded, directory: RunDirectory) -> None:
+    def write(self, upgraded: UpgradeResult, directory: RunDirectory) -> None:
         """Write the result of an upgrade to these files and to the directory of its run."""
         content = readable_json(make_upgrade_file(upgraded))
         directory.write_upgrade(content)
         if self.json is not None:
             write_file("--json", self.json, content)
         if self.markdown is not None:
-            write_file("--markdown", self.markdown, upgrade_markdown(upgraded).encode())
+            write_file("--markdown", self.markdown, render_upgrade_markdown(upgraded).encode())
 
 
 class UpgradeRun:
@@ -120,7 +120,7 @@ class UpgradeRun:
         )  # fmt: skip
         self._exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
 
-    def execute(self, take: Callable[[Record], None]) -> Upgraded:
+    def execute(self, take: Callable[[Record], None]) -> UpgradeResult:
         """Try everything, and describe the run.
 
         Args:
@@ -138,17 +138,19 @@ class UpgradeRun:
                 jobs += 1
                 results.append(record, sync=not record.cached)
                 take(record)
-        upgraded = Upgraded(
+        upgraded = UpgradeResult(
             compared=tuple(self._upgrade.compared()), left_out=self._exclusions, jobs=jobs,
             root=str(self._subject.root),
         )  # fmt: skip
         self._describe(upgraded)
         # Without a comparison, only cases that disagree with themselves are worth a report.
         if not upgraded.whole and not any(one.flaky for one in upgraded.compared):
-            raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
+            raise NothingSelectedError(f"nothing to compare; {'; '.join(render_asides(upgraded))}")
         return upgraded
 
-    def blame(self, upgraded: Upgraded, say: Callable[[str], None]) -> tuple[Upgraded, bool]:
+    def blame(
+        self, upgraded: UpgradeResult, say: Callable[[str], None]
+    ) -> tuple[UpgradeResult, bool]:
         """Search for the packages that made the changes that are asked about.
 
         Args:
@@ -175,7 +177,7 @@ class UpgradeRun:
             return with_culprits(upgraded, found), False
         return with_culprits(upgraded, found), True
 
-    def _describe(self, upgraded: Upgraded) -> None:
+    def _describe(self, upgraded: UpgradeResult) -> None:
         """Describe the jobs as a run, which reports read as any other."""
         jobs = tuple(self._upgrade.jobs())
         cells = {job.planned.cell.id: job.planned for job in jobs}
@@ -188,7 +190,7 @@ class UpgradeRun:
         )
 
 
-def exit_code_of(upgraded: Upgraded) -> ExitCode:
+def exit_code_of(upgraded: UpgradeResult) -> ExitCode:
     """Return the exit status of an upgrade.
 
     Args:

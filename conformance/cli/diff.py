@@ -18,7 +18,7 @@ from conformance.ir.analysis import PARSERS
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.report.diff_data import NormalForms, SuiteDiff
 from conformance.report.ir_terminal import Detail, DiffReport
-from conformance.report.suite_diff import diff_lines
+from conformance.report.suite_diff import render_suite_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,7 +136,7 @@ def _print(found: Diff, level: IrLevel, detail: Detail) -> None:
     if isinstance(found, NormalForms):
         click.echo(found.text, nl=False)
     elif isinstance(found, SuiteDiff):
-        for line in diff_lines(found.changes, found.names, every=detail is Detail.FULL):
+        for line in render_suite_diff(found.changes, found.names, every=detail is Detail.FULL):
             click.echo(line)
     else:
         DiffReport(open_console(), level, detail).show(found)

@@ -19,7 +19,7 @@ from conformance.app.output_files import check_writable, write_file
 from conformance.cli.options import json_option, store_option
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.notify.deciding import When
+from conformance.notify.decisions import When
 
 
 @click.command("notify")

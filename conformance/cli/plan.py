@@ -12,7 +12,7 @@ from conformance.app.plan import parse_labels, split_run
 from conformance.app.run_request import RunRequest
 from conformance.cli.options import all_option, cells_options, night_option, with_option
 from conformance.cli.words import CASES
-from conformance.report.shards import github_matrix, shard_lines, shards_json
+from conformance.report.shards import make_github_matrix, make_shards_json, render_shards
 
 
 @click.command("plan")
@@ -69,10 +69,10 @@ def command(
     labels = parse_labels(runners)
     split = split_run(load_context(night), request, count, runs)
     if form == "text":
-        for line in shard_lines(split.shards, split.exclusions, labels):
+        for line in render_shards(split.shards, split.exclusions, labels):
             click.echo(line)
     else:
-        made = github_matrix if form == "github" else shards_json
+        made = make_github_matrix if form == "github" else make_shards_json
         text = msgspec.json.encode(made(split.shards, split.arguments, labels))
         click.echo(text if form == "github" else msgspec.json.format(text, indent=1))
     return 0

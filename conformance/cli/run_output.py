@@ -8,7 +8,7 @@ import click
 
 from conformance.app.output_files import write_file
 from conformance.files import readable_json
-from conformance.report.data import report_json
+from conformance.report.data import make_report_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def hand_out(
         site: Whether pages are made; None for only in a terminal.
     """
     if json_file is not None:
-        write_file("--json", json_file, readable_json(report_json(report)))
+        write_file("--json", json_file, readable_json(make_report_json(report)))
     if site or (site is None and console.is_terminal):
         write_site_of(directory.path)
 

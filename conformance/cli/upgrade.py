@@ -18,7 +18,7 @@ from conformance.cli.run_output import write_site_of
 from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_text import upgrade_lines
+from conformance.report.upgrade_text import render_upgrade
 from conformance.search.points import RESTART
 from conformance.suites.suite import TIMEOUT
 from conformance.wording import plural
@@ -118,7 +118,7 @@ def command(
         return ExitCode.INTERRUPTED
     with console.status("", spinner="line") as status:
         upgraded, complete = run.blame(upgraded, status.update)
-    for line in (*upgrade_lines(upgraded, every=verbose), f"results in {run.directory.path}"):
+    for line in (*render_upgrade(upgraded, every=verbose), f"results in {run.directory.path}"):
         console.print(line, soft_wrap=True)
     files.write(upgraded, run.directory)
     if site or (site is None and console.is_terminal):

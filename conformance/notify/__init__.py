@@ -1,1 +1,1 @@
-"""What a night is told as: one issue per root cause, opened, updated and closed."""
+"""Notification about a nightly run: one issue per root cause, opened, updated and closed."""

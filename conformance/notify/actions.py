@@ -1,4 +1,4 @@
-"""What is to be done about an issue."""
+"""Actions on issues."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
-    """What is to be done."""
+class ActionKind(StrEnum):
+    """The kind of an action."""
 
     OPEN = "open"
     UPDATE = "update"
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to do about the issue of a root cause.
+    """An action on the issue of a root cause.
 
     Attributes:
         kind: What.
@@ -34,7 +34,7 @@ class Action:
         regressions: Ids of the regressions to link to it.
     """
 
-    kind: Kind
+    kind: ActionKind
     cause: str
     why: str
     issue: int | None = None
@@ -46,4 +46,4 @@ class Action:
     @property
     def acts(self) -> bool:
         """Whether anything is done."""
-        return self.kind not in {Kind.HOLD, Kind.NOTHING}
+        return self.kind not in {ActionKind.HOLD, ActionKind.NOTHING}

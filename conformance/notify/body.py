@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from conformance.notify.marks import Body, tame
-from conformance.report.markup import MOST_BLOCK, Entry, Section, block, code, fitted
+from conformance.notify.marks import IssueBody, tame
+from conformance.report.markup import MOST_BLOCK, Section, SectionEntry, block, code, fitted
 from conformance.report.site.addresses import CAUSES, case_page, href
 from conformance.report.text import visible
 from conformance.triage.evidence.render import culprit_line
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from conformance.model.evidence import Evidence
-    from conformance.notify.topic import Job, Topic
+    from conformance.notify.topic import Topic, TopicJob
 
 LIMIT: Final = 65_536
 """Characters that GitHub takes of the text of an issue."""
@@ -42,10 +42,10 @@ def new_body(topic: Topic, url: str) -> str:
         topic: The root cause.
         url: Where the site is, empty if it is nowhere.
     """
-    return _written(Body(cause=topic.id, status=""), topic, url).text
+    return _written(IssueBody(cause=topic.id, status=""), topic, url).text
 
 
-def rewritten(body: Body, topic: Topic, url: str) -> Body | None:
+def rewritten(body: IssueBody, topic: Topic, url: str) -> IssueBody | None:
     """Return a text with our part of it written anew; None if people left no room for it.
 
     What was found out on another night stays where nothing was tonight.
@@ -58,7 +58,7 @@ def rewritten(body: Body, topic: Topic, url: str) -> Body | None:
     return None if LIMIT - body.others < ROOM else _written(body, topic, url)
 
 
-def _written(body: Body, topic: Topic, url: str) -> Body:
+def _written(body: IssueBody, topic: Topic, url: str) -> IssueBody:
     status = f"Open: first seen in {code(topic.first)}." if topic.first else "Open."
     if topic.good:
         status += f" Last good before it: {code(topic.good)}."
@@ -73,7 +73,7 @@ def _written(body: Body, topic: Topic, url: str) -> Body:
     return replace(body, status=tame(status), facts=facts, evidence=evidence)
 
 
-def fixed(body: Body, run: str) -> Body | None:
+def fixed(body: IssueBody, run: str) -> IssueBody | None:
     """Return a text that says that the cause is gone; None if it does already, or cannot.
 
     Args:
@@ -92,7 +92,8 @@ def _facts(topic: Topic, url: str, most: int) -> str:
     section = Section(
         head=f"**Where:** {plural(len(topic.jobs), 'job')} of {plural(len(cases), 'case')}",
         entries=[
-            Entry(partial(_place_line, case, places), len(places)) for case, places in cases.items()
+            SectionEntry(partial(_place_line, case, places), len(places))
+            for case, places in cases.items()
         ],
         what="cases",
     )
@@ -159,7 +160,7 @@ def _whole_lines(text: str, most: int) -> str:
     return shown[: shown.rfind("\n", 0, max(0, most)) + 1]
 
 
-def grown(jobs: Iterable[Job], run: str) -> str:
+def grown(jobs: Iterable[TopicJob], run: str) -> str:
     """Return the comment on what else shows a cause since a run.
 
     Args:
@@ -169,7 +170,7 @@ def grown(jobs: Iterable[Job], run: str) -> str:
     return f"Also seen since {code(run)}:\n\n{_listed(jobs)}"
 
 
-def seen_again(jobs: Iterable[Job], run: str) -> str:
+def seen_again(jobs: Iterable[TopicJob], run: str) -> str:
     """Return the comment on a cause that is there again.
 
     Args:
@@ -190,7 +191,7 @@ def gone(jobs: int, run: str) -> str:
     return f"Fixed: {told} ran up to {code(run)}, and what they show is fine."
 
 
-def _listed(jobs: Iterable[Job]) -> str:
+def _listed(jobs: Iterable[TopicJob]) -> str:
     cases: dict[str, list[str]] = defaultdict(list)
     for job in jobs:
         cases[job.case].append(job.place)

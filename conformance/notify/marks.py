@@ -38,7 +38,7 @@ def _lines(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class IssueBody:
     """The text of an issue, in parts.
 
     Attributes:
@@ -70,7 +70,7 @@ class Body:
         return f"{self.before}{chr(10).join(ours)}{self.after}"
 
 
-def parts_of(body: str) -> Body | None:
+def parts_of(body: str) -> IssueBody | None:
     """Return the parts of a text; None if its marks are not all there, in their order.
 
     Args:
@@ -88,6 +88,6 @@ def parts_of(body: str) -> Body | None:
             return None
         found.append(part.removeprefix("\n"))
     status, facts, evidence = found
-    return Body(
+    return IssueBody(
         cause=head["id"], status=status, facts=facts, evidence=evidence, before=before, after=rest
     )

@@ -14,9 +14,9 @@ from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
-from conformance.notify.topic import Job, Night, Topic
+from conformance.notify.topic import NotifiedNight, Topic, TopicJob
 from conformance.report.commands import rerun
-from conformance.store.adding import storable
+from conformance.store.run_insertion import make_storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from conformance.engine.regression_tracker import Regression
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
-    from conformance.store.snapshot import StoredRun
     from conformance.store.store import Store
 
 _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
@@ -33,7 +32,7 @@ _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
 
 def read_night(
     directory: RunDirectory, digest: Digest, store: Store, regressions: Sequence[Regression]
-) -> Night:
+) -> NotifiedNight:
     """Return a night.
 
     Args:
@@ -47,7 +46,7 @@ def read_night(
         CorruptRunError: If the run or what was found out about it cannot be read.
     """
     runs = store.runs()
-    if not any(_same(run, digest) for run in runs):
+    if (digest.run, digest.started) not in {(run.name, run.started) for run in runs}:
         raise UsageError(
             f"{directory.path}: the store has no such run, expected it there; "
             f"conformance history add {directory.path}"
@@ -65,7 +64,11 @@ def read_night(
         first = records[0]
         found = evidence.get(cause.id)
         mine = _regressions(records, states)
-        since = min((known[one] for one in mine if one in known), key=_first, default=None)
+        since = min(
+            (known[one] for one in mine if one in known),
+            key=lambda one: (one.first, one.id),
+            default=None,
+        )
         topics.append(
             Topic(
                 id=cause.id,
@@ -86,11 +89,7 @@ def read_night(
         )
     started = datetime.fromisoformat(run.info.started)
     started = started if started.tzinfo else started.replace(tzinfo=UTC)
-    return Night(run=run.id, started=started, topics=tuple(topics), runs=names)
-
-
-def _same(run: StoredRun, digest: Digest) -> bool:
-    return (run.name, run.started) == (digest.run, digest.started)
+    return NotifiedNight(run=run.id, started=started, topics=tuple(topics), runs=names)
 
 
 def _tells(record: Record) -> bool:
@@ -107,7 +106,7 @@ def _regressions(
 ) -> tuple[str, ...]:
     """Return the ids that the store has for jobs."""
     shown = ((record.case, states[record.case, record.cell]) for record in records)
-    found = (regression_id(case, str(one.verdict), storable(one.cause)) for case, one in shown)
+    found = (regression_id(case, str(one.verdict), make_storable(one.cause)) for case, one in shown)
     return tuple(dict.fromkeys(found))
 
 
@@ -116,17 +115,13 @@ def _reason(record: Record) -> str:
     return said or (record.error.signature if record.error is not None else "")
 
 
-def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[Job, ...]:
+def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
     places = stable_cell_ids(dict.fromkeys(record.cell for record in run.records))
     releases = {cell.id: cell.release for cell in run.info.cells}
     return tuple(
-        Job(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))
+        TopicJob(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))
         for one in sorted(records, key=lambda one: (one.case, one.cell))
     )
-
-
-def _first(regression: Regression) -> tuple[int, str]:
-    return regression.first, regression.id
 
 
 def _last_good(store: Store, regression: Regression, names: Mapping[int, str]) -> str:

@@ -1,4 +1,4 @@
-"""What a night has to tell: the root causes of a run, with what the store knows of them."""
+"""Topics of a nightly run: its root causes, with their history in the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_TITLE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TopicJob:
     """A job that shows a root cause.
 
     Attributes:
@@ -52,7 +52,7 @@ class Topic:
     id: str
     verdict: Verdict
     reason: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[TopicJob, ...]
     regressions: tuple[str, ...]
     first: str = ""
     good: str = ""
@@ -69,7 +69,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class NotifiedNight:
     """A run, as it is told.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What is asked of a place where issues are kept; nothing of what decides knows which it is."""
+"""The interface of an issue tracker; decisions do not depend on which one it is."""
 
 from __future__ import annotations
 

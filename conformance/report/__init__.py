@@ -1,1 +1,1 @@
-"""What a run says: summaries for people and machines. Pure, but for printing."""
+"""Reports on runs, for people and machines. Pure, except for printing."""

@@ -1,4 +1,4 @@
-"""What JAX changed, family by family: declared changes, and what else the goldens show."""
+"""Changes of JAX by family: declared ones, and others that goldens show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GATES: Final = ("outcome", "error", "value", "facts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DeclaredChange:
     """A declared change.
 
     Attributes:
@@ -35,7 +35,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseChanges:
-    """What one release changed, as one family has it.
+    """The changes of one release in one family.
 
     Attributes:
         release: The release.
@@ -44,13 +44,13 @@ class ReleaseChanges:
     """
 
     release: str
-    told: tuple[Told, ...] = ()
+    told: tuple[DeclaredChange, ...] = ()
     also: tuple[GoldenChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyHistory:
-    """What changed, as one family has it.
+    """The changes in one family.
 
     Attributes:
         name: The family.
@@ -67,15 +67,15 @@ class FamilyHistory:
     releases: tuple[ReleaseChanges, ...] = field(default=())
 
     @property
-    def told(self) -> tuple[Told, ...]:
+    def told(self) -> tuple[DeclaredChange, ...]:
         """Every declared change, the newest first."""
         return tuple(told for one in self.releases for told in one.told)
 
 
-def histories(
+def collect_histories(
     cases: Sequence[Case], families: Mapping[str, Family], turned: Iterable[GoldenChange]
 ) -> tuple[FamilyHistory, ...]:
-    """Return what changed by family, in the order of their names.
+    """Return the changes by family, in the order of their names.
 
     Args:
         cases: All cases.
@@ -98,10 +98,10 @@ def histories(
     )
 
 
-def evidence_of(
+def find_evidence(
     change: BehaviourChange, turned: Iterable[GoldenChange]
 ) -> tuple[GoldenChange, ...]:
-    """Return what the goldens show of a change, at the release where they are said to.
+    """Return the golden changes that show a declared change, at its release.
 
     Args:
         change: What is declared.
@@ -117,7 +117,10 @@ def evidence_of(
 
 
 def _releases(family: Family, turned: Sequence[GoldenChange]) -> tuple[ReleaseChanges, ...]:
-    told = [Told(change=change, evidence=evidence_of(change, turned)) for change in family.change]
+    told = [
+        DeclaredChange(change=change, evidence=find_evidence(change, turned))
+        for change in family.change
+    ]
     said = {(one.case.id, one.release) for each in told for one in each.evidence}
     # Pairs have a page of their own: with each release there are others.
     also = [

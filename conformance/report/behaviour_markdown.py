@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.golden_history import GoldenChange
     from conformance.model.case import Case
-    from conformance.report.behaviour import FamilyHistory, ReleaseChanges, Told
+    from conformance.report.behaviour import DeclaredChange, FamilyHistory, ReleaseChanges
 
 SHOWN: Final = 3
 """Cases of one change whose before and since are told."""
@@ -32,7 +32,7 @@ HEAD: Final = (
 )
 
 
-def behaviour_pages(
+def render_behaviour_pages(
     histories: Sequence[FamilyHistory], dates: Mapping[str, str], root: Path
 ) -> Iterator[tuple[str, str]]:
     """Yield the pages, each with its file name; links are relative to a folder two below the root.
@@ -99,7 +99,7 @@ class _Writer:
             what = "also other" if changed.told else "other"
             yield details(f"{cases} {what} than before", lines)
 
-    def _told(self, told: Told) -> str:
+    def _told(self, told: DeclaredChange) -> str:
         change, shown = told.change, told.evidence[:SHOWN]
         source = address_of(change.source)
         named = f"[{change.source}]({source})" if source else WORDS[change.source]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.judge.values import compare_values
 from conformance.model.codec import CorruptValueError, to_array, to_python
-from conformance.report.ir_facts import differing_facts
+from conformance.report.ir_facts import compare_facts
 from conformance.report.markup import code
 from conformance.report.text import one_line
 
@@ -132,7 +132,7 @@ def _is_small(leaf: Leaf) -> bool:
 
 
 def _other_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    rows = [row for row in differing_facts(before, after) if row.gates]
+    rows = [row for row in compare_facts(before, after) if row.gates]
     return _listed([f"{row.name} {row.before} → {row.after}" for row in rows] or ["other facts"])
 
 

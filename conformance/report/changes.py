@@ -1,4 +1,4 @@
-"""What releases changed, put together: the same change of many cases, or on many tracks, is one."""
+"""Changes of releases, grouped: the same change of many cases or tracks is one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ GRAVEST_FIRST: Final = (TransitionKind.REGRESSED, TransitionKind.CHANGED, Transi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What is the same about some changes between releases.
+class ReleaseChange:
+    """The common part of equal changes between releases.
 
     Attributes:
         kind: What they are.
@@ -37,7 +37,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class ReleaseChangeGroup:
     """A change, and where it is seen.
 
     Attributes:
@@ -47,25 +47,25 @@ class Changes:
         points: How often it is seen.
     """
 
-    change: Change
+    change: ReleaseChange
     cases: tuple[str, ...]
     tracks: tuple[str, ...]
     points: int
 
 
-def changes_of(report: Report) -> list[Changes]:
-    """Return what releases changed, the gravest first, then what is seen most often.
+def collect_changes(report: Report) -> list[ReleaseChangeGroup]:
+    """Return the changes of releases, the gravest first, then the most frequent.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     releases = {cell.id: cell.label for cell in report.cells}
-    found: dict[Change, list[tuple[str, str]]] = {}
+    found: dict[ReleaseChange, list[tuple[str, str]]] = {}
     for case, track, point in report.points():
         if point.kind in GRAVEST_FIRST:
             found.setdefault(_change(point, releases), []).append((case, track))
     made = [
-        Changes(
+        ReleaseChangeGroup(
             change=change,
             cases=tuple(dict.fromkeys(case for case, _ in seen)),
             tracks=tuple(dict.fromkeys(track for _, track in seen)),
@@ -76,14 +76,14 @@ def changes_of(report: Report) -> list[Changes]:
     return sorted(made, key=lambda group: (GRAVEST_FIRST.index(group.change.kind), -group.points))
 
 
-def _change(point: Transition, releases: Mapping[str, str]) -> Change:
+def _change(point: Transition, releases: Mapping[str, str]) -> ReleaseChange:
     before, after = point.before.record, point.after.record
     release = releases.get(after.cell, after.cell)
     if ENDING not in point.changed:
-        return Change(kind=point.kind, release=release, artifacts=point.changed)
+        return ReleaseChange(kind=point.kind, release=release, artifacts=point.changed)
     # What else differs follows from how jobs ended, and would only part what belongs together.
     endings = _endings(before, after)
-    return Change(kind=point.kind, release=release, artifacts=(ENDING,), endings=endings)
+    return ReleaseChange(kind=point.kind, release=release, artifacts=(ENDING,), endings=endings)
 
 
 def _endings(before: Record, after: Record) -> tuple[str, str]:

@@ -11,11 +11,11 @@ from conformance.errors import UsageError
 from conformance.files import MALFORMED
 from conformance.report.conformance_history import (
     ABSENT,
-    Conformance,
-    Followed,
-    Held,
-    Outcome,
-    Result,
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteRelease,
+    SuiteResult,
+    TrackedTest,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FORMAT: Final = 1
 class _Test(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A test: what comes of it from a release on, until the next that is named."""
 
-    since: dict[str, Outcome | Result]
+    since: dict[str, SuiteOutcome | SuiteResult]
     doc: str = ""
 
 
@@ -38,12 +38,12 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True):
     revision: str
     settings: dict[str, Any]
     place: str
-    releases: tuple[Held, ...]
+    releases: tuple[SuiteRelease, ...]
     tests: dict[str, dict[str, _Test]]
     beside: dict[str, dict[str, _Test]] = {}
 
 
-def encoded(history: Conformance) -> bytes:
+def encode_history(history: SuiteHistory) -> bytes:
     """Return a history as JSON, a line for each release and for each test.
 
     A release in which nothing is new adds one line; the same history is the same text.
@@ -72,7 +72,7 @@ def encoded(history: Conformance) -> bytes:
     return "\n".join(parts).encode()
 
 
-def decoded(content: bytes, where: str) -> Conformance:
+def decode_history(content: bytes, where: str) -> SuiteHistory:
     """Return the history that a file holds.
 
     Args:
@@ -91,7 +91,7 @@ def decoded(content: bytes, where: str) -> Conformance:
             f"{where}: format {data.format}, expected {FORMAT}; remove it, and make it anew"
         )
     names = [held.release for held in data.releases]
-    return Conformance(
+    return SuiteHistory(
         suite=data.suite, title=data.title, revision=data.revision, settings=data.settings,
         place=data.place, releases=data.releases,
         tests=_tests(data.tests, names), beside=_tests(data.beside, names),
@@ -99,7 +99,7 @@ def decoded(content: bytes, where: str) -> Conformance:
 
 
 def _grouped(
-    field: str, tests: Mapping[str, Followed], groups: Iterable[str], releases: list[str]
+    field: str, tests: Mapping[str, TrackedTest], groups: Iterable[str], releases: list[str]
 ) -> str:
     told = []
     for group in groups:
@@ -109,8 +109,8 @@ def _grouped(
     return f"{_json(field)}: {{\n" + ",\n".join(told) + "\n}"
 
 
-def _of(tested: Followed, releases: list[str]) -> _Test:
-    since: dict[str, Outcome | Result] = {}
+def _of(tested: TrackedTest, releases: list[str]) -> _Test:
+    since: dict[str, SuiteOutcome | SuiteResult] = {}
     last = ABSENT
     for release in releases:
         result = tested.of(release)
@@ -121,21 +121,25 @@ def _of(tested: Followed, releases: list[str]) -> _Test:
     return _Test(since=since, doc=tested.doc)
 
 
-def _tests(grouped: Mapping[str, Mapping[str, _Test]], releases: list[str]) -> dict[str, Followed]:
+def _tests(
+    grouped: Mapping[str, Mapping[str, _Test]], releases: list[str]
+) -> dict[str, TrackedTest]:
     return {
-        name: Followed(group=group, results=_expanded(test.since, releases), doc=test.doc)
+        name: TrackedTest(group=group, results=_expanded(test.since, releases), doc=test.doc)
         for group, members in grouped.items()
         for name, test in members.items()
     }
 
 
-def _expanded(since: Mapping[str, Outcome | Result], releases: list[str]) -> dict[str, Result]:
+def _expanded(
+    since: Mapping[str, SuiteOutcome | SuiteResult], releases: list[str]
+) -> dict[str, SuiteResult]:
     found, last = {}, ABSENT
     for release in releases:
         said = since.get(release)
         if said is not None:
-            last = Result(outcome=said) if isinstance(said, Outcome) else said
-        if last.outcome is not Outcome.ABSENT:
+            last = SuiteResult(outcome=said) if isinstance(said, SuiteOutcome) else said
+        if last.outcome is not SuiteOutcome.ABSENT:
             found[release] = last
     return found
 

@@ -1,4 +1,4 @@
-"""How releases conform, test by test of a suite and group by group: counts, regressions, fixes."""
+"""Conformance of releases to a suite by test and group: counts, regressions, fixes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OTHER: Final = "other"
 """The group of tests that are in none."""
 
 
-class Outcome(StrEnum):
-    """How a test ended in a release, as a history tells it."""
+class SuiteOutcome(StrEnum):
+    """The outcome of a test in a release."""
 
     PASSED = "passed"
     KNOWN = "known"
@@ -33,15 +33,15 @@ class Outcome(StrEnum):
     @property
     def fails(self) -> bool:
         """Whether it is known to fail."""
-        return self in {Outcome.KNOWN, Outcome.FAILED}
+        return self in {SuiteOutcome.KNOWN, SuiteOutcome.FAILED}
 
 
-RAN: Final = (Outcome.PASSED, Outcome.KNOWN, Outcome.FAILED, Outcome.FLAKY)
+RAN: Final = (SuiteOutcome.PASSED, SuiteOutcome.KNOWN, SuiteOutcome.FAILED, SuiteOutcome.FLAKY)
 """What a share of passes is a share of."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of a test in a release.
+class SuiteResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The result of a test in a release.
 
     Attributes:
         outcome: How it ended.
@@ -50,16 +50,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         issue: Upstream thread, as declared.
     """
 
-    outcome: Outcome
+    outcome: SuiteOutcome
     why: str = ""
     reason: str = ""
     issue: str = ""
 
 
-ABSENT: Final = Result(outcome=Outcome.ABSENT)
+ABSENT: Final = SuiteResult(outcome=SuiteOutcome.ABSENT)
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SuiteRelease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A release that was held against a suite.
 
     Attributes:
@@ -78,7 +78,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class TrackedTest:
     """A test, followed over releases.
 
     Attributes:
@@ -88,23 +88,23 @@ class Followed:
     """
 
     group: str
-    results: Mapping[str, Result]
+    results: Mapping[str, SuiteResult]
     doc: str = ""
 
-    def of(self, release: str) -> Result:
-        """Return what came of it in a release."""
+    def of(self, release: str) -> SuiteResult:
+        """Return its result in a release."""
         return self.results.get(release, ABSENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many tests of a group ended how.
+    """The numbers of tests of a group by outcome.
 
     Attributes:
         of: How many ended in each way; those that were not collected are not among them.
     """
 
-    of: Mapping[Outcome, int]
+    of: Mapping[SuiteOutcome, int]
 
     @property
     def ran(self) -> int:
@@ -114,22 +114,22 @@ class Counts:
     @property
     def passed(self) -> int:
         """How many passed."""
-        return self.of.get(Outcome.PASSED, 0)
+        return self.of.get(SuiteOutcome.PASSED, 0)
 
     @property
     def known(self) -> int:
         """How many fail as declared."""
-        return self.of.get(Outcome.KNOWN, 0)
+        return self.of.get(SuiteOutcome.KNOWN, 0)
 
     @property
     def unexpected(self) -> int:
         """How many fail otherwise, or do not always."""
-        return self.of.get(Outcome.FAILED, 0) + self.of.get(Outcome.FLAKY, 0)
+        return self.of.get(SuiteOutcome.FAILED, 0) + self.of.get(SuiteOutcome.FLAKY, 0)
 
     @property
     def skipped(self) -> int:
         """How many were skipped."""
-        return self.of.get(Outcome.SKIPPED, 0)
+        return self.of.get(SuiteOutcome.SKIPPED, 0)
 
     @property
     def share(self) -> float:
@@ -138,8 +138,8 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What a release changed against the one before.
+class ReleaseStep:
+    """The changes of a release against the one before.
 
     Attributes:
         before: The release before, None for the first.
@@ -150,8 +150,8 @@ class Step:
         removed: Tests that are not collected any more.
     """
 
-    before: Held | None
-    after: Held
+    before: SuiteRelease | None
+    after: SuiteRelease
     regressed: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -165,8 +165,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Conformance:
-    """What a suite says of releases.
+class SuiteHistory:
+    """The results of a suite on releases.
 
     Attributes:
         suite: Name of the suite.
@@ -184,9 +184,9 @@ class Conformance:
     revision: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
-    releases: tuple[Held, ...] = ()
-    tests: Mapping[str, Followed] = field(default_factory=dict)
-    beside: Mapping[str, Followed] = field(default_factory=dict)
+    releases: tuple[SuiteRelease, ...] = ()
+    tests: Mapping[str, TrackedTest] = field(default_factory=dict)
+    beside: Mapping[str, TrackedTest] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ class Conformance:
         return _ordered(self.beside.values())
 
     @property
-    def newest(self) -> Held | None:
+    def newest(self) -> SuiteRelease | None:
         """The newest release."""
         return self.releases[-1] if self.releases else None
 
@@ -213,18 +213,18 @@ class Conformance:
         return Counts(of=self._counted.get((release, group), Counter()))
 
     @cached_property
-    def _counted(self) -> dict[tuple[str, str], Counter[Outcome]]:
-        found: dict[tuple[str, str], Counter[Outcome]] = {}
+    def _counted(self) -> dict[tuple[str, str], Counter[SuiteOutcome]]:
+        found: dict[tuple[str, str], Counter[SuiteOutcome]] = {}
         for tests, whole in ((self.tests, True), (self.beside, False)):
             for tested in tests.values():
                 for release, result in tested.results.items():
-                    if result.outcome is Outcome.ABSENT:
+                    if result.outcome is SuiteOutcome.ABSENT:
                         continue
                     for group in (tested.group, "") if whole else (tested.group,):
                         found.setdefault((release, group), Counter())[result.outcome] += 1
         return found
 
-    def failing(self, release: str, group: str = "") -> dict[str, Result]:
+    def failing(self, release: str, group: str = "") -> dict[str, SuiteResult]:
         """Return what does not pass in a release and was not skipped, by test.
 
         Args:
@@ -237,45 +237,49 @@ class Conformance:
             for name, tested in tests.items()
             if group in {"", tested.group}
         }
-        worst = (Outcome.FAILED, Outcome.FLAKY, Outcome.KNOWN)
+        worst = (SuiteOutcome.FAILED, SuiteOutcome.FLAKY, SuiteOutcome.KNOWN)
         return {
             name: result for of in worst for name, result in found.items() if result.outcome is of
         }
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
-        """What each release changed in the suite's tests, the oldest first."""
+    def steps(self) -> tuple[ReleaseStep, ...]:
+        """The changes of each release in the tests of the suite, the oldest first."""
         return self._steps(self.tests)
 
     @cached_property
-    def beside_steps(self) -> tuple[Step, ...]:
-        """What each release changed in the cases beside, the oldest first."""
+    def beside_steps(self) -> tuple[ReleaseStep, ...]:
+        """The changes of each release in our own cases, the oldest first."""
         return self._steps(self.beside)
 
-    def _steps(self, tests: Mapping[str, Followed]) -> tuple[Step, ...]:
+    def _steps(self, tests: Mapping[str, TrackedTest]) -> tuple[ReleaseStep, ...]:
         before = (None, *self.releases)
         return tuple(
             _step(one, two, tests) for one, two in zip(before, self.releases, strict=False)
         )
 
 
-def _ordered(tests: Iterable[Followed]) -> tuple[str, ...]:
+def _ordered(tests: Iterable[TrackedTest]) -> tuple[str, ...]:
     return tuple(sorted({one.group for one in tests}, key=lambda name: (name == OTHER, name)))
 
 
-def _step(before: Held | None, after: Held, tests: Mapping[str, Followed]) -> Step:
+def _step(
+    before: SuiteRelease | None, after: SuiteRelease, tests: Mapping[str, TrackedTest]
+) -> ReleaseStep:
     if before is None:
-        return Step(before=None, after=after)
+        return ReleaseStep(before=None, after=after)
     found: dict[str, list[str]] = {"regressed": [], "fixed": [], "added": [], "removed": []}
     for name, tested in tests.items():
         was, now = (tested.of(held.release).outcome for held in (before, after))
         if word := changed(was, now):
             found[word].append(name)
-    return Step(before=before, after=after, **{word: tuple(names) for word, names in found.items()})
+    return ReleaseStep(
+        before=before, after=after, **{word: tuple(names) for word, names in found.items()}
+    )
 
 
-def changed(was: Outcome, now: Outcome) -> str:
-    """Return what became of a test from one release to the next, empty if nothing did.
+def changed(was: SuiteOutcome, now: SuiteOutcome) -> str:
+    """Return the change of a test from one release to the next, empty for none.
 
     Only a test that was run in both regresses or is fixed.
 
@@ -283,12 +287,12 @@ def changed(was: Outcome, now: Outcome) -> str:
         was: How it ended before.
         now: How it ends.
     """
-    if was is Outcome.PASSED and now.fails:
+    if was is SuiteOutcome.PASSED and now.fails:
         return "regressed"
-    if was.fails and now is Outcome.PASSED:
+    if was.fails and now is SuiteOutcome.PASSED:
         return "fixed"
-    if (was is Outcome.ABSENT) is not (now is Outcome.ABSENT):
-        return "added" if was is Outcome.ABSENT else "removed"
+    if (was is SuiteOutcome.ABSENT) is not (now is SuiteOutcome.ABSENT):
+        return "added" if was is SuiteOutcome.ABSENT else "removed"
     return ""
 
 
@@ -302,7 +306,7 @@ def short_name(test: str) -> str:
     return f"{function.rpartition('/')[2]}{sign}{parameters}"
 
 
-def cause_of_failure(test: str, result: Result) -> tuple[str, ...]:
+def cause_of_failure(test: str, result: SuiteResult) -> tuple[str, ...]:
     """Return what failures are told together by: a declared reason, else the function of the test.
 
     Args:

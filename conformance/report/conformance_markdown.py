@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.conformance_history import Outcome, cause_of_failure, short_name
+from conformance.report.conformance_history import SuiteOutcome, cause_of_failure, short_name
 from conformance.report.markup import code, details, paragraph, table
 from conformance.report.text import one_line
 from conformance.report.threads import address_of
@@ -12,7 +12,13 @@ from conformance.report.threads import address_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.report.conformance_history import Conformance, Counts, Followed, Result, Step
+    from conformance.report.conformance_history import (
+        Counts,
+        ReleaseStep,
+        SuiteHistory,
+        SuiteResult,
+        TrackedTest,
+    )
 
 FOLDED: Final = 6
 """Lines from which a list is folded."""
@@ -25,17 +31,17 @@ SIGNS: Final = {"regressed": "▼ ", "fixed": "▲ "}
 NOTHING: Final = "-"
 
 
-def conformance_markdown(history: Conformance) -> str:
+def render_conformance(history: SuiteHistory) -> str:
     """Return a history as a page.
 
     Args:
-        history: What is told.
+        history: The history to show.
     """
     parts = [_head(history), *_releases(history), *_changes(history), *_failures(history)]
     return "\n\n".join([*parts, *_beside(history)]) + "\n"
 
 
-def _head(history: Conformance) -> str:
+def _head(history: SuiteHistory) -> str:
     title = history.title or history.suite
     told = ", ".join(f"{name} {said}" for name, said in history.settings.items() if said)
     releases = [held.release for held in history.releases]
@@ -54,7 +60,7 @@ def _head(history: Conformance) -> str:
     return f"# {title}: {span}\n\n{paragraph(text)}"
 
 
-def _releases(history: Conformance) -> Iterator[str]:
+def _releases(history: SuiteHistory) -> Iterator[str]:
     """Yield a table of releases, and one of releases by groups; the newest release first."""
     yield "## Releases"
     standards = any(held.standard for held in history.releases)
@@ -64,7 +70,8 @@ def _releases(history: Conformance) -> Iterator[str]:
         held, found = step.after, history.counts(step.after.release)
         row = [held.release, held.date, *([held.standard] if standards else [])]
         row += [_share(found, percent=True), str(found.known or NOTHING)]
-        row += [_bold(found.unexpected), str(found.skipped or NOTHING), summary(step)]
+        unexpected = f"**{found.unexpected}**" if found.unexpected else NOTHING
+        row += [unexpected, str(found.skipped or NOTHING), summary(step)]
         rows.append(row)
     yield table(rows)
     yield "## Groups of functions"
@@ -87,11 +94,7 @@ def _share(found: Counts, *, percent: bool = False) -> str:
     return f"**{found.passed}** of {found.ran}{part}"
 
 
-def _bold(number: int) -> str:
-    return f"**{number}**" if number else NOTHING
-
-
-def summary(step: Step) -> str:
+def summary(step: ReleaseStep) -> str:
     """Return what a release changed, in a few words; empty if nothing."""
     said = [f"{len(tests)} {word}" for word in CHANGES if (tests := getattr(step, word))]
     if step.standards is not None:
@@ -99,7 +102,7 @@ def summary(step: Step) -> str:
     return ", ".join(said)
 
 
-def _changes(history: Conformance) -> Iterator[str]:
+def _changes(history: SuiteHistory) -> Iterator[str]:
     yield "## What changed"
     told = [step for step in reversed(history.steps) if step.before is not None and summary(step)]
     if not told:
@@ -108,7 +111,7 @@ def _changes(history: Conformance) -> Iterator[str]:
         yield _change(step, history.tests)
 
 
-def _change(step: Step, tests: Mapping[str, Followed]) -> str:
+def _change(step: ReleaseStep, tests: Mapping[str, TrackedTest]) -> str:
     before = step.before.release if step.before is not None else ""
     head = f"{step.after.release} against {before}: {summary(step)}"
     lines: list[str] = []
@@ -122,7 +125,7 @@ def _change(step: Step, tests: Mapping[str, Followed]) -> str:
 
 
 def _by_group(
-    names: Iterable[str], tests: Mapping[str, Followed]
+    names: Iterable[str], tests: Mapping[str, TrackedTest]
 ) -> Iterator[tuple[str, list[str]]]:
     found: dict[str, list[str]] = {}
     for name in names:
@@ -130,13 +133,13 @@ def _by_group(
     yield from sorted(found.items())
 
 
-def _failures(history: Conformance) -> Iterator[str]:
+def _failures(history: SuiteHistory) -> Iterator[str]:
     """Yield what fails in the newest release, the unexpected first."""
     newest = history.newest
     if newest is None:
         return
     found = history.failing(newest.release)
-    known = {name: one for name, one in found.items() if one.outcome is Outcome.KNOWN}
+    known = {name: one for name, one in found.items() if one.outcome is SuiteOutcome.KNOWN}
     others = {name: one for name, one in found.items() if name not in known}
     if others:
         yield f"## Unexpected in {newest.release}"
@@ -145,7 +148,7 @@ def _failures(history: Conformance) -> Iterator[str]:
     yield _table_of(known) if known else "None."
 
 
-def _table_of(found: Mapping[str, Result]) -> str:
+def _table_of(found: Mapping[str, SuiteResult]) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, one in found.items():
         groups.setdefault(cause_of_failure(name, one), []).append(name)
@@ -164,7 +167,7 @@ def thread(issue: str) -> str:
     return f"[{issue}]({address})" if address else issue
 
 
-def _beside(history: Conformance) -> Iterator[str]:
+def _beside(history: SuiteHistory) -> Iterator[str]:
     """Yield what our own cases say of what the suite does not test."""
     if not history.beside:
         return

@@ -14,20 +14,18 @@ from conformance.errors import UsageError
 from conformance.judge.deviation import shows
 from conformance.judge.tests import XFAIL
 from conformance.model.observation import Observation
-from conformance.model.outcome import Conformance as Conforms
-from conformance.model.outcome import Outcome as Ended
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.conformance_history import (
     ABSENT,
     OTHER,
-    Conformance,
-    Followed,
-    Held,
-    Outcome,
-    Result,
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteRelease,
+    SuiteResult,
+    TrackedTest,
 )
 from conformance.report.text import one_line
-from conformance.report.tracks import release_order, tracks_of
+from conformance.report.tracks import group_tracks, release_order
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -44,22 +42,22 @@ WHY: Final = 240
 COUNTING: Final = ("max_examples", "seed", "standard")
 """Settings that decide what comes of tests."""
 _OUTCOMES: Final = {
-    Verdict.MATCH: Outcome.PASSED,
-    Verdict.FIXED: Outcome.PASSED,
-    Verdict.KNOWN: Outcome.KNOWN,
-    Verdict.STALE: Outcome.PASSED,
-    Verdict.FLAKY: Outcome.FLAKY,
-    Verdict.EXCLUDED: Outcome.SKIPPED,
+    Verdict.MATCH: SuiteOutcome.PASSED,
+    Verdict.FIXED: SuiteOutcome.PASSED,
+    Verdict.KNOWN: SuiteOutcome.KNOWN,
+    Verdict.STALE: SuiteOutcome.PASSED,
+    Verdict.FLAKY: SuiteOutcome.FLAKY,
+    Verdict.EXCLUDED: SuiteOutcome.SKIPPED,
 }
 """How a test ended by its verdict; every other one is a failure."""
 
 
-def history_of(
+def make_suite_history(
     run: LoadedRun,
     dates: Mapping[str, str],
     group: Callable[[str], str] | None = None,
     deviations: Mapping[str, Sequence[Deviation]] | None = None,
-) -> Conformance:
+) -> SuiteHistory:
     """Return what a run of a suite says of the releases of one platform.
 
     Args:
@@ -71,7 +69,7 @@ def history_of(
     Raises:
         UsageError: If the run is of no suite, of several places, or has a release twice.
     """
-    found = histories_of(run, dates, group, deviations)
+    found = make_suite_histories(run, dates, group, deviations)
     if len(found) != 1:
         names = ", ".join(one.place for one in found) or "no release"
         raise UsageError(f"{run.id}: expected the releases of one platform, got {names}")
@@ -82,12 +80,12 @@ def history_of(
     return history
 
 
-def histories_of(
+def make_suite_histories(
     run: LoadedRun,
     dates: Mapping[str, str],
     group: Callable[[str], str] | None = None,
     deviations: Mapping[str, Sequence[Deviation]] | None = None,
-) -> tuple[Conformance, ...]:
+) -> tuple[SuiteHistory, ...]:
     """Return what a run of a suite says of the releases of each platform, nightlies left out.
 
     Args:
@@ -100,10 +98,10 @@ def histories_of(
         UsageError: If the run is of no suite.
     """
     suite = suite_of(run)
-    tracks = tracks_of(cell for cell in run.info.cells if not _is_development(cell))
+    tracks = group_tracks(cell for cell in run.info.cells if not _is_development(cell))
     settings = {name: said for name, said in suite.settings.items() if name in COUNTING}
     return tuple(
-        Conformance(
+        SuiteHistory(
             suite=suite.name, title=suite.title, revision=suite.revision, settings=settings,
             place=track.name, releases=tuple(_held(cell, run, dates) for cell in track.cells),
             tests=_followed(run, track, group, deviations),
@@ -117,22 +115,23 @@ def _followed(
     track: Track,
     group: Callable[[str], str] | None,
     deviations: Mapping[str, Sequence[Deviation]] | None,
-) -> dict[str, Followed]:
-    cells, platform = {cell.id: cell for cell in track.cells}, _platform(track)
-    found: dict[str, dict[str, Result]] = {}
+) -> dict[str, TrackedTest]:
+    cells = {cell.id: cell for cell in track.cells}
+    platform = track.kind if track.kind == "cpu" else track.name.partition(" ")[0]
+    found: dict[str, dict[str, SuiteResult]] = {}
     for record in run.records:
         cell = cells.get(record.cell)
-        if cell is not None and record.outcome not in {Ended.INFRA, Ended.NOT_RUN}:
+        if cell is not None and record.outcome not in {Outcome.INFRA, Outcome.NOT_RUN}:
             declared = [
                 one
                 for one in _declared(record.case, run, deviations)
                 if one.covers(cell.release or "0", platform, cell.versions)
             ]
-            result = result_of(record, declared, anew=deviations is not None)
+            result = make_result(record, declared, anew=deviations is not None)
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
     return {
-        name: Followed(group=_group(name, run.info.cases.get(name), group), results=results)
+        name: TrackedTest(group=_group(name, run.info.cases.get(name), group), results=results)
         for name, results in found.items()
     }
 
@@ -157,7 +156,7 @@ def suite_of(run: LoadedRun) -> RunSuite:
     return run.info.suite
 
 
-def unfinished(run: LoadedRun) -> str:
+def explain_incomplete(run: LoadedRun) -> str:
     """Return why a run does not tell all of its suite in each of its cells, empty if it does.
 
     Args:
@@ -173,7 +172,7 @@ def unfinished(run: LoadedRun) -> str:
     if missing:
         tests = plural(len(missing), "test")
         return f"{tests} without a result, such as {missing[0][0]} on {missing[0][1]}"
-    lost = [r for r in run.records if r.outcome in {Ended.INFRA, Ended.NOT_RUN}]
+    lost = [r for r in run.records if r.outcome in {Outcome.INFRA, Outcome.NOT_RUN}]
     if lost:
         why = one_line("; ".join(lost[0].reasons), WHY)
         tests = plural(len(lost), "test")
@@ -181,7 +180,7 @@ def unfinished(run: LoadedRun) -> str:
     return ""
 
 
-def merged(old: Conformance | None, new: Conformance) -> Conformance:
+def merge_histories(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
     """Return a history with the releases of another in it; those of both are as the new one has.
 
     Args:
@@ -193,14 +192,14 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
     """
     if old is None:
         return new
-    if wrong := difference(old, new):
+    if wrong := find_difference(old, new):
         raise UsageError(wrong)
     again = {held.release for held in new.releases}
     by_release = {held.release: held for held in old.releases}
     for held in new.releases:
         date = held.date or (by_release[held.release].date if held.release in by_release else "")
         by_release[held.release] = msgspec.structs.replace(held, date=date)
-    tests: dict[str, Followed] = {}
+    tests: dict[str, TrackedTest] = {}
     for name, followed in {**old.tests, **new.tests}.items():
         kept = old.tests[name].results if name in old.tests else {}
         results = {release: r for release, r in kept.items() if release not in again}
@@ -217,7 +216,7 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
     )
 
 
-def difference(old: Conformance, new: Conformance) -> str:
+def find_difference(old: SuiteHistory, new: SuiteHistory) -> str:
     """Return why two histories cannot be one, empty if they can.
 
     Args:
@@ -235,7 +234,9 @@ def difference(old: Conformance, new: Conformance) -> str:
     return ""
 
 
-def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = False) -> Result:
+def make_result(
+    record: Record, declared: Sequence[Deviation], *, anew: bool = False
+) -> SuiteResult:
     """Return what came of a test.
 
     A test that is known to fail now and then counts as known in each run: chance is no fix.
@@ -245,30 +246,31 @@ def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = Fal
         declared: Its known failures that cover the cell.
         anew: Whether a failure is judged by these; else its verdict stands.
     """
-    outcome = _OUTCOMES.get(record.verdict, Outcome.FAILED)
-    if outcome is Outcome.SKIPPED and _type(record) == NOT_COLLECTED:
+    outcome = _OUTCOMES.get(record.verdict, SuiteOutcome.FAILED)
+    if outcome is SuiteOutcome.SKIPPED and record.error and record.error.type == NOT_COLLECTED:
         return ABSENT
-    shown = next((d for d in declared if shows(d, _observed(record), Conforms.DEVIATES)), None)
-    if outcome is Outcome.PASSED:
+    observed = Observation(outcome=record.outcome, stage=record.stage, error=record.error)
+    shown = next((d for d in declared if shows(d, observed, Conformance.DEVIATES)), None)
+    if outcome is SuiteOutcome.PASSED:
         shown = next((one for one in declared if one.may_pass), None)
-        outcome = outcome if shown is None else Outcome.KNOWN
-    elif anew and outcome in {Outcome.KNOWN, Outcome.FAILED} and XFAIL not in record.artifacts:
-        outcome = Outcome.FAILED if shown is None else Outcome.KNOWN
-    if outcome is Outcome.PASSED:
-        return Result(outcome=outcome)
+        outcome = outcome if shown is None else SuiteOutcome.KNOWN
+    elif (
+        anew
+        and outcome in {SuiteOutcome.KNOWN, SuiteOutcome.FAILED}
+        and XFAIL not in record.artifacts
+    ):
+        outcome = SuiteOutcome.FAILED if shown is None else SuiteOutcome.KNOWN
+    if outcome is SuiteOutcome.PASSED:
+        return SuiteResult(outcome=outcome)
     why = _why(record, outcome)
-    if outcome is not Outcome.KNOWN or shown is None:
-        return Result(outcome=outcome, why=why)
+    if outcome is not SuiteOutcome.KNOWN or shown is None:
+        return SuiteResult(outcome=outcome, why=why)
     reason = one_line(shown.reason, WHY)
-    return Result(outcome=outcome, why=why, reason=reason, issue=shown.issue)
+    return SuiteResult(outcome=outcome, why=why, reason=reason, issue=shown.issue)
 
 
-def _observed(record: Record) -> Observation:
-    return Observation(outcome=record.outcome, stage=record.stage, error=record.error)
-
-
-def _why(record: Record, outcome: Outcome) -> str:
-    if outcome is Outcome.SKIPPED or record.error is None:
+def _why(record: Record, outcome: SuiteOutcome) -> str:
+    if outcome is SuiteOutcome.SKIPPED or record.error is None:
         return one_line("; ".join(record.reasons), WHY)
     return one_line(said_first(record.error.signature or record.error.type), WHY)
 
@@ -284,13 +286,9 @@ def said_first(signature: str) -> str:
     return "\n".join(lines[:own] or lines)
 
 
-def _type(record: Record) -> str:
-    return "" if record.error is None else record.error.type
-
-
-def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> Held:
+def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> SuiteRelease:
     facts = run.info.identities.get(cell.id, {}).get("facts", {})
-    return Held(
+    return SuiteRelease(
         release=cell.label, cell=cell.id, standard=str(facts.get("standard", "")),
         date=dates.get(cell.release, ""), run=run.id,
     )  # fmt: skip
@@ -302,10 +300,6 @@ def _is_development(cell: RunCell) -> bool:
         return Version(cell.release).is_prerelease
     except ValueError:
         return False
-
-
-def _platform(track: Track) -> str:
-    return track.kind if track.kind == "cpu" else track.name.partition(" ")[0]
 
 
 def _group(name: str, case: RunCase | None, group: Callable[[str], str] | None) -> str:

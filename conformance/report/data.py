@@ -15,7 +15,7 @@ from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.since import Since  # noqa: TC001 - msgspec reads the annotations
 from conformance.report.notes import exit_reason, not_compared
-from conformance.report.summary import counts, understood
+from conformance.report.summary import count_understood, counts
 from conformance.report.text import visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FIELDS: Final = tuple(field.name for field in fields(Record))
 
 
 class TransitionJson(TypedDict):
-    """What changes between two releases, as JSON holds it.
+    """A change between two releases, as JSON.
 
     Attributes:
         case: Case id.
@@ -60,7 +60,7 @@ class JobJson(TypedDict):
 
 
 class CellJson(TypedDict):
-    """A cell, as JSON holds it.
+    """A cell, as JSON.
 
     Attributes:
         id: Cell id.
@@ -86,7 +86,7 @@ class IrsJson(TypedDict):
 
 
 class ReportJson(TypedDict):
-    """What runs came to, as JSON holds it.
+    """The result of runs, as JSON.
 
     Attributes:
         run: Run id; of several, the newest.
@@ -133,19 +133,19 @@ class RecordLine(Record):
     run: str = ""
 
 
-def report_json(report: Report) -> ReportJson:
-    """Return a report as `--json` holds it.
+def make_report_json(report: Report) -> ReportJson:
+    """Return a report as `--json` writes it.
 
     Ids of runs and problems name files, which need not be Unicode: they are made so.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     runs = [visible(run.id) for run in report.runs]
-    seen, whole = understood(report.records)
+    seen, whole = count_understood(report.records)
     return ReportJson(
         run=runs[-1] if runs else "",
-        exit=int(exit_of(report)),
+        exit=int(find_exit_code(report)),
         counts=counts(report.records),
         cells=_cells(report),
         results=report.records,
@@ -169,14 +169,14 @@ def _cells(report: Report) -> list[CellJson]:
     ]
 
 
-def exit_of(report: Report) -> ExitCode:
+def find_exit_code(report: Report) -> ExitCode:
     """Return the exit status that a report amounts to.
 
     What is unexpected counts first, unless the one run that is told was asked not to fail for it;
     without it, neither a run that could not be read nor a job that never ended passes for success.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     code = exit_code(report.records)
     if code is ExitCode.UNEXPECTED and len(report.runs) == 1:
@@ -191,11 +191,11 @@ def exit_of(report: Report) -> ExitCode:
     return code
 
 
-def json_lines(report: Report) -> Iterator[bytes]:
+def render_json_lines(report: Report) -> Iterator[bytes]:
     """Yield a line for each job, without its end: its record, and the id of its run.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     run_of = {(r.case, r.cell): run.id for run in report.runs for r in run.records}
     encoder = msgspec.json.Encoder()

@@ -10,7 +10,7 @@ from conformance.engine.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.normal.text import head_of
-from conformance.report.suite_diff import diff_json
+from conformance.report.suite_diff import make_diff_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,7 +133,7 @@ class SuiteDiff:
     @property
     def data(self) -> dict[str, Any]:
         """The changes as JSON."""
-        return diff_json(self.changes, self.names)
+        return make_diff_json(self.changes, self.names)
 
 
 def normal_form(text: IrText) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What was left out on purpose, or could not be run: grouped by why."""
+"""Excluded and unsupported jobs, grouped by reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY: Final = "every case"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExclusionGroup:
-    """What was left out for one reason: how many pairs, with a few of the cells and cases."""
+    """Jobs excluded for one reason: their number, cases and cells."""
 
     reason: str
     pairs: int
@@ -31,7 +31,7 @@ class ExclusionGroup:
     cells: tuple[str, ...]
 
 
-def unsupported(records: Iterable[Record]) -> list[Exclusion]:
+def find_unsupported(records: Iterable[Record]) -> list[Exclusion]:
     """Return the jobs that ended as excluded, for the cell could not express them."""
     return [
         Exclusion(case=record.case, cell=record.cell, reason="; ".join(record.reasons))
@@ -40,7 +40,7 @@ def unsupported(records: Iterable[Record]) -> list[Exclusion]:
     ]
 
 
-def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
+def render_exclusions(exclusions: Iterable[Exclusion]) -> list[str]:
     """Return the exclusions in a few lines, grouped by what is left out and why."""
     groups: dict[tuple[str, str], list[str]] = {}
     for exclusion in exclusions:
@@ -55,8 +55,8 @@ def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
     return lines
 
 
-def exclusion_groups(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
-    """Return what was left out, by reason, the most first.
+def group_exclusions(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
+    """Return excluded jobs by reason, the most frequent first.
 
     Args:
         exclusions: Each pair.

@@ -19,7 +19,7 @@ from conformance.engine.regression_tracker import (
 )
 from conformance.model.run import RunCell
 from conformance.report.moments import time_of
-from conformance.report.tracks import tracks_of
+from conformance.report.tracks import group_tracks
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class RunPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What many runs say, the oldest first.
+    """The results of many runs, the oldest first.
 
     Attributes:
         runs: The runs.
@@ -97,22 +97,24 @@ class History:
     releases: Mapping[str, str]
 
     def of_case(self, case: str) -> Ranks:
-        """Return what a case shows in each run, a row for each run and a column for each cell."""
+        """Return the ranks of a case in each run, a row for each run and a column for each cell."""
         return self.ranks[:, self.cases.index(case), :]
 
     def verdicts(self, case: str, cell: str) -> list[tuple[Verdict | None, int]]:
         """Return the verdicts of a job by run, run-length encoded, None where it did not run."""
         column = self.of_case(case)[:, self.cells.index(cell)]
-        return [(verdict_of(rank), length) for rank, length in run_lengths(column.tolist())]
+        return [
+            (find_verdict(rank), length) for rank, length in encode_run_lengths(column.tolist())
+        ]
 
 
-def history(digests: Iterable[Digest]) -> History:
+def make_history(digests: Iterable[Digest]) -> History:
     """Return the history of runs.
 
     Args:
         digests: What is known of each, in any order; a run that is given twice counts once.
     """
-    named = in_order(digests)
+    named = order_runs(digests)
     ordered = [_placed(digest) for digest in named]
     names = sorted({name for digest in ordered for name in digest.cases})
     cases = {name: place for place, name in enumerate(names)}
@@ -145,19 +147,16 @@ def history(digests: Iterable[Digest]) -> History:
     )
 
 
-def in_order(digests: Iterable[Digest]) -> list[Digest]:
+def order_runs(digests: Iterable[Digest]) -> list[Digest]:
     """Return runs by time, then name; those of one time and name still have one order.
 
     Args:
         digests: What is known of each run, in any order.
     """
-    named = {digest: (_began(digest), digest.run) for digest in digests}
+    unknown = datetime.min.replace(tzinfo=UTC)
+    named = {digest: (time_of(digest.started) or unknown, digest.run) for digest in digests}
     many = Counter(named.values())
     return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))
-
-
-def _began(digest: Digest) -> datetime:
-    return time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
 
 
 def _placed(digest: Digest) -> Digest:
@@ -173,7 +172,7 @@ def _cells(digests: Iterable[Digest]) -> dict[str, int]:
     for digest in digests:
         releases.update(zip(digest.cells, digest.releases, strict=True))
         newest.update((place, cell) for cell, place in stable_cell_ids(digest.cells).items())
-    tracks = tracks_of(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
+    tracks = group_tracks(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
     ids = [cell.id for track in tracks for cell in track.cells]
     order = {name: at for at, name in enumerate(ids)}
     ordered = sorted(newest, key=lambda place: (order[newest[place]], place))
@@ -193,17 +192,17 @@ def _point(digest: Digest) -> RunPoint:
     )
 
 
-def verdict_of(rank: int) -> Verdict | None:
+def find_verdict(rank: int) -> Verdict | None:
     """Return the verdict of a rank, None for `NOTHING`."""
     return None if rank == NOTHING else WORST_FIRST[rank]
 
 
-def run_lengths(values: Iterable[T]) -> list[tuple[T, int]]:
+def encode_run_lengths(values: Iterable[T]) -> list[tuple[T, int]]:
     """Return neighbours that are equal as one, with how many they are."""
     return [(value, sum(1 for _ in members)) for value, members in groupby(values)]
 
 
-def carried(ranks: Sequence[int]) -> list[int]:
+def carry_forward(ranks: Sequence[int]) -> list[int]:
     """Return ranks with what was seen last in the place of each `NOTHING` between two others.
 
     A run that did not run a job says nothing about it; before its first and after its last run

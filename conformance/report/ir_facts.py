@@ -28,7 +28,7 @@ class FactRow(NamedTuple):
         return f"{self.fact} {self.of}".strip()
 
 
-def differing_facts(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactRow]:
+def compare_facts(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactRow]:
     """Return the facts in which two IRs differ, those that gate first.
 
     Args:

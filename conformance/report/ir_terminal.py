@@ -15,7 +15,7 @@ from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
 from conformance.report.diff_data import TextDiff
-from conformance.report.ir_facts import differing_facts
+from conformance.report.ir_facts import compare_facts
 from conformance.report.ir_lines import aligned, fitted, styled
 from conformance.wording import plural
 
@@ -259,24 +259,19 @@ class DiffReport:
 
     def _excerpts(self, change: Change) -> None:
         """Print the lines of the worked example, those that correspond against each other."""
-        rows = aligned(change.before, change.after)
-        there = {one: other for one, other in rows if one is not None}
-        back = {other: one for one, other in rows if other is not None}
-        before = [
+        rows = [
             (
-                Text("- ", style=BEFORE, end=""),
-                styled(line, _of(change.after, there.get(n)), BEFORE),
+                _excerpt("- ", BEFORE, _of(change.before, one), _of(change.after, other)),
+                _excerpt("+ ", AFTER, _of(change.after, other), _of(change.before, one)),
             )
-            for n, line in enumerate(change.before)
+            for one, other in aligned(change.before, change.after)
         ]
-        after = [
-            (Text("+ ", style=AFTER, end=""), styled(line, _of(change.before, back.get(n)), AFTER))
-            for n, line in enumerate(change.after)
-        ]
-        if self._console.is_terminal and self._console.width >= WIDE and before and after:
-            self._beside([(_of(before, one), _of(after, other)) for one, other in rows])
+        columns = [list(filter(None, column)) for column in zip(*rows, strict=True)]
+        wide = self._console.is_terminal and self._console.width >= WIDE
+        if wide and rows and all(columns):
+            self._beside(rows)
             return
-        for lines in (before, after):
+        for lines in columns:
             shown = lines if self._full else lines[:LINES]
             for mark, line in shown:
                 self._quoted(mark, line)
@@ -319,7 +314,7 @@ class DiffReport:
 
     def _facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
         """Print the facts that differ; unless all are asked for, those that gate, a few."""
-        rows = differing_facts(facts.get("a", {}), facts.get("b", {}))
+        rows = compare_facts(facts.get("a", {}), facts.get("b", {}))
         shown = rows if self._full else [row for row in rows if row.gates][:FACTS]
         if not rows:
             return
@@ -387,6 +382,13 @@ def _title(change: Change) -> Text:
 def _aligned(diff: IrDiff) -> Text:
     counts = f"{diff.matched} matched, {diff.changed} changed, {diff.unmatched} unmatched"
     return Text(f"  {diff.aligned:.0%} aligned: {counts}", style=QUIET)
+
+
+def _excerpt(sign: str, colour: str, line: str | None, other: str | None) -> _Line | None:
+    """Return a line with its sign, in colour where its counterpart differs; None for no line."""
+    if line is None:
+        return None
+    return Text(sign, style=colour, end=""), styled(line, other, colour)
 
 
 def _of(items: Sequence[T], number: int | None) -> T | None:

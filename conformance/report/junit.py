@@ -18,7 +18,7 @@ from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY
 from conformance.report.moments import time_of
 from conformance.report.text import one_line, visible
-from conformance.report.tracebacks import record_traceback
+from conformance.report.tracebacks import render_record_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ class _End(NamedTuple):
     text: str
 
 
-def junit(report: Report) -> bytes:
+def render_junit(report: Report) -> bytes:
     """Return a report as JUnit's XML.
 
     What is unexpected is a failure; crashes, timeouts, faults of the infrastructure and jobs that
@@ -56,7 +56,7 @@ def junit(report: Report) -> bytes:
     the job printed are shown for the first job of each root cause.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     cases = _tests(report)
     cells = {cell.id: (cell, run) for run in report.runs for cell in run.info.cells}
@@ -145,7 +145,7 @@ def _told(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
         if record.error.where:
             yield f"raised at {visible(record.error.where, MOST_TEXT)}"
     if whole:
-        yield from record_traceback(report, record)
+        yield from render_record_traceback(report, record)
     about = report.cases[record.case]
     if about.file:
         yield f"case at {visible(about.file, MOST_TEXT)}:{about.line}"

@@ -9,15 +9,32 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.transitions import ENDING, TOLD, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.changes import changes_of
+from conformance.report.changes import collect_changes
 from conformance.report.commands import rerun
-from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
-from conformance.report.markup import MOST_CODE, Entry, Section, block, code, details, fitted, row
-from conformance.report.notes import cell_notes, exit_lines, not_compared, notes
-from conformance.report.since_text import age, counted, day_of, described, other_lines
-from conformance.report.story import story_of
-from conformance.report.summary import ir_groups
-from conformance.report.tracebacks import record_traceback
+from conformance.report.exclusions import EVERY, find_unsupported, group_exclusions
+from conformance.report.markup import (
+    MOST_CODE,
+    Section,
+    SectionEntry,
+    block,
+    code,
+    details,
+    fitted,
+    row,
+)
+from conformance.report.notes import collect_cell_notes, collect_notes, not_compared, render_exit
+from conformance.report.since_text import (
+    NEW,
+    count_changes,
+    describe_cause,
+    format_age,
+    format_day,
+    group_causes,
+    render_other_changes,
+)
+from conformance.report.story import make_story
+from conformance.report.summary import group_irs
+from conformance.report.tracebacks import render_record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.triage.evidence.render import evidence_lines
 from conformance.wording import plural
@@ -27,7 +44,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.since import Since
-    from conformance.report.changes import Change, Changes
+    from conformance.report.changes import ReleaseChange, ReleaseChangeGroup
     from conformance.report.exclusions import ExclusionGroup
     from conformance.report.report import Report
     from conformance.report.story import Story
@@ -40,14 +57,14 @@ SHOWN, MOST_ENDING, MOST_TRACEBACK = 3, 200, 4_000
 """Members of a group that are named one by one, characters of how a job ended, of a traceback."""
 
 
-def markdown(report: Report, most: int = MOST) -> str:
+def render_markdown(report: Report, most: int = MOST) -> str:
     """Return a report in Markdown.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
-    head = "\n\n".join(_head(story_of(report), report))
+    head = "\n\n".join(_head(make_story(report), report))
     return fitted(head, list(_sections(report)), most)
 
 
@@ -70,7 +87,7 @@ def _head(story: Story, report: Report) -> Iterator[str]:
         others = f", and {len(runs) - 1:,} before it" if len(runs) > 1 else ""
         ended = f" of {code(story.ended, 40)}" if story.ended else ""
         yield f"Run {code(runs[-1].id)}{ended}{others}."
-    for line in exit_lines(report):
+    for line in render_exit(report):
         yield f"{line[0].upper()}{line[1:]}."
     if why := not_compared(report):
         yield f"Not compared with an earlier run: {code(why)}."
@@ -82,7 +99,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.problems:
         yield Section(
             head="## Runs that cannot be read",
-            entries=[Entry(partial(_bullet, problem)) for problem in report.problems],
+            entries=[SectionEntry(partial(_bullet, problem)) for problem in report.problems],
             what="runs",
             share=0.3,
         )
@@ -91,7 +108,9 @@ def _sections(report: Report) -> Iterator[Section]:
     if telling:
         yield Section(
             head=f"## Unexpected: {plural(len(telling), 'root cause')}",
-            entries=[Entry(partial(_cause, report, one), len(one.records)) for one in telling],
+            entries=[
+                SectionEntry(partial(_cause, report, one), len(one.records)) for one in telling
+            ],
             what="root causes",
             gap="\n\n",
             share=0.75,
@@ -99,10 +118,10 @@ def _sections(report: Report) -> Iterator[Section]:
     silent = [cause for cause in causes if not cause.telling]
     if silent or report.not_run:
         yield _indeterminate(report, silent)
-    if noted := [*cell_notes(report.cells), *notes(report.records)]:
+    if noted := [*collect_cell_notes(report.cells), *collect_notes(report.records)]:
         yield Section(
             head=f"## To be known: {plural(len(noted), 'note')}",
-            entries=[Entry(partial(_bullet, note), 1) for note in noted],
+            entries=[SectionEntry(partial(_bullet, note), 1) for note in noted],
             what="notes",
             share=0.2,
         )
@@ -116,21 +135,22 @@ def _sections(report: Report) -> Iterator[Section]:
 def _since(since: Since) -> Section:
     """Return what changed since the last night: root causes that are new are told first."""
     told = [
-        (f"**{kind}**", f"{described(one)}{age(one) if kind != 'new' else ''}", len(one.jobs))
-        for kind, causes in (
-            ("new", since.new), ("gone", since.gone), ("not seen", since.unseen),
-            ("still there", since.still),
+        (
+            f"**{kind}**",
+            f"{describe_cause(one)}{format_age(one) if kind != NEW else ''}",
+            len(one.jobs),
         )
+        for kind, causes in group_causes(since).items()
         for one in causes
-    ]  # fmt: skip
+    ]
     entries = [
-        Entry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
+        SectionEntry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
         for kind, text, jobs in told
     ]
-    entries += [Entry(partial(_bullet, line)) for line in other_lines(since)]
+    entries += [SectionEntry(partial(_bullet, line)) for line in render_other_changes(since)]
     head = (
-        f"## Since the last night: {counted(since)}\n\n"
-        f"Compared with run {code(since.run)} of {code(day_of(since.started))}."
+        f"## Since the last night: {count_changes(since)}\n\n"
+        f"Compared with run {code(since.run)} of {code(format_day(since.started))}."
     )
     return Section(head=head, entries=entries, what="lines", share=0.4)
 
@@ -149,7 +169,7 @@ def _cause(report: Report, cause: RootCause) -> str:
     said = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
         said.append(f"at {first.error.where}")
-    lines = record_traceback(report, first)
+    lines = render_record_traceback(report, first)
     return "\n\n".join(
         [
             f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
@@ -163,12 +183,12 @@ def _cause(report: Report, cause: RootCause) -> str:
 
 def _indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
     infra = sum(len(cause.records) for cause in causes)
-    entries = [Entry(partial(_cause, report, cause), len(cause.records)) for cause in causes]
+    entries = [SectionEntry(partial(_cause, report, cause), len(cause.records)) for cause in causes]
     if not_run := report.not_run:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
         said = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"
-        entries.append(Entry(lambda: said, len(not_run)))
+        entries.append(SectionEntry(lambda: said, len(not_run)))
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
         entries=entries,
@@ -191,19 +211,22 @@ def _changes(report: Report) -> Iterator[Section]:
     told = "; ".join(part for part in (said, alone) if part)
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",
-        entries=[Entry(partial(_changed, group), group.points) for group in changes_of(report)],
+        entries=[
+            SectionEntry(partial(_changed, group), group.points)
+            for group in collect_changes(report)
+        ],
         what="changes",
         share=0.5,
     )
 
 
-def _changed(group: Changes) -> str:
+def _changed(group: ReleaseChangeGroup) -> str:
     change = group.change
     where = f"{_listed(group.cases)} on {_listed(group.tracks)}"
     return f"- **{change.kind}** in {code(change.release)}: {_difference(change)}\n  {where}"
 
 
-def _difference(change: Change) -> str:
+def _difference(change: ReleaseChange) -> str:
     before, after = (code(ending, MOST_ENDING) for ending in change.endings)
     if ENDING in change.artifacts:
         return f"another message of {after}" if before == after else f"{before} became {after}"
@@ -212,20 +235,17 @@ def _difference(change: Change) -> str:
 
 
 def _irs(report: Report) -> Iterator[Section]:
-    groups = [group for group in ir_groups(report.cases, report.records) if _warns(group)]
+    every = group_irs(report.cases, report.records)
+    groups = [group for group in every if group.policy is Policy.WARN]
     if groups:
         jobs = sum(len(group.records) for group in groups)
         yield Section(
             head=f"## IRs that are not their goldens: {plural(jobs, 'warning')}",
-            entries=[Entry(partial(_ir, group), len(group.records)) for group in groups],
+            entries=[SectionEntry(partial(_ir, group), len(group.records)) for group in groups],
             what="groups",
             gap="\n\n",
             share=0.4,
         )
-
-
-def _warns(group: IrGroup) -> bool:
-    return group.policy is Policy.WARN
 
 
 def _ir(group: IrGroup) -> str:
@@ -250,7 +270,7 @@ def _table(report: Report) -> Section:
     return Section(
         head=f"## Families by release\n\nJobs by verdict: {legend}.",
         opening="\n".join(row(cells, widths) for cells in (heading, dashes)),
-        entries=[Entry(partial(row, cells, widths)) for cells in rows],
+        entries=[SectionEntry(partial(row, cells, widths)) for cells in rows],
         what="rows",
         share=0.8,
     )
@@ -286,13 +306,13 @@ def _letters(found: Counter[Verdict]) -> str:
 
 
 def _exclusions(report: Report) -> Iterator[Section]:
-    found = (*report.exclusions, *unsupported(report.records))
-    groups = exclusion_groups(found)
+    found = (*report.exclusions, *find_unsupported(report.records))
+    groups = group_exclusions(found)
     if groups:
         yield Section(
             head=f"<details><summary>{plural(len(found), 'exclusion')}, "
             f"for {plural(len(groups), 'reason')}</summary>",
-            entries=[Entry(partial(_left_out, group), group.pairs) for group in groups],
+            entries=[SectionEntry(partial(_left_out, group), group.pairs) for group in groups],
             what="reasons",
             end="</details>",
         )

@@ -92,7 +92,7 @@ def paragraph(text: str) -> str:
     return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
-class Entry(NamedTuple):
+class SectionEntry(NamedTuple):
     """A part of a section that is told as a whole, or left out.
 
     Attributes:
@@ -119,7 +119,7 @@ class Section:
     """
 
     head: str
-    entries: Sequence[Entry]
+    entries: Sequence[SectionEntry]
     what: str
     opening: str = ""
     end: str = ""

@@ -1,4 +1,4 @@
-"""What is to be known of how jobs ran, whatever their verdicts: near a timeout, run again."""
+"""Notes on jobs and cells, independent of verdicts: near a timeout, run again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
 
 
-def notes(records: Iterable[Record]) -> list[str]:
+def collect_notes(records: Iterable[Record]) -> list[str]:
     """Return the notes of jobs, a line each, the longest jobs first.
 
     Args:
@@ -25,18 +25,18 @@ def notes(records: Iterable[Record]) -> list[str]:
     return [visible(f"{one.case} on {one.cell} {note}") for one in noted for note in one.notes]
 
 
-def note_lines(records: Iterable[Record]) -> list[str]:
+def render_notes(records: Iterable[Record]) -> list[str]:
     """Return the first notes of jobs, with how many more there are.
 
     Args:
         records: Jobs of any runs.
     """
-    lines = [f"note: {line}" for line in notes(records)]
+    lines = [f"note: {line}" for line in collect_notes(records)]
     more = len(lines) - LISTED
     return [*lines[:LISTED], f"note: and {more} more like these"] if more > 0 else lines
 
 
-def cell_notes(cells: Iterable[RunCell]) -> list[str]:
+def collect_cell_notes(cells: Iterable[RunCell]) -> list[str]:
     """Return the notes of cells, a line each.
 
     Args:
@@ -63,7 +63,7 @@ def exit_reason(report: Report) -> str:
     return visible(report.runs[0].info.exit_reason) if len(report.runs) == 1 else ""
 
 
-def exit_lines(report: Report) -> list[str]:
+def render_exit(report: Report) -> list[str]:
     """Return a line with the exit status of a run and its reason, if there is something to say.
 
     Args:

@@ -1,4 +1,4 @@
-"""What becomes of what another release made: a matrix of writers and readers for each parameter."""
+"""Compatibility of releases: a matrix of writers and readers for each parameter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAD: Final = (
 BROKEN: Final = {WRONG: "‼", CRASHED: "‡"}
 
 
-def pairs_markdown(title: str, tables: Mapping[str, Pairs], about: str = "") -> str:
+def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> str:
     """Return a page with a matrix for each parameter.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a report tells of: the newest job of each case in each cell, over one run or several."""
+"""The content of a report: the newest job of each case in each cell, over one run or several."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.root_causes import RootCause, root_causes
 from conformance.engine.transitions import Timeline, make_timeline
-from conformance.model.outcome import Conformance as Judged
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
-from conformance.report.tracks import Track, tracks_of
+from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.since import Since
-    from conformance.report.conformance_history import Conformance
-    from conformance.report.looked_into import LookedInto
+    from conformance.report.cause_evidence import CauseEvidence
+    from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
 
 
@@ -44,8 +43,8 @@ class Report:
     problems: Sequence[str] = ()
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
     since: Since | None = None
-    evidence: Mapping[str, LookedInto] = field(default_factory=dict)
-    conformance: Mapping[str, Conformance] = field(default_factory=dict)
+    evidence: Mapping[str, CauseEvidence] = field(default_factory=dict)
+    conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
 
     @property
     def upgraded(self) -> tuple[str, ...]:
@@ -97,7 +96,7 @@ class Report:
         Args:
             record: The job.
         """
-        unjudged = record.verdict is Verdict.NEW and record.conformance is Judged.UNKNOWN
+        unjudged = record.verdict is Verdict.NEW and record.conformance is Conformance.UNKNOWN
         return unjudged and (record.case, record.cell) in self._tried_by_upgrades
 
     @cached_property
@@ -138,11 +137,11 @@ class Report:
     @cached_property
     def tracks(self) -> tuple[Track, ...]:
         """The cells of all runs, in tracks."""
-        return tracks_of(self.cells)
+        return group_tracks(self.cells)
 
     @cached_property
     def exclusions(self) -> tuple[Exclusion, ...]:
-        """What was not run on purpose, and is in no run."""
+        """Excluded jobs that no run has."""
         found = {
             (left_out.case, left_out.cell): left_out
             for run in self.runs

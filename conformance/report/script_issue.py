@@ -21,7 +21,7 @@ LAST_LINES: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class FirstBadRelease:
     """Since when a script ends as it does.
 
     Attributes:
@@ -37,7 +37,7 @@ class Origin:
     history: str
 
 
-def script_issue(run: ScriptRun, file: str, origin: Origin | None) -> str:
+def render_script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | None) -> str:
     """Return a bug report for upstream's template.
 
     Args:
@@ -59,7 +59,7 @@ def script_issue(run: ScriptRun, file: str, origin: Origin | None) -> str:
     )
 
 
-def _description(run: ScriptRun, origin: Origin | None) -> Iterator[str]:
+def _description(run: ScriptRun, origin: FirstBadRelease | None) -> Iterator[str]:
     if origin is not None:
         good = "the script ends well" if origin.good == "ok" else code(origin.good)
         yield f"Expected, as on jax {origin.last_good}: {good}"

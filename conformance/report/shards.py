@@ -1,4 +1,4 @@
-"""How a run is divided among runners: to be read, as JSON, as the job matrix of a CI service."""
+"""Division of a run among runners, as text, JSON, and the job matrix of a CI service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = 8
 """Reasons of exclusions that are shown."""
 
 
-def shards_json(shards: Sequence[Shard], asked: str, labels: Labels) -> list[dict[str, Any]]:
+def make_shards_json(shards: Sequence[Shard], asked: str, labels: Labels) -> list[dict[str, Any]]:
     """Return what each part is, and on which runner it is run how.
 
     Args:
@@ -42,7 +42,7 @@ def shards_json(shards: Sequence[Shard], asked: str, labels: Labels) -> list[dic
     ]
 
 
-def github_matrix(shards: Sequence[Shard], asked: str, labels: Labels) -> dict[str, Any]:
+def make_github_matrix(shards: Sequence[Shard], asked: str, labels: Labels) -> dict[str, Any]:
     """Return the job matrix of a workflow: `strategy.matrix`, by `fromJSON`.
 
     Args:
@@ -52,7 +52,7 @@ def github_matrix(shards: Sequence[Shard], asked: str, labels: Labels) -> dict[s
     """
     kept = ("shard", "runner", "arguments")
     include = []
-    for number, one in enumerate(shards_json(shards, asked, labels), 1):
+    for number, one in enumerate(make_shards_json(shards, asked, labels), 1):
         said = {name: one[name] for name in kept}
         include.append(
             {"name": f"{one['shard']}, {_cells(one['cells'])}", "number": number, **said}
@@ -64,7 +64,7 @@ def _cells(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
 
 
-def shard_lines(
+def render_shards(
     shards: Sequence[Shard], exclusions: Iterable[Exclusion], labels: Labels
 ) -> Iterator[str]:
     """Yield what a run would do, in lines: its cells, what is left out, its parts.

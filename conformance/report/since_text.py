@@ -1,4 +1,4 @@
-"""What changed since the last night, in words: for a terminal and for Markdown."""
+"""Changes since the last nightly run in words, for a terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 300
 """Characters of one reason."""
+NEW: Final = "new"
 MOST: Final = 10
 """Root causes of one kind that are told one by one in a terminal, but for those that are new."""
 
 
-def counted(since: Since) -> str:
-    """Return how much changed."""
-    counts = {
-        "new": len(since.new), "still there": len(since.still), "gone": len(since.gone),
-        "not seen": len(since.unseen),
-    }  # fmt: skip
-    said = [f"{number:,} {kind}" for kind, number in counts.items() if number]
+def count_changes(since: Since) -> str:
+    """Return the number of changes by kind."""
+    kinds = group_causes(since)
+    order = (NEW, "still there", "gone", "not seen")
+    said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
     moved = len({(case, one.place) for one in since.moved for case in one.cases})
     jobs = {
         "moved": moved, "added": len(since.added), "removed": len(since.removed),
@@ -37,29 +36,35 @@ def counted(since: Since) -> str:
     return ", ".join(said) or "other packages"
 
 
-def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
-    """Yield what changed, a line each, what is new first.
+def group_causes(since: Since) -> dict[str, tuple[CauseSince, ...]]:
+    """Return the root causes by what became of them, in words; those that are new first."""
+    return {
+        NEW: since.new,
+        "gone": since.gone,
+        "not seen": since.unseen,
+        "still there": since.still,
+    }
+
+
+def render_since(since: Since, most: int = MOST) -> Iterator[str]:
+    """Yield the changes, a line each, new root causes first.
 
     Args:
         since: What changed.
         most: Root causes of one kind that are told one by one; of those that are new all are.
     """
-    yield f"since {one_line(since.run)} of {day_of(since.started)}: {counted(since)}"
-    for one in since.new:
-        yield f"  new: {described(one)}"
-    for kind, causes in (
-        ("gone", since.gone), ("not seen", since.unseen), ("still there", since.still),
-    ):  # fmt: skip
-        for one in causes[:most]:
-            yield f"  {kind}: {described(one)}{age(one)}"
-        if len(causes) > most:
+    yield f"since {one_line(since.run)} of {format_day(since.started)}: {count_changes(since)}"
+    for kind, causes in group_causes(since).items():
+        for one in causes if kind == NEW else causes[:most]:
+            yield f"  {kind}: {describe_cause(one)}{format_age(one) if kind != NEW else ''}"
+        if len(causes) > most and kind != NEW:
             yield f"  {kind}: {len(causes) - most:,} more"
-    for line in other_lines(since):
+    for line in render_other_changes(since):
         yield f"  {line}"
 
 
-def other_lines(since: Since) -> Iterator[str]:
-    """Yield what changed beside root causes: artifacts, jobs, packages."""
+def render_other_changes(since: Since) -> Iterator[str]:
+    """Yield the changes of artifacts, jobs and packages."""
     for one in since.moved:
         yield f"moved: {one.artifact} of {listed(one.cases)} on {one.place}"
     for kind, jobs in (
@@ -71,21 +76,21 @@ def other_lines(since: Since) -> Iterator[str]:
         yield f"installed on {listed(places)}: {', '.join(packages)}"
 
 
-def described(one: CauseSince) -> str:
-    """Return what a root cause is: its verdict, where it is, and why."""
+def describe_cause(one: CauseSince) -> str:
+    """Return a root cause in a line: its verdict, cases, places and reason."""
     cases = list(dict.fromkeys(job.case for job in one.jobs))
     places = list(dict.fromkeys(job.place for job in one.jobs))
     return one_line(f"{one.verdict} {listed(cases)} on {listed(places)}: {one.reason}", LONGEST)
 
 
-def day_of(moment: str) -> str:
+def format_day(moment: str) -> str:
     """Return the day of a time, ISO 8601."""
     return one_line(moment).partition("T")[0] or "an unknown day"
 
 
-def age(one: CauseSince) -> str:
+def format_age(one: CauseSince) -> str:
     """Return since when a root cause has been there."""
-    day = day_of(one.since)
+    day = format_day(one.since)
     return f" (since {day}, {plural(one.nights, 'night')})"
 
 

@@ -12,7 +12,7 @@ from conformance.golden.spans import version
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
 from conformance.report.markup import details, table
-from conformance.report.tracks import Track, tracks_of
+from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ release changed is seen against the one before: `regressed` and `fixed` by those
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What is recorded of a case in a cell.
+    """The recorded outcome of a case in a cell.
 
     Attributes:
         ending: What tells its ending from another: name of a content.
@@ -48,14 +48,14 @@ class Recorded:
 
     @classmethod
     def of(cls, job: Job, ending: str) -> Recorded:
-        """Return what is recorded of a job, of which the deviations are those of its case."""
+        """Return the recorded outcome of a job; its case declares the deviations."""
         planned = job.planned
         covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
         return cls(ending=ending, deviates=bool(covered))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StateStep:
     """A case that a release changed."""
 
     case: Case
@@ -63,8 +63,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What is recorded of all cases.
+class RecordedState:
+    """The recorded outcomes of all cases.
 
     Attributes:
         plan: Every case in every cell.
@@ -79,7 +79,7 @@ class State:
     root: Path
 
 
-def state_markdown(state: State) -> str:
+def render_state(state: RecordedState) -> str:
     """Return the page, Markdown with links that are relative to a folder of the project.
 
     Args:
@@ -88,10 +88,10 @@ def state_markdown(state: State) -> str:
     cells = (
         RunCell(id=p.cell.id, versions=dict(p.versions)) for p in state.plan.cells if p.versions
     )
-    return "\n".join([HEAD, *(_track(track, state) for track in tracks_of(cells))])
+    return "\n".join([HEAD, *(_track(track, state) for track in group_tracks(cells))])
 
 
-def _track(track: Track, state: State) -> str:
+def _track(track: Track, state: RecordedState) -> str:
     members = {cell.id for cell in track.cells}
     jobs = [job for job in state.plan.jobs if job.planned.cell.id in members]
     families = sorted({job.case.family for job in jobs})
@@ -104,14 +104,20 @@ def _track(track: Track, state: State) -> str:
             )
     changes = _steps(track, {job.case.id: job.case for job in jobs}, state)
     overview = _table(track, numbers, changes, state.dates)
-    told = [_details(release, steps, state.root) for release, steps in changes if steps]
+    told = [
+        details(f"{release}: {_summary(steps)}", "\n".join(_lines(steps, state.root)))
+        for release, steps in changes
+        if steps
+    ]
     parts = [f"## {track.name}", overview, _by_family(track, families, numbers), "\n".join(told)]
     return "\n\n".join(parts)
 
 
-def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[str, list[Step]]]:
+def _steps(
+    track: Track, cases: Mapping[str, Case], state: RecordedState
+) -> list[tuple[str, list[StateStep]]]:
     """Return what each release changed, the newest first."""
-    found: dict[str, list[Step]] = {cell.release: [] for cell in track.cells}
+    found: dict[str, list[StateStep]] = {cell.release: [] for cell in track.cells}
     for name, case in sorted(cases.items()):
         seen = [
             (cell.release, state.recorded[name, cell.id])
@@ -121,7 +127,7 @@ def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[
         for (_, before), (release, after) in pairwise(seen):
             kind = kind_of(before, after)
             if kind is not TransitionKind.SAME:
-                found[release].append(Step(case=case, kind=kind))
+                found[release].append(StateStep(case=case, kind=kind))
     return list(reversed(found.items()))
 
 
@@ -140,7 +146,7 @@ def kind_of(before: Recorded, after: Recorded) -> TransitionKind:
 def _table(
     track: Track,
     numbers: Mapping[tuple[str, str], Counter[str]],
-    changes: Iterable[tuple[str, list[Step]]],
+    changes: Iterable[tuple[str, list[StateStep]]],
     dates: Mapping[str, str],
 ) -> str:
     """Return a row a release, the newest first: of how many cases how many conform."""
@@ -176,17 +182,12 @@ def _conforming(found: Counter[str]) -> str:
     return f"{found['conforming']} of {found['all']}" if found["all"] else "-"
 
 
-def _summary(steps: Sequence[Step]) -> str:
+def _summary(steps: Sequence[StateStep]) -> str:
     found = Counter(step.kind for step in steps)
     return ", ".join(f"{found[kind]} {kind}" for kind in TOLD if found[kind])
 
 
-def _details(release: str, steps: Sequence[Step], root: Path) -> str:
-    lines = "\n".join(_lines(steps, root))
-    return details(f"{release}: {_summary(steps)}", lines)
-
-
-def _lines(steps: Sequence[Step], root: Path) -> Iterator[str]:
+def _lines(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
     """Yield a line for each function; its parametrisations are named behind it."""
     functions: dict[tuple[TransitionKind, str], list[Case]] = defaultdict(list)
     for step in steps:
@@ -202,9 +203,6 @@ def _linked(name: str, cases: Sequence[Case], root: Path) -> str:
     file = case.file.relative_to(root) if case.file.is_relative_to(root) else case.file
     params = [case.id.partition("[")[2].removesuffix("]") for case in cases]
     named = f" ({', '.join(f'`{param}`' for param in params)})" if all(params) else ""
-    return f"[`{name}`](../{file}){named}: {_told(case)}".rstrip(": ")
-
-
-def _told(case: Case) -> str:
-    """Return the first sentence of a case's docstring, in one line."""
-    return " ".join(case.doc.partition("\n\n")[0].split())
+    # The first sentence of its docstring, in one line.
+    about = " ".join(case.doc.partition("\n\n")[0].split())
+    return f"[`{name}`](../{file}){named}: {about}".rstrip(": ")

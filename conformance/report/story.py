@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What a person should know first.
+    """The most important numbers.
 
     Attributes:
         jobs: How many jobs there are.
@@ -58,14 +58,16 @@ class Story:
         return sum(self.unexpected.values())
 
 
-def story_of(report: Report) -> Story:
+def make_story(report: Report) -> Story:
     """Return the story of a report.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     records = report.records
     counts = Counter(record.verdict for record in records)
+    kinds = Counter(point.kind for _, _, point in report.points())
+    releases = {cell.release for track in report.tracks for cell in track.cells if cell.release}
     wrong = Counter(
         record.verdict
         for record in records
@@ -78,26 +80,11 @@ def story_of(report: Report) -> Story:
         infra=counts[Verdict.INFRA],
         not_run=len(report.not_run),
         counts={str(v): counts[v] for v in WORST_FIRST if counts[v]},
-        changes=_changes(report),
+        changes={str(kind): kinds[kind] for kind in TOLD if kinds[kind]},
         cases=len(report.cases),
         families=len(report.families),
-        releases=releases_of(report),
+        releases=tuple(map(one_line, sorted(releases, key=release_order))),
         tracks=tuple(one_line(track.name) for track in report.tracks),
         ended=max((run.info.finished or run.info.started for run in report.runs), default=""),
         problems=tuple(one_line(problem, 400) for problem in report.problems),
     )
-
-
-def _changes(report: Report) -> dict[str, int]:
-    found = Counter(point.kind for _, _, point in report.points())
-    return {str(kind): found[kind] for kind in TOLD if found[kind]}
-
-
-def releases_of(report: Report) -> tuple[str, ...]:
-    """Return the releases of a report, the oldest first.
-
-    Args:
-        report: What is told.
-    """
-    found = {cell.release for track in report.tracks for cell in track.cells if cell.release}
-    return tuple(map(one_line, sorted(found, key=release_order)))

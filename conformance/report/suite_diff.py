@@ -1,4 +1,4 @@
-"""What became of the tests of a suite between two cells or runs, to be read, and as data."""
+"""Changes of the tests of a suite between two cells or runs, as text and as data."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ ALONE: Final = frozenset({SuiteTestChange.ADDED, SuiteTestChange.REMOVED})
 """What is told of tests that only one side has."""
 
 
-def diff_lines(
+def render_suite_diff(
     changes: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool = False
 ) -> Iterator[str]:
-    """Yield what became of tests, in lines.
+    """Yield the changes of tests, in lines.
 
     Args:
         changes: What became of each.
@@ -68,8 +68,10 @@ def diff_lines(
     yield from _slower_lines(changes, every=every)
 
 
-def diff_json(changes: Sequence[SuiteTestComparison], names: tuple[str, str]) -> dict[str, Any]:
-    """Return what became of tests as the contract of `--json` has it.
+def make_diff_json(
+    changes: Sequence[SuiteTestComparison], names: tuple[str, str]
+) -> dict[str, Any]:
+    """Return the changes of tests, as `--json` writes them.
 
     Args:
         changes: What became of each.

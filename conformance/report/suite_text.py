@@ -1,4 +1,4 @@
-"""What came of a pytest suite in cells, to be read: its counts, then what fails and why."""
+"""The results of a pytest suite as text: counts, then failures with reasons."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.judge.tests import XFAIL
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.exclusions import exclusion_lines
+from conformance.report.exclusions import render_exclusions
+from conformance.report.suite_warnings import render_warnings
 from conformance.report.text import listed, visible
-from conformance.report.warned import warning_lines
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
-    from conformance.report.warned import RunWarning
+    from conformance.report.suite_warnings import RunWarning
 
 WORDS: Final = {
     Verdict.MATCH: "passed",
@@ -40,7 +40,7 @@ WARNINGS: Final = 5
 """Warnings that are told, where not every one is asked for."""
 
 
-def suite_lines(
+def render_suite(
     records: Sequence[Record],
     causes: Sequence[RootCause],
     cases: Mapping[str, Case],
@@ -51,7 +51,7 @@ def suite_lines(
     tracebacks: Callable[[Sequence[Record]], Iterable[str]] = lambda _: (),
     every: bool = False,
 ) -> Iterator[str]:
-    """Yield what came of a suite, in lines.
+    """Yield the results of a suite, in lines.
 
     Args:
         records: The tests, judged.
@@ -75,11 +75,11 @@ def suite_lines(
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
             yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"
-    left_out = [*exclusion_lines(exclusions), *_skipped(records)]
+    left_out = [*render_exclusions(exclusions), *_skipped(records)]
     yield from ([""] if left_out else [])
     yield from (visible(line, LONGEST) for line in left_out)
     yield from ([""] if warnings else [])
-    yield from warning_lines(warnings, len(cells), most=None if every else WARNINGS)
+    yield from render_warnings(warnings, len(cells), most=None if every else WARNINGS)
 
 
 def _skipped(records: Sequence[Record]) -> Iterator[str]:

@@ -41,7 +41,7 @@ class IrGroup:
     records: list[Record]
 
 
-def ir_groups(cases: Mapping[str, RunCase], records: Iterable[Record]) -> list[IrGroup]:
+def group_irs(cases: Mapping[str, RunCase], records: Iterable[Record]) -> list[IrGroup]:
     """Return the IRs that changed, grouped by how, what warns first, then the largest group.
 
     What is lowered for another platform and changed as the cell's own StableHLO did is left out.
@@ -74,7 +74,7 @@ def _repeats(record: Record, ir: str, policy: Policy, cases: Mapping[str, RunCas
     return same and cases[record.case].policy_of(own) is policy
 
 
-def understood(records: Iterable[Record]) -> tuple[int, int]:
+def count_understood(records: Iterable[Record]) -> tuple[int, int]:
     """Return how many IRs were looked at, and how many of them were understood to the last word."""
     kept = [ir for record in records for ir in record.ir.values()]
     return len(kept), sum(not ir.not_understood for ir in kept)

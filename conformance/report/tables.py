@@ -42,13 +42,13 @@ class _Place(NamedTuple):
     platform: str = ""
 
 
-def matrix_csv(report: Report) -> str:
+def render_matrix_csv(report: Report) -> str:
     """Return the verdict of each case in each cell: `not_run` of a job that never ended.
 
     Cells are in the order of their tracks and releases; a field is empty where nothing was planned.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     said: dict[tuple[str, str], str] = {
         key: side.record.verdict for key, side in report.jobs.items()
@@ -64,11 +64,11 @@ def matrix_csv(report: Report) -> str:
     return _csv(["case", *cells], rows)
 
 
-def jobs_csv(report: Report) -> str:
+def render_jobs_csv(report: Report) -> str:
     """Return a row for each job, for each that never ended, and for each that was left out.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     return _csv(JOB, _jobs(report))
 

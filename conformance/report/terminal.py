@@ -11,12 +11,12 @@ from rich.text import Text
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
-from conformance.report.exclusions import exclusion_lines, unsupported
-from conformance.report.notes import cell_notes, exit_lines, not_compared, note_lines
-from conformance.report.since_text import since_lines
-from conformance.report.summary import IrGroup, counts, ir_groups, understood
+from conformance.report.exclusions import find_unsupported, render_exclusions
+from conformance.report.notes import collect_cell_notes, not_compared, render_exit, render_notes
+from conformance.report.since_text import render_since
+from conformance.report.summary import IrGroup, count_understood, counts, group_irs
 from conformance.report.text import LISTED, listed, visible
-from conformance.report.tracebacks import cause_tracebacks
+from conformance.report.tracebacks import render_cause_tracebacks
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.wording import plural
 
@@ -74,7 +74,7 @@ def print_report(
 
     Args:
         console: Where to.
-        report: What is told.
+        report: The runs to report.
         directory: Directory of the run, of the newest where there are several.
         verbose: A row for each case, not for each family.
     """
@@ -97,25 +97,25 @@ def print_report(
     console.print(_legend(records))
     telling = [cause for cause in report.causes if cause.telling]
     _print_causes(console, report, telling, verbose=verbose)
-    for text in _ir_texts(ir_groups(report.cases, records), verbose=verbose):
+    for text in _ir_texts(group_irs(report.cases, records), verbose=verbose):
         console.print(text, soft_wrap=True)
-    for line in exclusion_lines((*report.exclusions, *unsupported(records))):
+    for line in render_exclusions((*report.exclusions, *find_unsupported(records))):
         console.print(Text(visible(line, LONGEST), style="bright_black"), soft_wrap=True)
     tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
     cached = sum(record.cached for record in records)
     unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
     unfinished = f"; {len(report.not_run)} did not run" if report.not_run else ""
     console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
-    for line in (*_ir_lines(records), *note_lines(records)):
+    for line in (*_ir_lines(records), *render_notes(records)):
         console.print(line, soft_wrap=True)
-    notes = [f"note: {note}" for note in cell_notes(report.cells)]
-    for line in (*notes, *exit_lines(report)):
+    notes = [f"note: {note}" for note in collect_cell_notes(report.cells)]
+    for line in (*notes, *render_exit(report)):
         console.print(Text(visible(line, LONGEST)), soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
 
 
 def _print_since(console: Console, report: Report) -> None:
-    lines = [] if report.since is None else [*since_lines(report.since)]
+    lines = [] if report.since is None else [*render_since(report.since)]
     if why := not_compared(report):
         lines.append(f"not compared with an earlier run: {why}")
     for line in lines:
@@ -127,7 +127,7 @@ def _print_causes(
 ) -> None:
     for cause in causes:
         console.print(_group(cause.reason, cause.records), soft_wrap=True)
-        for line in cause_tracebacks(report, cause.records, every=verbose):
+        for line in render_cause_tracebacks(report, cause.records, every=verbose):
             console.print(Text(f"  {line}", style="bright_black"), soft_wrap=True)
 
 
@@ -283,7 +283,7 @@ def _ir_texts(groups: Sequence[IrGroup], *, verbose: bool) -> Iterator[Text]:
 
 def _ir_lines(records: Sequence[Record]) -> Iterator[str]:
     """Yield how many IRs were understood, and how many differ from their goldens."""
-    seen, whole = understood(records)
+    seen, whole = count_understood(records)
     if not seen:
         return
     found = Counter((ir, kept.status) for r in records for ir, kept in r.ir.items())

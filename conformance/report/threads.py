@@ -1,4 +1,4 @@
-"""Where upstream threads and commits are."""
+"""Addresses of upstream threads and commits."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _SHIM: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FramePlace:
     """A frame that is shown.
 
     Attributes:
@@ -80,7 +80,7 @@ class Fold:
     """
 
     label: str
-    places: tuple[Place, ...] = ()
+    places: tuple[FramePlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +96,13 @@ class Stack:
     """
 
     title: str = ""
-    parts: tuple[Place | Fold, ...] = ()
+    parts: tuple[FramePlace | Fold, ...] = ()
     notes: tuple[str, ...] = ()
     first: bool = True
     text: str = ""
 
 
-def stacks_of(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
+def collect_stacks(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
     """Return the exceptions that ended a job, the one that was raised last first.
 
     Args:
@@ -126,7 +126,7 @@ def stacks_of(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
     return stacks if any(stack.parts or stack.notes for stack in stacks) else ()
 
 
-def traceback_lines(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
+def render_traceback(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
     """Return a job's traceback as lines of text in which nothing acts on a terminal.
 
     Args:
@@ -136,22 +136,24 @@ def traceback_lines(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
     Returns:
         None for a job without a traceback.
     """
-    stacks = stacks_of(side, roots)
+    stacks = collect_stacks(side, roots)
     head = [HEAD.strip().lower()] if stacks else []
     return [*head, *(line for stack in stacks for line in _told(stack))]
 
 
-def record_traceback(report: Report, record: Record) -> list[str]:
+def render_record_traceback(report: Report, record: Record) -> list[str]:
     """Return the traceback of a job of a report, as `traceback_lines` does.
 
     Args:
         report: The report.
         record: The job.
     """
-    return traceback_lines(report.jobs[record.case, record.cell], report.roots)
+    return render_traceback(report.jobs[record.case, record.cell], report.roots)
 
 
-def cause_tracebacks(report: Report, records: Sequence[Record], *, every: bool) -> Iterator[str]:
+def render_cause_tracebacks(
+    report: Report, records: Sequence[Record], *, every: bool
+) -> Iterator[str]:
     """Yield the tracebacks of jobs with one root cause, in lines; equal ones once.
 
     Args:
@@ -162,7 +164,7 @@ def cause_tracebacks(report: Report, records: Sequence[Record], *, every: bool) 
     shown = records if every else records[:1]
     found: dict[tuple[str, ...], list[Record]] = {}
     for record in shown:
-        found.setdefault(tuple(record_traceback(report, record)), []).append(record)
+        found.setdefault(tuple(render_record_traceback(report, record)), []).append(record)
     for lines, members in found.items():
         if lines and len(shown) > 1:
             yield visible(listed([f"{member.case} on {member.cell}" for member in members]))
@@ -221,7 +223,7 @@ def _stack(raised: Raised, where: Sequence[str]) -> Stack:
     )
 
 
-def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[Place | Fold]:
+def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[FramePlace | Fold]:
     """Yield frames as they are shown: those of libraries folded, but for the one that raised."""
     runs = [(own, list(run)) for own, run in groupby(frames, key=_is_own)]
     parts: list[tuple[TracebackFrame, ...]] = []
@@ -245,8 +247,8 @@ def _is_own(frame: TracebackFrame) -> bool:
     return bool(frame.file) and not frame.library
 
 
-def _place(frame: TracebackFrame, where: Sequence[str]) -> Place:
-    return Place(
+def _place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
+    return FramePlace(
         at=one_line(f"{_shown(frame.file, where)}:{frame.line}", MOST_TEXT),
         function=one_line(frame.function, MOST_TEXT) or "?",
         source=one_line(frame.source, MOST_TEXT),

@@ -49,12 +49,12 @@ class Track:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each of the cells that are compared is called."""
+        """The labels of the compared cells."""
         first = () if self.baseline is None else (f"{self.baseline.label} (release)",)
         return (*first, *(cell.label for cell in self.cells))
 
 
-def tracks_of(cells: Iterable[RunCell]) -> tuple[Track, ...]:
+def group_tracks(cells: Iterable[RunCell]) -> tuple[Track, ...]:
     """Return cells in tracks, CPUs first, then by name.
 
     The Python of a cell follows its release, and sets it apart only where one release is run on

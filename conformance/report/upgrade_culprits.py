@@ -1,4 +1,4 @@
-"""Which packages a change of an upgrade may be due to, and which it is, where that was searched."""
+"""Packages that may have made a change of an upgrade, and those that a search found."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
 from conformance.report.text import visible
 from conformance.report.upgrade_file import Package, Searched
-from conformance.report.upgraded import groups
+from conformance.report.upgrade_result import group_changes
 from conformance.triage.upgrade.culprit_search import cells_of, predicate_options_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from conformance.report.upgraded import Upgraded
+    from conformance.report.upgrade_result import UpgradeResult
     from conformance.search.packages import PackageMove
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
     from conformance.triage.upgrade.culprits import Culprits
@@ -97,7 +97,7 @@ def blame(one: ComparedCase, step: UpgradeStep) -> str:
 
 
 def unclear(
-    upgraded: Upgraded, effects: Collection[Effect]
+    upgraded: UpgradeResult, effects: Collection[Effect]
 ) -> Iterator[tuple[ComparedCase, UpgradeStep]]:
     """Yield, of what changed in the same way, one change that other packages may have made.
 
@@ -105,14 +105,14 @@ def unclear(
         upgraded: The upgrade.
         effects: What an upgrade must do to a case for that to be asked.
     """
-    for group in groups(upgraded):
+    for group in group_changes(upgraded):
         if group.effect in effects:
             members = ((one, one.decisive) for one in group.members)
             changes = ((one, step) for one, step in members if step is not None)
             yield from [pair for pair in changes if pair[1].culprits is None and beside(*pair)][:1]
 
 
-def with_culprits(upgraded: Upgraded, found: Mapping[int, Culprits]) -> Upgraded:
+def with_culprits(upgraded: UpgradeResult, found: Mapping[int, Culprits]) -> UpgradeResult:
     """Return an upgrade with what was found out of its packages.
 
     Args:
@@ -121,7 +121,7 @@ def with_culprits(upgraded: Upgraded, found: Mapping[int, Culprits]) -> Upgraded
             changed in the same way, and that another package than jax's own may have changed.
     """
     told: dict[int, Culprits] = {}
-    for group in groups(upgraded):
+    for group in group_changes(upgraded):
         changes = [(one, step) for one in group.members if (step := one.decisive) is not None]
         if asked := [found[id(step)] for _, step in changes if id(step) in found]:
             told |= {id(step): asked[0] for one, step in changes if beside(one, step)}
@@ -178,10 +178,10 @@ def _few(texts: Iterable[str], sign: str = ", ") -> str:
 
 
 def searched(found: Culprits | None) -> Searched | None:
-    """Return what a search for packages told, as the file has it; None where none was made.
+    """Return the result of a search for packages, as the file has it; None without a search.
 
     Args:
-        found: It.
+        found: The result.
     """
     if found is None:
         return None

@@ -19,18 +19,18 @@ from conformance.report.upgrade_file import (
     UpgradeChange,
     UpgradeFile,
 )
+from conformance.report.upgrade_result import command, group_changes, known, upstream
 from conformance.report.upgrade_text import failure, verdict
-from conformance.report.upgraded import command, groups, known, upstream
 from conformance.triage.upgrade.effect import Effect, show_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.report.upgraded import Upgraded
+    from conformance.report.upgrade_result import UpgradeResult
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis, UpgradeStep
 
 
-def make_upgrade_file(upgraded: Upgraded) -> UpgradeFile:
+def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
     """Return an upgrade as its file has it.
 
     Args:
@@ -61,7 +61,7 @@ def make_upgrade_file(upgraded: Upgraded) -> UpgradeFile:
                 kind=group.effect,
                 transitions=tuple(numbers[id(one.decisive)] for one in group.members),
             )
-            for group in groups(upgraded)
+            for group in group_changes(upgraded)
         ),
         cases=tuple(CaseOf(**_where(one), kind=one.effect) for one in whole),
         between=tuple(

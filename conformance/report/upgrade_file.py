@@ -32,7 +32,7 @@ class AxisPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies between both ends on one platform, both included.
+    """The points between both ends on one platform, both included.
 
     Attributes:
         platform: The platform.
@@ -52,7 +52,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"
 
 
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
-    """Which package made a change, by trial.
+    """The packages that made a change, by trial.
 
     Attributes:
         case: Case that it was tried with.
@@ -228,7 +228,7 @@ class _Format(msgspec.Struct, frozen=True):
 
 
 def upgrade_of(content: bytes, file: str) -> UpgradeFile:
-    """Return what a file says of an upgrade.
+    """Return the upgrade in a file.
 
     Args:
         content: What it holds.

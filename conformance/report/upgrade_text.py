@@ -1,4 +1,4 @@
-"""What an upgrade does, to be read: a paragraph to paste, then what breaks and what changes."""
+"""An upgrade as text: a paragraph to paste, then breaking and other changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from conformance.judge.deviation import applicable
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.markup import block, code, details
 from conformance.report.text import listed, visible
-from conformance.report.tracebacks import traceback_lines
+from conformance.report.tracebacks import render_traceback
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
-from conformance.report.upgraded import command, groups, known, upstream
+from conformance.report.upgrade_result import command, group_changes, known, upstream
 from conformance.search.failures import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, show_change
 from conformance.wording import plural
@@ -21,7 +21,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.report.upgraded import Group, Upgraded
+    from conformance.report.upgrade_result import UpgradeGroup, UpgradeResult
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
     from conformance.triage.upgrade.effect import ShownChange
 
@@ -53,8 +53,8 @@ MOST: Final = 8
 ENDS: Final = 2
 
 
-def verdict(upgraded: Upgraded) -> str:
-    """Return a paragraph that says it all, without a line break.
+def verdict(upgraded: UpgradeResult) -> str:
+    """Return the summary, a paragraph without a line break.
 
     Args:
         upgraded: The upgrade.
@@ -84,7 +84,7 @@ def verdict(upgraded: Upgraded) -> str:
     return text
 
 
-def _nothing_breaks(upgraded: Upgraded) -> str:
+def _nothing_breaks(upgraded: UpgradeResult) -> str:
     """Return that nothing breaks, unless something does; what never worked cannot break."""
     if upgraded.breaks or upgraded.passing:
         return ""
@@ -97,7 +97,7 @@ def _nothing_breaks(upgraded: Upgraded) -> str:
     return f" Nothing breaks, but {plural(failing, upgraded.noun)} {fail} at both ends."
 
 
-def _between(upgraded: Upgraded) -> str:
+def _between(upgraded: UpgradeResult) -> str:
     """Return what breaks between the ends alone, and how many cases may do so unseen."""
     text = ""
     if passing := upgraded.passing:
@@ -124,7 +124,7 @@ def _named(end: str) -> str:
     return f"jax {end}" if end[0].isdigit() else end
 
 
-def _first(upgraded: Upgraded, effect: Effect) -> str:
+def _first(upgraded: UpgradeResult, effect: Effect) -> str:
     """Return the release that had an effect first, in brackets."""
     of_effect = [one for one in upgraded.whole if one.effect is effect]
     releases = {s.after: one.axis.labels[s.after] for one in of_effect if (s := one.decisive)}
@@ -136,15 +136,15 @@ def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def upgrade_lines(upgraded: Upgraded, *, every: bool = False) -> Iterator[str]:
-    """Yield what is said of an upgrade, in lines.
+def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[str]:
+    """Yield the report of an upgrade, in lines.
 
     Args:
         upgraded: The upgrade.
         every: Whether every case is named, and every group shown.
     """
     yield verdict(upgraded)
-    for effect, made in by_effect(upgraded):
+    for effect, made in group_by_effect(upgraded):
         yield ""
         yield f"{TITLES[effect]}: {sum(len(group.members) for group in made)}"
         shown = made if every or effect in BREAKING else made[:MOST]
@@ -153,22 +153,22 @@ def upgrade_lines(upgraded: Upgraded, *, every: bool = False) -> Iterator[str]:
         if len(shown) < len(made):
             yield f"  and {len(made) - len(shown)} more kinds, with --verbose"
     yield ""
-    yield from asides(upgraded)
+    yield from render_asides(upgraded)
 
 
-def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[Group]]]:
+def group_by_effect(upgraded: UpgradeResult) -> Iterator[tuple[Effect, list[UpgradeGroup]]]:
     """Yield each effect that is seen, the gravest first, with its groups.
 
     Args:
         upgraded: The upgrade.
     """
-    made = groups(upgraded)
+    made = group_changes(upgraded)
     for effect in Effect:
         if found := [group for group in made if group.effect is effect]:
             yield effect, found
 
 
-def _group_lines(group: Group, root: str, *, every: bool) -> Iterator[str]:
+def _group_lines(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[str]:
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
     many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
@@ -191,7 +191,7 @@ def _raised(step: UpgradeStep, root: str) -> list[str]:
     if show_change(step.change).artifact != ENDING:
         return []
     sides = (step.change.after, step.change.before)
-    found = (traceback_lines(side, [root]) for side in sides if side.record.error is not None)
+    found = (render_traceback(side, [root]) for side in sides if side.record.error is not None)
     return next(found, [])
 
 
@@ -230,8 +230,8 @@ def said(seen: ShownChange) -> str:
     return f"{what}{seen.before} -> {seen.after}"
 
 
-def asides(upgraded: Upgraded) -> Iterator[str]:
-    """Yield what could not be said, and what it took.
+def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
+    """Yield the cases that could not be compared, and the number of jobs.
 
     Args:
         upgraded: The upgrade.
@@ -269,7 +269,7 @@ def failure(one: ComparedCase) -> str:
     return "" if declared else quoted(ending(record))
 
 
-def _unclear(upgraded: Upgraded) -> Iterator[str]:
+def _unclear(upgraded: UpgradeResult) -> Iterator[str]:
     """Yield of how many changes the package is not known that made them, and how it is found."""
     if every := sum(1 for _ in unclear(upgraded, frozenset(Effect))):
         breaking = sum(1 for _ in unclear(upgraded, BREAKING))
@@ -282,7 +282,7 @@ def _counted(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
         yield f"{what}: {plural(count, noun)}: {visible(reason)}"
 
 
-def upgrade_markdown(upgraded: Upgraded) -> str:
+def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
     """Return an upgrade as Markdown: the paragraph, tables of what changed, what it took.
 
     Args:
@@ -290,7 +290,7 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
     """
     before, after = upgraded.axes[0].ends
     lines = [f"# {_named(before)} to {after}", "", verdict(upgraded), ""]
-    for effect, made in by_effect(upgraded):
+    for effect, made in group_by_effect(upgraded):
         lines += [f"## {TITLES[effect].capitalize()}", ""]
         lines += ["| since | cases | before | after | package | upstream |"]
         lines += ["|---|---|---|---|---|---|"]
@@ -299,11 +299,11 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
             if raised := _raised(group.step, upgraded.root):
                 title = f"Traceback of {escape(group.members[0].case.id)}"
                 lines += [details(title, block("\n".join(raised), LONGEST)), ""]
-    lines += [f"- {line}" for line in asides(upgraded)]
+    lines += [f"- {line}" for line in render_asides(upgraded)]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_row(group: Group) -> str:
+def _markdown_row(group: UpgradeGroup) -> str:
     first, step = group.members[0], group.step
     seen = show_change(step.change)
     name = FIGURES.get(seen.artifact, seen.artifact)

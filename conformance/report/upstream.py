@@ -29,7 +29,7 @@ SHOWN = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax", "libtpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """What is reported.
+    """The subject of a bug report.
 
     Attributes:
         case: The case.
@@ -52,7 +52,7 @@ class Upstream:
     history: str = ""
 
 
-def issue_text(bug: Upstream) -> str:
+def render_issue(bug: Upstream) -> str:
     """Return a bug report: title, description, code, versions.
 
     Args:

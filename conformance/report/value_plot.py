@@ -1,4 +1,4 @@
-"""Where two arrays differ, and how far: a plot in a few numbers."""
+"""Plots of the differences of two arrays, in a few numbers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ValuePlot:
         return tuple(math.log1p(h) / scale if math.isfinite(h) else 1.0 for h in self.heights)
 
 
-def value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
+def make_value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
     """Return a plot of each leaf of numbers that differs and can be set against the other.
 
     Args:
@@ -76,8 +76,8 @@ def _plot(before: Leaf, after: Leaf) -> ValuePlot | None:
     if one.size < 2 or one.dtype.kind not in _NUMBERS:  # noqa: PLR2004 - one bar says nothing
         return None
     inexact = one.dtype.kind == "c" or is_float(one.dtype)
-    distances = _ulps(one, other) if inexact else _absolute(one, other)
-    flat = distances.reshape(-1)
+    far = _ulps(one, other) if inexact else np.abs(one.astype(float) - other.astype(float))
+    flat = far.reshape(-1)
     return ValuePlot(
         path=after.path,
         shape=after.shape,
@@ -92,7 +92,3 @@ def _ulps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
     """Return the distance of each element; of a complex one that of its worse part."""
     found = ulp_distance(parts(one), parts(other)).astype(np.float64)
     return found.max(axis=-1) if found.ndim > one.ndim else found
-
-
-def _absolute(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
-    return np.abs(one.astype(np.float64) - other.astype(np.float64))

@@ -1,4 +1,4 @@
-"""How verdicts are told on every surface: a letter, a rank, a sentence."""
+"""The letter, the rank and the meaning of each verdict."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from conformance.judge.values import compare_reference, compare_values
 from conformance.model.case import Policy
 from conformance.model.record import IrStatus
 from conformance.model.value import Value
-from conformance.report.ir_facts import differing_facts
+from conformance.report.ir_facts import compare_facts
 from conformance.review.lines import (
     AFTER,
     BEFORE,
@@ -76,7 +76,7 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
     lines += indent_below(seen, limit_lines([*map(line, texts)], _MESSAGE, "... {} more lines"))
     lines += _values(example, observation, golden)
     if golden is not None and not golden.tainted:
-        rows = differing_facts(golden.facts, example.record.facts) if golden.facts else ()
+        rows = compare_facts(golden.facts, example.record.facts) if golden.facts else ()
         facts = [f"{row.name}: {row.before} -> {row.after}" for row in rows if row.gates]
         lines += section("facts:", map(line, facts if example.record.facts else ()), "")
         lines += _irs(example, golden, blobs)

@@ -1,4 +1,4 @@
-"""Where a store is: a file, or a database that a URL names."""
+"""Addresses of stores: files, or databases named by URLs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MASK: Final = "***"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a store is.
+    """The address of a store.
 
     Attributes:
         name: What messages call it; never with a credential.
@@ -48,7 +48,7 @@ class Address:
         return mask_text(text)
 
 
-def address_of(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Return where a store is.
 
     Args:

@@ -22,12 +22,12 @@ _CHECKS: Final = ("quick_check(1)", "page_count", "page_size")
 _JOURNALS: Final = ("-journal", "-wal", "-shm")
 
 
-def backup_of(file: Path) -> Path:
+def find_backup(file: Path) -> Path:
     """Return where the backup of a store's file is."""
     return file.with_name(file.name + BACKUP)
 
 
-def fault_of(file: Path, wait: float) -> str:
+def find_fault(file: Path, wait: float) -> str:
     """Return what is wrong with the file of a database, empty if nothing is.
 
     Args:
@@ -40,19 +40,16 @@ def fault_of(file: Path, wait: float) -> str:
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=wait)) as connection:
             connection.execute("BEGIN")  # nothing is written until the size was looked at
-            said, pages, size = (str(_told(connection, name)) for name in _CHECKS)
-            expected, found = int(pages) * int(size), file.stat().st_size
-            if said == "ok" and found < expected:  # the end of the last page is not looked at
-                said = f"it has {found} bytes, expected {expected}"
+            found = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _CHECKS)
+            said, pages, size = map(str, found)
+            expected, there = int(pages) * int(size), file.stat().st_size
+            if said == "ok" and there < expected:  # the end of the last page is not looked at
+                said = f"it has {there} bytes, expected {expected}"
     except sqlite3.OperationalError:  # says nothing of the content
         raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         said = str(error)
     return "" if said == "ok" else " ".join(said.split())
-
-
-def _told(connection: sqlite3.Connection, pragma: str) -> object:
-    return connection.execute(f"PRAGMA {pragma}").fetchone()[0]
 
 
 def back_up(file: Path, wait: float) -> None:
@@ -67,7 +64,7 @@ def back_up(file: Path, wait: float) -> None:
         InfrastructureError: If the disk refuses.
         CorruptStoreError: If the store is damaged.
     """
-    kept = backup_of(file)
+    kept = find_backup(file)
     with _alone(file), _replacing(kept) as temporary:
         with (
             contextlib.closing(sqlite3.connect(file, timeout=wait)) as source,
@@ -77,7 +74,7 @@ def back_up(file: Path, wait: float) -> None:
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_master")
             source.backup(target)
-        fault = fault_of(temporary, wait)
+        fault = find_fault(temporary, wait)
         if fault:
             raise CorruptStoreError(f"{file}: damaged: {fault}; {kept} stays as it was")
 
@@ -96,12 +93,12 @@ def restore(file: Path, wait: float) -> str:
         CorruptStoreError: If there is no good backup.
         InfrastructureError: If the disk refuses.
     """
-    kept, aside = backup_of(file), file.with_name(file.name + DAMAGED)
+    kept, aside = find_backup(file), file.with_name(file.name + DAMAGED)
     with _alone(file):
-        fault = damage(file, wait)
+        fault = find_damage(file, wait)
         if not fault:  # another process was faster
             return ""
-        if not kept.exists() or fault_of(kept, wait):
+        if not kept.exists() or find_fault(kept, wait):
             raise CorruptStoreError(
                 f"{file}: damaged: {fault}; expected a good backup at {kept}; move the file "
                 "away and add the runs again: conformance history add reports/runs"
@@ -115,7 +112,7 @@ def restore(file: Path, wait: float) -> str:
     return f"{file}: damaged: {fault}; its last good backup is used, the file is kept as {aside}"
 
 
-def damage(file: Path, wait: float) -> str:
+def find_damage(file: Path, wait: float) -> str:
     """Return what is wrong with the file of a store, empty if nothing is or there is none.
 
     Args:
@@ -128,8 +125,8 @@ def damage(file: Path, wait: float) -> str:
     if not file.exists():
         return ""
     if not file.stat().st_size:
-        return "empty" if backup_of(file).exists() else ""
-    return fault_of(file, wait)
+        return "empty" if find_backup(file).exists() else ""
+    return find_fault(file, wait)
 
 
 @contextlib.contextmanager

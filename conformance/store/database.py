@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WAIT: Final = 30.0
 """Seconds to wait for another process that writes."""
-_MIGRATING: Final = "conformance.store.migrating"
+_MIGRATING: Final = "conformance.store.migration"
 _LOCK: Final = 0x6A61785F
 """Number of the lock, among those of a PostgreSQL database, that whoever writes holds."""
 _ACTING: Final = _LOCK + 1

@@ -1,4 +1,4 @@
-"""What a store takes of a run."""
+"""Runs as they are added to a store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class _Info(msgspec.Struct):
-    """What is read of `run.json` beside the digest."""
+    """The part of `run.json` that a digest lacks."""
 
     host: dict[str, Any] = msgspec.field(default_factory=dict)
     versions: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Job(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a line of `results.jsonl` beside the digest."""
+    """The part of a line of `results.jsonl` that a digest lacks."""
 
     case: str
     cell: str
@@ -30,8 +30,8 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A run, as a store takes it.
+class StoreEntry:
+    """A run to be added to a store.
 
     Attributes:
         digest: What is known of its jobs.
@@ -46,8 +46,8 @@ class Entry:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def entry_of(directory: RunDirectory, digest: Digest) -> Entry:
-    """Return what a store takes of a run.
+def make_entry(directory: RunDirectory, digest: Digest) -> StoreEntry:
+    """Return a run as it is added to a store.
 
     Args:
         directory: Where the run is.
@@ -55,7 +55,7 @@ def entry_of(directory: RunDirectory, digest: Digest) -> Entry:
 
     Raises:
         CorruptRunError: If it cannot be read.
-        UsageError: If it did not end: what the others would be compared with is not whole.
+        UsageError: If it did not finish: later runs cannot be compared with a part of a run.
     """
     if not digest.finished:
         raise UsageError(
@@ -64,7 +64,7 @@ def entry_of(directory: RunDirectory, digest: Digest) -> Entry:
         )
     info = directory.read_run_as(_Info)
     jobs = directory.read_records_as(_Job)
-    return Entry(
+    return StoreEntry(
         digest=digest,
         repeated=frozenset((job.case, job.cell) for job in jobs if job.attempts > 1),
         host=info.host,

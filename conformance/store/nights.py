@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.store.store import Store
 
 
-def last_night(
+def load_last_night(
     store: Store, matrix: str, part: str, *, own: str = "", name: str = ""
 ) -> Night | None:
     """Return the newest run of a matrix that a store has.
@@ -35,7 +35,12 @@ def last_night(
         The night, None if there is none.
     """
     runs = store.runs()
-    found = [run for run in runs if run.name != own and _is_meant(run, matrix, part, name)]
+    found = [
+        run
+        for run in runs
+        if run.name != own
+        and (run.name == name if name else (run.matrix, run.part) == (matrix, part))
+    ]
     if not found:
         return None
     last = found[-1]
@@ -58,7 +63,7 @@ def last_night(
     )
 
 
-def known_ones(store: Store) -> frozenset[tuple[str, str, str]]:
+def load_known_regressions(store: Store) -> frozenset[tuple[str, str, str]]:
     """Return what an issue is linked to: case, verdict and cause of each such regression."""
     found, _ = store.regressions()
     return frozenset(
@@ -66,10 +71,6 @@ def known_ones(store: Store) -> frozenset[tuple[str, str, str]]:
         for one in found
         if one.status is RegressionStatus.KNOWN
     )
-
-
-def _is_meant(run: StoredRun, matrix: str, part: str, name: str) -> bool:
-    return run.name == name if name else (run.matrix, run.part) == (matrix, part)
 
 
 def _cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:

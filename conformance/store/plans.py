@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _STEP: Final = np.dtype("<u4")
 
 
-def packed(jobs: Jobs) -> tuple[str, bytes]:
+def pack_jobs(jobs: Jobs) -> tuple[str, bytes]:
     """Return the key of a plan, and what is kept of it.
 
     Args:
@@ -29,7 +29,7 @@ def packed(jobs: Jobs) -> tuple[str, bytes]:
     return hashlib.sha256(steps).hexdigest(), zstandard.compress(steps, 6)
 
 
-def unpacked(kept: bytes) -> Jobs:
+def unpack_jobs(kept: bytes) -> Jobs:
     """Return the ids of the jobs of a plan, ascending.
 
     Args:

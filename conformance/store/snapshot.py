@@ -1,4 +1,4 @@
-"""What a store holds, read in one transaction: runs, and what each job showed in each."""
+"""The content of a store, read in one transaction: runs, and the state of each job in each."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class CaseSpan:
     """Runs one after another that showed the same of a job.
 
     Attributes:
@@ -129,7 +129,7 @@ def _numbered(
     return distinct, found
 
 
-class Snapshot:
+class StoreSnapshot:
     """The content of a store.
 
     Args:
@@ -178,7 +178,7 @@ class Snapshot:
     def _plans(self) -> dict[int, Numbers]:
         """The jobs of each plan."""
         rows = self._connection.execute(select(schema.plans.c.id, schema.plans.c.jobs))
-        return {number: plans.unpacked(content) for number, content in rows}
+        return {number: plans.unpack_jobs(content) for number, content in rows}
 
     @cached_property
     def _plan_of(self) -> dict[int, int]:
@@ -208,8 +208,8 @@ class Snapshot:
             shown[job] = state
             yield _Step(run, self._plan_of.get(run), job, again > 0, shown)
 
-    def spans(self, case: str) -> dict[str, list[Span]]:
-        """Return what every run showed of a case, by place.
+    def spans(self, case: str) -> dict[str, list[CaseSpan]]:
+        """Return the state of a case in every run, by place.
 
         Args:
             case: Its id.
@@ -254,7 +254,7 @@ class Snapshot:
                 yield layouts[step.plan].digest(runs[step.run], states, self.states)
 
     def track_regressions(self) -> RegressionTracker:
-        """Return what became of all that was unexpected."""
+        """Return a tracker that has seen every run."""
         jobs, table = self._jobs, StateTable(self.states)
         tracker = RegressionTracker(jobs.cases, jobs.case, jobs.places, jobs.place)
         for step in self._replay():
@@ -267,14 +267,14 @@ class Snapshot:
         return tracker
 
 
-def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[Span]:
+def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
     for state, members in groupby(shown, key=lambda pair: pair[1]):
         runs = [run for run, _ in members]
-        yield Span(state=state, first=runs[0], last=runs[-1], runs=len(runs))
+        yield CaseSpan(state=state, first=runs[0], last=runs[-1], runs=len(runs))
 
 
 class _Layout:
-    """Where the jobs of a plan are in a table of cases by places.
+    """The places of the jobs of a plan in a table of cases by places.
 
     Args:
         jobs: The jobs of the store.

@@ -11,11 +11,11 @@ from sqlalchemy import delete, func, insert, select
 
 from conformance.errors import UsageError
 from conformance.files import disk_error
-from conformance.store import adding, schema
-from conformance.store.backup import back_up, damage, restore
+from conformance.store import run_insertion, schema
+from conformance.store.backup import back_up, find_damage, restore
 from conformance.store.database import WAIT, Database
-from conformance.store.pruning import Pruned, prune
-from conformance.store.snapshot import Snapshot
+from conformance.store.retention import RemovedRuns, prune
+from conformance.store.snapshot import StoreSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest, JobState
     from conformance.engine.regression_tracker import Regression, RegressionEvent
     from conformance.store.address import Address
-    from conformance.store.entries import Entry
-    from conformance.store.snapshot import Span, StoredRun
+    from conformance.store.entries import StoreEntry
+    from conformance.store.snapshot import CaseSpan, StoredRun
 
 _ISSUE: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
@@ -53,12 +53,12 @@ class Store:
             except OSError as error:
                 raise disk_error(self._file, error) from None
             with self._of_file():
-                said = damage(self._file, wait) and restore(self._file, wait)
+                said = find_damage(self._file, wait) and restore(self._file, wait)
             if said:
                 say(said)
         self._database.migrate()
 
-    def add(self, *entries: Entry) -> list[int | None]:
+    def add(self, *entries: StoreEntry) -> list[int | None]:
         """Add runs after those that are there.
 
         Args:
@@ -71,14 +71,14 @@ class Store:
             ConformanceError: If the store cannot be written; it is then as it was before.
         """
         with self._writing() as connection:
-            return [adding.add(connection, entry) for entry in entries]
+            return [run_insertion.insert_run(connection, entry) for entry in entries]
 
     def runs(self) -> list[StoredRun]:
         """Return the runs, in the order they were added."""
         with self._reading() as snapshot:
             return snapshot.runs
 
-    def case(self, case: str) -> dict[str, list[Span]]:
+    def case(self, case: str) -> dict[str, list[CaseSpan]]:
         """Return what every run showed of a case, by place; nothing of one that never ran."""
         with self._reading() as snapshot:
             return snapshot.spans(case)
@@ -115,7 +115,7 @@ class Store:
         """
         _check_issue(issue)
         with self._writing() as connection:
-            tracker = Snapshot(connection).track_regressions()
+            tracker = StoreSnapshot(connection).track_regressions()
             found = [one.id for one in tracker.regressions() if one.id.startswith(regression)]
             if len(found) != 1:
                 raise UsageError(
@@ -123,7 +123,7 @@ class Store:
                     "expected one; conformance history regressions shows their ids"
                 )
             _link(connection, found, issue)
-            linked = tracker.regressions(Snapshot(connection).links)
+            linked = tracker.regressions(StoreSnapshot(connection).links)
             return next(one for one in linked if one.id == found[0])
 
     def link_all(self, regressions: Collection[str], issue: str) -> None:
@@ -154,7 +154,7 @@ class Store:
         with self._database.alone(inform):
             yield
 
-    def prune(self, before: datetime) -> Pruned:
+    def prune(self, before: datetime) -> RemovedRuns:
         """Remove runs that began before a time, up to the first that did not; the newest stays.
 
         What held when the others began is kept, as their beginning.
@@ -169,9 +169,9 @@ class Store:
             return prune(connection, before)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[Snapshot]:
+    def _reading(self) -> Iterator[StoreSnapshot]:
         with self._database.reading() as connection:
-            yield Snapshot(connection)
+            yield StoreSnapshot(connection)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -19,13 +19,13 @@ from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, RunCell
 from conformance.notify.body import new_body
 from conformance.notify.night import read_night
-from conformance.report.junit import junit
-from conformance.report.markdown import markdown
+from conformance.report.junit import render_junit
+from conformance.report.markdown import render_markdown
 from conformance.report.terminal import print_report
 from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
-from conformance.store.address import address_of
-from conformance.store.entries import entry_of
+from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
+from conformance.store.address import parse_address
+from conformance.store.entries import make_entry
 from conformance.store.store import Store
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from tests import printed
@@ -122,9 +122,11 @@ def test_reports(reports: list[tuple[Report, Path]]) -> None:
     for report, folder in reports:
         text = io.StringIO()
         print_report(Console(file=text, width=10_000), report, directory=folder, verbose=True)
-        xml = junit(report).decode()
+        xml = render_junit(report).decode()
         found |= printed.in_text(text.getvalue()) | printed.in_text(xml.replace("&#10;", "\n"))
-        found |= printed.in_text(markdown(report)) | printed.in_markdown(markdown(report))
+        found |= printed.in_text(render_markdown(report)) | printed.in_markdown(
+            render_markdown(report)
+        )
     assert any("-x64-" in command for command in found)
     assert refused(found) == []
 
@@ -163,11 +165,11 @@ def test_upgrades(tmp_path: Path) -> None:
     test = {"kind": "test", "arguments": "'tests/t.py::test a' --with ./mine -- -m 'not slow'"}
     tried.case("tests/t.py::test a", OK, OK, RAISED, axis=axis, **test)
     upgraded = tried.upgraded()
-    found = printed.in_text("\n".join(upgrade_lines(upgraded, every=True)))
+    found = printed.in_text("\n".join(render_upgrade(upgraded, every=True)))
     assert {command.split()[1] for command in found} >= {"repro", "diff", "suite", "blame"}
     assert any("--good" in command for command in found) is False, "pins have no release to search"
-    found |= printed.in_markdown(upgrade_markdown(upgraded))
-    found |= printed.in_text(upgrade_markdown(upgraded)) | printed.in_json(
+    found |= printed.in_markdown(render_upgrade_markdown(upgraded))
+    found |= printed.in_text(render_upgrade_markdown(upgraded)) | printed.in_json(
         msgspec.to_builtins(make_upgrade_file(upgraded))
     )
     told = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
@@ -181,8 +183,8 @@ def test_issues(tmp_path: Path) -> None:
     path_report(tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
     digest = make_digest(directory)
-    store = Store(address_of(str(tmp_path / "history.db")), pytest.fail)
-    store.add(entry_of(directory, digest))
+    store = Store(parse_address(str(tmp_path / "history.db")), pytest.fail)
+    store.add(make_entry(directory, digest))
     night = read_night(directory, digest, store, [])
     found = {one for topic in night.topics for one in printed.in_text(new_body(topic, ""))}
     assert len(found) == len(night.topics) > 1

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.digests import make_digest
-from conformance.notify.deciding import Policy, decide, wanted
-from conformance.notify.doing import Done, do
+from conformance.notify.decisions import NotifyPolicy, decide, find_linked_issues
+from conformance.notify.execution import ActionResult, execute
 from conformance.notify.night import read_night
 from conformance.notify.tracker import Closed, Issue
-from conformance.store.address import address_of
-from conformance.store.entries import entry_of
+from conformance.store.address import parse_address
+from conformance.store.entries import make_entry
 from conformance.store.store import Store
 from tests.engine.written_runs import write
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.notify.actions import Action
 
 START = datetime(2026, 5, 1, 3, tzinfo=UTC)
-POLICY = Policy(repository="owner/repo")
+POLICY = NotifyPolicy(repository="owner/repo")
 
 
 @dataclass
@@ -106,13 +106,13 @@ class Nights:
 
     folder: Path
     desk: Desk = field(default_factory=Desk)
-    policy: Policy = POLICY
+    policy: NotifyPolicy = POLICY
     number: int = 0
     store: Store = field(init=False)
     newest: RunDirectory = field(init=False)
 
     def __post_init__(self) -> None:
-        self.store = Store(address_of(str(self.folder / "history.db")), pytest.fail)
+        self.store = Store(parse_address(str(self.folder / "history.db")), pytest.fail)
 
     def add(self, *records: Record, **info: Any) -> None:
         """Add a night, three o'clock to four; it is told at six."""
@@ -123,7 +123,7 @@ class Nights:
             "started": began.isoformat(), "finished": (began + timedelta(hours=1)).isoformat()
         }  # fmt: skip
         self.newest = write(self.folder / f"night-{self.number}", *records, **said, **info)
-        self.store.add(entry_of(self.newest, make_digest(self.newest)))
+        self.store.add(make_entry(self.newest, make_digest(self.newest)))
 
     @property
     def regressions(self) -> Sequence[Regression]:
@@ -134,15 +134,17 @@ class Nights:
         """Return what is to be done."""
         known = self.regressions
         night = read_night(self.newest, make_digest(self.newest), self.store, known)
-        return decide(night, known, self.desk.issues(wanted(known, self.policy)), self.policy)
+        return decide(
+            night, known, self.desk.issues(find_linked_issues(known, self.policy)), self.policy
+        )
 
-    def told(self) -> list[Done]:
+    def told(self) -> list[ActionResult]:
         """Do it."""
 
         def link(regressions: Sequence[str], number: int) -> None:
             self.store.link_all(regressions, self.policy.reference(number))
 
-        return list(do(self.decided(), self.desk, link))
+        return list(execute(self.decided(), self.desk, link))
 
     def night(self, *records: Record, **info: Any) -> list[str]:
         """Add a night, tell it, and return the kinds of what was done."""

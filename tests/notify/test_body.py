@@ -11,12 +11,12 @@ from markdown_it import MarkdownIt
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Verdict
 from conformance.notify.body import LIMIT, fixed, gone, grown, new_body, rewritten, seen_again
-from conformance.notify.marks import Body, parts_of
-from conformance.notify.topic import Job, Topic
+from conformance.notify.marks import IssueBody, parts_of
+from conformance.notify.topic import Topic, TopicJob
 
 ID = "0123456789ab"
-JOBS = (Job(case="f/a", place="jax0.5.3-py311-cpu8", release="0.5.3"),
-        Job(case="f/a", place="nightly-cpu8", release="0.13.0.dev20260501"))  # fmt: skip
+JOBS = (TopicJob(case="f/a", place="jax0.5.3-py311-cpu8", release="0.5.3"),
+        TopicJob(case="f/a", place="nightly-cpu8", release="0.13.0.dev20260501"))  # fmt: skip
 TOPIC = Topic(
     id=ID, verdict=Verdict.REGRESSED, reason="out[0] differs in 12 elements", jobs=JOBS,
     regressions=("r",), first="night-3", good="night-2", command="conformance run f/a",
@@ -53,7 +53,7 @@ def test_all_of_it_is_told() -> None:
 def test_a_title_has_no_numbers_that_come_and_go() -> None:
     """One function is named, several are not; it is one short line."""
     assert TOPIC.title == "f/a regressed: out[0] differs in 12 elements"
-    other = replace(TOPIC, jobs=(*JOBS, Job(case="g/b", place="p")), reason="a\nb" * 200)
+    other = replace(TOPIC, jobs=(*JOBS, TopicJob(case="g/b", place="p")), reason="a\nb" * 200)
     assert other.title.startswith("regressed: a ba b")
     assert len(other.title) < 256
     assert "\n" not in other.title
@@ -93,7 +93,9 @@ def test_a_reproduction_that_is_not_there_is_told_by_its_path() -> None:
 
 def test_many_cases_are_counted() -> None:
     """Those that do not fit."""
-    jobs = tuple(Job(case=f"f/case{n:05}", place=f"p{p}") for n in range(3000) for p in range(20))
+    jobs = tuple(
+        TopicJob(case=f"f/case{n:05}", place=f"p{p}") for n in range(3000) for p in range(20)
+    )
     text = new_body(replace(TOPIC, jobs=jobs, evidence=FOUND, reproduction="print(1)\n"), URL)
     assert len(text) <= LIMIT
     assert "**Where:** 60,000 jobs of 3,000 cases" in text
@@ -106,7 +108,7 @@ def test_many_cases_are_counted() -> None:
 
 def test_people_who_leave_no_room_are_let_be() -> None:
     """Their text is not cut."""
-    body = Body(cause=ID, status="", before="x" * (LIMIT - 100))
+    body = IssueBody(cause=ID, status="", before="x" * (LIMIT - 100))
     assert rewritten(body, TOPIC, "") is None
     assert fixed(body, "night-9") is None
     room = rewritten(replace(body, before="x" * (LIMIT - 6_000)), TOPIC, "")
@@ -142,7 +144,7 @@ def test_nothing_in_it_acts(one: str, two: str, three: str) -> None:
     """What programs said is code: no mention, no link, no element; and it is found again."""
     found = replace_evidence(one, two, three)
     topic = replace(
-        TOPIC, reason=one, jobs=(Job(case=f"f/{two}", place=three, release=one),), first=two,
+        TOPIC, reason=one, jobs=(TopicJob(case=f"f/{two}", place=three, release=one),), first=two,
         good=three, command=one, evidence=found, reproduction=three,
     )  # fmt: skip
     text = new_body(topic, URL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.notify.marks import Body, cause_in, parts_of, tame
+from conformance.notify.marks import IssueBody, cause_in, parts_of, tame
 
 ID = "0123456789ab"
 MARKS = ("<!-- conformance: 0123456789ab -->", "<!-- conformance-facts -->",
@@ -20,7 +20,7 @@ def test_what_is_ours_is_found_again(
     before: str, status: str, facts: str, evidence: str, after: str
 ) -> None:
     """Also where what was seen has marks in it, and after a browser wrote the ends of lines."""
-    body = Body(
+    body = IssueBody(
         cause=ID, status=tame(status), facts=tame(facts), evidence=tame(evidence),
         before=f"{before}\n", after=f"\n{after}",
     )  # fmt: skip
@@ -38,7 +38,7 @@ def test_what_is_tamed_has_no_mark(text: str) -> None:
 
 def test_a_text_without_all_of_our_marks_is_people_s() -> None:
     """Somebody took one away."""
-    text = Body(cause=ID, status="s", facts="f", evidence="e").text
+    text = IssueBody(cause=ID, status="s", facts="f", evidence="e").text
     for mark in MARKS[1:4]:
         assert parts_of(text.replace(mark, "")) is None
         assert cause_in(text.replace(mark, "")) == ID

@@ -17,8 +17,8 @@ from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.notify.actions import Kind
-from conformance.notify.deciding import When
+from conformance.notify.actions import ActionKind
+from conformance.notify.decisions import When
 from conformance.notify.marks import cause_in
 from conformance.notify.night import read_night
 from conformance.notify.tracker import Closed, RefusedError
@@ -82,7 +82,7 @@ def test_what_is_seen_once_waits(nights: Nights) -> None:
     assert nights.night(bad(attempts=1)) == []
     assert "another run must show it" in nights.decided()[0].why
     nights.policy = replace(nights.policy, when=When.NEW)
-    assert [one.kind for one in nights.decided()] == [Kind.OPEN]
+    assert [one.kind for one in nights.decided()] == [ActionKind.OPEN]
     nights.policy = replace(nights.policy, when=When.CONFIRMED)
     assert nights.night(bad(attempts=1)) == ["open"]
 
@@ -139,7 +139,7 @@ def test_closed_as_completed_and_seen_again(nights: Nights) -> None:
     """It is opened again by the next night, not by the same one told again."""
     nights.night(bad())
     nights.desk.change(1, closed=Closed.COMPLETED, closed_at=nights.people())
-    assert [done.action.kind for done in nights.told()] == [Kind.NOTHING]
+    assert [done.action.kind for done in nights.told()] == [ActionKind.NOTHING]
     assert nights.night(bad()) == ["reopen"]
     assert nights.desk.is_open(1)
     assert nights.desk.comments[1][0].startswith("This was closed as completed, and is seen in")
@@ -221,7 +221,7 @@ def test_a_night_opens_so_many_issues_at_most(nights: Nights) -> None:
     nights.policy = replace(nights.policy, limit=2)
     nights.add(*jobs)
     done = nights.told()
-    assert [one.action.kind for one in done] == [Kind.OPEN] * 2 + [Kind.HOLD] * 3
+    assert [one.action.kind for one in done] == [ActionKind.OPEN] * 2 + [ActionKind.HOLD] * 3
     assert nights.desk.titles[1].startswith("f/case3")
     assert done[2].action.title.startswith("f/case")
     nights.told()
@@ -317,7 +317,7 @@ def test_what_was_done_is_linked_when_the_network_goes(nights: Nights) -> None:
     linked = [one for one in nights.regressions if one.issue]
     assert sorted(one.issue for one in linked) == ["owner/repo#1", "owner/repo#2"]
     nights.desk.before_write = lambda: None
-    assert [one.action.kind for one in nights.told() if one.action.acts] == [Kind.OPEN] * 2
+    assert [one.action.kind for one in nights.told() if one.action.acts] == [ActionKind.OPEN] * 2
     assert len(nights.desk.kept) == 4
 
 

@@ -12,8 +12,8 @@ from conformance.golden.contents import Content
 from conformance.model.behaviour_change import BehaviourChange, Family
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
-from conformance.report.behaviour import FamilyHistory, histories
-from conformance.report.behaviour_markdown import behaviour_pages
+from conformance.report.behaviour import FamilyHistory, collect_histories
+from conformance.report.behaviour_markdown import render_behaviour_pages
 from conformance.report.behaviour_words import before_and_since
 from tests.builders import case, f32, python, value
 
@@ -58,13 +58,13 @@ def history(*turned: GoldenChange, changes: tuple[BehaviourChange, ...] = ()) ->
     """Return the history of the family `loops`."""
     cases = [named(name) for name in dict.fromkeys(["loops/one", *(t.case.id for t in turned)])]
     family = Family(about="Loops.", change=changes)
-    (found,) = histories(cases, {"loops": family}, turned)
+    (found,) = collect_histories(cases, {"loops": family}, turned)
     return found
 
 
 def page(*turned: GoldenChange, changes: tuple[BehaviourChange, ...] = ()) -> str:
     """Return the page of the family `loops`."""
-    pages = dict(behaviour_pages([history(*turned, changes=changes)], DATES, Path()))
+    pages = dict(render_behaviour_pages([history(*turned, changes=changes)], DATES, Path()))
     return pages["loops.md"]
 
 
@@ -90,10 +90,10 @@ class TestHistories:
         """What they show is told where a change is declared, and nowhere else."""
         one, other = turn(WORKS, raised()), turn(WORKS, raised(), "loops/two")
         family = Family(pairs=("one",))
-        (found,) = histories([named("loops/one")], {"loops": family}, [one, other])
+        (found,) = collect_histories([named("loops/one")], {"loops": family}, [one, other])
         assert [each.also for each in found.releases] == [(other,)]
         declared = Family(pairs=("one",), change=(change(),))
-        (found,) = histories([named("loops/one")], {"loops": declared}, [one])
+        (found,) = collect_histories([named("loops/one")], {"loops": declared}, [one])
         assert [each.evidence for each in found.told] == [(one,)]
 
     def test_a_change_seen_elsewhere_stands_there(self) -> None:
@@ -215,6 +215,6 @@ class TestPages:
     def test_the_index_lists_changes_by_release(self) -> None:
         """And leads to the family's page."""
         found = history(turn(WORKS, raised()), changes=(change(),))
-        index = dict(behaviour_pages([found], DATES, Path()))["README.md"]
+        index = dict(render_behaviour_pages([found], DATES, Path()))["README.md"]
         assert "| [loops](loops.md) | Loops. | 1 | 1 |" in index
         assert "- Loops are typed. ([loops](loops.md#060-2025-04-17))" in index

@@ -9,47 +9,62 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.errors import UsageError
-from conformance.report.conformance_data import decoded, encoded
-from conformance.report.conformance_history import Conformance, Followed, Held, Outcome, Result
+from conformance.report.conformance_data import decode_history, encode_history
+from conformance.report.conformance_history import (
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteRelease,
+    SuiteResult,
+    TrackedTest,
+)
 
 RELEASES = ("0.5.3", "0.6.2", "0.7.0")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 RESULTS = st.one_of(
-    st.just(Result(outcome=Outcome.PASSED)),
+    st.just(SuiteResult(outcome=SuiteOutcome.PASSED)),
     st.builds(
-        Result, outcome=st.sampled_from([Outcome.KNOWN, Outcome.FAILED, Outcome.SKIPPED]),
+        SuiteResult,
+        outcome=st.sampled_from(
+            [SuiteOutcome.KNOWN, SuiteOutcome.FAILED, SuiteOutcome.SKIPPED]
+        ),
         why=TEXT, reason=TEXT, issue=TEXT,
     ),
 )  # fmt: skip
 FOLLOWED = st.builds(
-    Followed,
+    TrackedTest,
     group=st.sampled_from(["a", "b"]),
     results=st.dictionaries(st.sampled_from(RELEASES), RESULTS, min_size=1),
 )
-HELD = tuple(Held(release=r, cell=f"jax{r}-py311-cpu8", standard="2024.12") for r in RELEASES)
+HELD = tuple(
+    SuiteRelease(release=r, cell=f"jax{r}-py311-cpu8", standard="2024.12") for r in RELEASES
+)
 
 
 @given(st.dictionaries(TEXT, FOLLOWED, max_size=4), st.dictionaries(TEXT, FOLLOWED, max_size=2))
-def test_what_is_kept_is_read_back(tests: dict[str, Followed], beside: dict[str, Followed]) -> None:
+def test_what_is_kept_is_read_back(
+    tests: dict[str, TrackedTest], beside: dict[str, TrackedTest]
+) -> None:
     """Whatever it is; and the same history is the same text."""
-    kept = Conformance(
+    kept = SuiteHistory(
         suite="signs", title="Signs", revision="5" * 40, settings={"max_examples": 5},
         place="cpu8", releases=HELD, tests=tests, beside=beside,
     )  # fmt: skip
-    content = encoded(kept)
-    back = decoded(content, "x.json")
+    content = encode_history(kept)
+    back = decode_history(content, "x.json")
     assert (back.tests, back.beside, back.releases) == (tests, beside, HELD)
     assert back.settings == kept.settings
-    assert encoded(back) == content
+    assert encode_history(back) == content
 
 
 def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
     """So that a change of the data shows what the release changed, and no more."""
-    passed = Result(outcome=Outcome.PASSED)
-    tests = {f"a/{n}": Followed(group="a", results=dict.fromkeys(RELEASES, passed)) for n in "xyz"}
-    three = Conformance(suite="signs", releases=HELD, tests=tests)
+    passed = SuiteResult(outcome=SuiteOutcome.PASSED)
+    tests = {
+        f"a/{n}": TrackedTest(group="a", results=dict.fromkeys(RELEASES, passed)) for n in "xyz"
+    }
+    three = SuiteHistory(suite="signs", releases=HELD, tests=tests)
     two = replace(three, releases=HELD[:2])
-    before, after = (encoded(one).decode().splitlines() for one in (two, three))
+    before, after = (encode_history(one).decode().splitlines() for one in (two, three))
     assert len(after) == len(before) + 1
 
 
@@ -58,11 +73,14 @@ def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
     [
         (b"{", "expected the data of a conformance history"),
         (b"[]", "expected the data of a conformance history"),
-        (encoded(Conformance(suite="s")).replace(b'"format": 1', b'"format": 9'), "format 9"),
+        (
+            encode_history(SuiteHistory(suite="s")).replace(b'"format": 1', b'"format": 9'),
+            "format 9",
+        ),
     ],
 )
 def test_what_is_none_is_refused(content: bytes, said: str) -> None:
     """With its name."""
     with pytest.raises(UsageError, match=said) as raised:
-        decoded(content, "x.json")
+        decode_history(content, "x.json")
     assert str(raised.value).startswith("x.json: ")

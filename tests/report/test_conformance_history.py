@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from conformance.report.conformance_history import (
-    Conformance,
-    Followed,
-    Held,
-    Outcome,
-    Result,
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteRelease,
+    SuiteResult,
+    TrackedTest,
     cause_of_failure,
     changed,
     short_name,
@@ -17,20 +17,20 @@ from conformance.report.conformance_history import (
 
 RELEASES = ("0.5.3", "0.6.2", "0.7.0")
 LETTERS = {
-    "p": Outcome.PASSED, "k": Outcome.KNOWN, "F": Outcome.FAILED, "?": Outcome.FLAKY,
-    "s": Outcome.SKIPPED,
+    "p": SuiteOutcome.PASSED, "k": SuiteOutcome.KNOWN, "F": SuiteOutcome.FAILED,
+    "?": SuiteOutcome.FLAKY, "s": SuiteOutcome.SKIPPED,
 }  # fmt: skip
 
 
-def history(tests: dict[str, str], beside: dict[str, str] | None = None) -> Conformance:
+def history(tests: dict[str, str], beside: dict[str, str] | None = None) -> SuiteHistory:
     """Return a history: a letter for each release, by test; its group stands before the `/`."""
 
-    def tested(found: dict[str, str]) -> dict[str, Followed]:
+    def tested(found: dict[str, str]) -> dict[str, TrackedTest]:
         return {
-            name: Followed(
+            name: TrackedTest(
                 group=name.partition("/")[0],
                 results={
-                    release: Result(outcome=LETTERS[letter])
+                    release: SuiteResult(outcome=LETTERS[letter])
                     for release, letter in zip(RELEASES, letters, strict=True)
                     if letter in LETTERS
                 },
@@ -38,8 +38,10 @@ def history(tests: dict[str, str], beside: dict[str, str] | None = None) -> Conf
             for name, letters in found.items()
         }
 
-    held = tuple(Held(release=r, cell=f"jax{r}-py311-cpu8", standard=r[:3]) for r in RELEASES)
-    return Conformance(
+    held = tuple(
+        SuiteRelease(release=r, cell=f"jax{r}-py311-cpu8", standard=r[:3]) for r in RELEASES
+    )
+    return SuiteHistory(
         suite="signs", releases=held, tests=tested(tests), beside=tested(beside or {})
     )
 
@@ -73,9 +75,9 @@ def test_steps() -> None:
     assert second.standards == ("0.5", "0.6")
 
 
-@pytest.mark.parametrize("was", Outcome)
-@pytest.mark.parametrize("now", Outcome)
-def test_a_change_has_its_opposite(was: Outcome, now: Outcome) -> None:
+@pytest.mark.parametrize("was", SuiteOutcome)
+@pytest.mark.parametrize("now", SuiteOutcome)
+def test_a_change_has_its_opposite(was: SuiteOutcome, now: SuiteOutcome) -> None:
     """What is a regression one way is a fix the other way, and what is new is gone."""
     opposite = {"regressed": "fixed", "fixed": "regressed", "added": "removed", "removed": "added"}
     word = changed(was, now)
@@ -101,8 +103,10 @@ def test_short_names() -> None:
 
 def test_failures_are_told_together() -> None:
     """Those of one declared reason, else those of one function that raise the same."""
-    known = Result(outcome=Outcome.KNOWN, why="TypeError: a", reason="lost", issue="a/b#1")
+    known = SuiteResult(
+        outcome=SuiteOutcome.KNOWN, why="TypeError: a", reason="lost", issue="a/b#1"
+    )
     assert cause_of_failure("t::f[1]", known) == cause_of_failure("t::g[2]", known)
-    one, two = (Result(outcome=Outcome.FAILED, why=f"TypeError: {n}") for n in "ab")
+    one, two = (SuiteResult(outcome=SuiteOutcome.FAILED, why=f"TypeError: {n}") for n in "ab")
     assert cause_of_failure("t::f[1]", one) == cause_of_failure("t::f[2]", two)
     assert cause_of_failure("t::f[1]", one) != cause_of_failure("t::g[1]", one)

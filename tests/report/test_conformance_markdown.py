@@ -6,9 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.run_loader import load_run
-from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
-from conformance.report.conformance_markdown import conformance_markdown, folded, listed
-from conformance.report.conformance_runs import history_of
+from conformance.report.conformance_history import (
+    SuiteHistory,
+    SuiteOutcome,
+    SuiteResult,
+    TrackedTest,
+)
+from conformance.report.conformance_markdown import folded, listed, render_conformance
+from conformance.report.conformance_runs import make_suite_history
 
 from .suites import suite_run
 
@@ -24,12 +29,14 @@ TESTS = {
 }
 
 
-def told(folder: Path, **more: Followed) -> str:
+def told(folder: Path, **more: TrackedTest) -> str:
     """Return the page of a run, with cases of our own."""
     standards = {"0.5.3": "2023.12"}
-    history = history_of(load_run(suite_run(folder, RELEASES, TESTS, standards=standards).run), {})
+    history = make_suite_history(
+        load_run(suite_run(folder, RELEASES, TESTS, standards=standards).run), {}
+    )
     beside = {f"own/{name}": followed for name, followed in more.items()}
-    return conformance_markdown(replace(history, beside=beside))
+    return render_conformance(replace(history, beside=beside))
 
 
 def test_releases_and_groups(tmp_path: Path) -> None:
@@ -67,7 +74,7 @@ def test_what_fails_in_the_newest_release(tmp_path: Path) -> None:
 def test_known_failures_have_their_reason(tmp_path: Path) -> None:
     """As the deviation says."""
     run = suite_run(tmp_path / "r", RELEASES[:2], {"a/t.py::test_x[1|2]": "pk"})
-    text = conformance_markdown(history_of(load_run(run.run), {}))
+    text = render_conformance(make_suite_history(load_run(run.run), {}))
     assert (
         "| 1 | `t.py::test_x` (`1\\|2`) | signs of zeros are lost | "
         "[jax-ml/jax#1](https://github.com/jax-ml/jax/issues/1) |"
@@ -77,9 +84,9 @@ def test_known_failures_have_their_reason(tmp_path: Path) -> None:
 
 def test_what_the_suite_does_not_test(tmp_path: Path) -> None:
     """Cases of our own are a column of their own, named as such."""
-    known = Result(outcome=Outcome.KNOWN, reason="tracers have no device", issue="a/b#2")
-    passed = Result(outcome=Outcome.PASSED)
-    place = Followed(
+    known = SuiteResult(outcome=SuiteOutcome.KNOWN, reason="tracers have no device", issue="a/b#2")
+    passed = SuiteResult(outcome=SuiteOutcome.PASSED)
+    place = TrackedTest(
         group="own", doc="Where x is.", results={"0.5.3": passed, "0.6.2": known, "0.7.0": known}
     )
     text = told(tmp_path, place=place)
@@ -91,7 +98,7 @@ def test_what_the_suite_does_not_test(tmp_path: Path) -> None:
 
 def test_nothing_to_tell() -> None:
     """A history without releases is a page all the same."""
-    text = conformance_markdown(Conformance(suite="signs"))
+    text = render_conformance(SuiteHistory(suite="signs"))
     assert "Nothing, from one release to the next." in text
 
 

@@ -11,8 +11,12 @@ from conformance.engine.run_loader import load_run
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.model.run import RunCase
-from conformance.report.conformance_history import OTHER, Conformance, Outcome
-from conformance.report.conformance_runs import history_of, merged, unfinished
+from conformance.report.conformance_history import OTHER, SuiteHistory, SuiteOutcome
+from conformance.report.conformance_runs import (
+    explain_incomplete,
+    make_suite_history,
+    merge_histories,
+)
 
 from .runs import Directory
 from .suites import SUITE, suite_run
@@ -30,7 +34,7 @@ def run(folder: Path, releases: tuple[str, ...], tests: dict[str, str], **more: 
     return load_run(suite_run(folder, releases, tests, **more).run)
 
 
-def outcomes(history: Conformance, test: str) -> list[str]:
+def outcomes(history: SuiteHistory, test: str) -> list[str]:
     """Return how a test ended, by release."""
     return [history.tests[test].of(held.release).outcome for held in history.releases]
 
@@ -38,7 +42,7 @@ def outcomes(history: Conformance, test: str) -> list[str]:
 def test_what_a_run_says(tmp_path: Path) -> None:
     """Each test by release; what the suite does not have there is absent, what is host is out."""
     tests = {"a/one": "pk", "a/two": "Fs", "b/three": "-?", "b/four": "p "}
-    found = history_of(run(tmp_path / "r", OLD, tests), {"0.5.3": "2025-03-19"})
+    found = make_suite_history(run(tmp_path / "r", OLD, tests), {"0.5.3": "2025-03-19"})
     assert outcomes(found, "a/one") == ["passed", "known"]
     assert outcomes(found, "a/two") == ["failed", "skipped"]
     assert outcomes(found, "b/three") == ["absent", "flaky"]
@@ -56,17 +60,20 @@ def test_what_a_run_says(tmp_path: Path) -> None:
 def test_groups_are_those_that_are_asked_for(tmp_path: Path) -> None:
     """Else those of the run; a test of no group is among the others."""
     loaded = run(tmp_path / "r", ("0.6.2",), {"a/one": "p"})
-    assert history_of(loaded, {}, lambda _: "signs").groups == ("signs",)
-    assert history_of(loaded, {}, lambda _: "").groups == ("a",)
+    assert make_suite_history(loaded, {}, lambda _: "signs").groups == ("signs",)
+    assert make_suite_history(loaded, {}, lambda _: "").groups == ("a",)
     bare = run(tmp_path / "s", ("0.6.2",), {"a/one": "p"}, cases={"a/one": RunCase(kind="test")})
-    assert history_of(bare, {}).groups == (OTHER,)
+    assert make_suite_history(bare, {}).groups == (OTHER,)
 
 
 def test_a_failure_now_and_then_is_no_fix(tmp_path: Path) -> None:
     """A test that passes by chance under such a deviation counts as known in every run."""
     sometimes = RunCase(kind="test", deviations=(Deviation(reason="draws", may_pass=True),))
     loaded = run(tmp_path / "r", OLD, {"a/one": "pk"}, cases={"a/one": sometimes})
-    assert outcomes(history_of(loaded, {}), "a/one") == [Outcome.KNOWN, Outcome.KNOWN]
+    assert outcomes(make_suite_history(loaded, {}), "a/one") == [
+        SuiteOutcome.KNOWN,
+        SuiteOutcome.KNOWN,
+    ]
 
 
 def test_a_run_is_judged_by_what_is_known_now(tmp_path: Path) -> None:
@@ -74,27 +81,27 @@ def test_a_run_is_judged_by_what_is_known_now(tmp_path: Path) -> None:
     loaded = run(tmp_path / "r", OLD, {"a/one": "Fk", "a/two": "pF", "a/three": "?s"})
     known = Deviation(releases="<0.6", error="TypeError", reason="lost", issue="a/b#1")
     other = Deviation(error="ValueError", reason="another error")
-    found = history_of(loaded, {}, None, {"a/one": (other, known), "a/two": (other,)})
+    found = make_suite_history(loaded, {}, None, {"a/one": (other, known), "a/two": (other,)})
     assert outcomes(found, "a/one") == ["known", "failed"]
     assert outcomes(found, "a/two") == ["passed", "failed"]
     assert outcomes(found, "a/three") == ["flaky", "skipped"]
     first = found.tests["a/one"].of("0.5.3")
     assert (first.reason, first.issue) == ("lost", "a/b#1")
-    assert outcomes(history_of(loaded, {}), "a/one") == ["failed", "known"]
+    assert outcomes(make_suite_history(loaded, {}), "a/one") == ["failed", "known"]
 
 
 def test_runs_are_merged(tmp_path: Path) -> None:
     """Releases come in order; those that are run again replace what was there, tests and all."""
-    old = history_of(run(tmp_path / "a", OLD, {"a/one": "pF", "a/gone": "pp"}), {})
-    new = history_of(run(tmp_path / "b", NEW, {"a/one": "pk", "a/new": "-p"}), {})
-    both = merged(old, new)
+    old = make_suite_history(run(tmp_path / "a", OLD, {"a/one": "pF", "a/gone": "pp"}), {})
+    new = make_suite_history(run(tmp_path / "b", NEW, {"a/one": "pk", "a/new": "-p"}), {})
+    both = merge_histories(old, new)
     assert [held.release for held in both.releases] == ["0.5.3", "0.6.2", "0.7.0"]
     assert outcomes(both, "a/one") == ["passed", "passed", "known"]
     assert outcomes(both, "a/gone") == ["passed", "absent", "absent"]
     assert outcomes(both, "a/new") == ["absent", "absent", "passed"]
-    assert merged(both, new) == both
-    assert merged(None, new) == new
-    backwards = merged(new, old)
+    assert merge_histories(both, new) == both
+    assert merge_histories(None, new) == new
+    backwards = merge_histories(new, old)
     assert [held.release for held in backwards.releases] == ["0.5.3", "0.6.2", "0.7.0"]
 
 
@@ -110,10 +117,10 @@ def test_what_cannot_be_compared_is_not_merged(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     """A difference between two revisions says nothing about JAX."""
-    old = history_of(run(tmp_path / "a", OLD, {"a/one": "pp"}), {})
+    old = make_suite_history(run(tmp_path / "a", OLD, {"a/one": "pp"}), {})
     other = run(tmp_path / "b", NEW, {"a/one": "pp"}, suite=replace(SUITE, **change))
     with pytest.raises(UsageError, match=said):
-        merged(old, history_of(other, {}))
+        merge_histories(old, make_suite_history(other, {}))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,7 @@ def test_a_run_that_is_not_complete(
     tmp_path: Path, tests: dict[str, str], info: dict[str, Any], said: str
 ) -> None:
     """It is told what is missing."""
-    told = unfinished(run(tmp_path / "r", OLD, tests, **info))
+    told = explain_incomplete(run(tmp_path / "r", OLD, tests, **info))
     assert told.startswith(said)
     assert bool(told) is bool(said)
 
@@ -146,18 +153,18 @@ def test_a_run_that_is_not_complete(
 def test_a_run_of_no_suite(tmp_path: Path) -> None:
     """Nor of several places, nor of a release twice."""
     with pytest.raises(UsageError, match="is no run of a suite"):
-        history_of(Directory(tmp_path / "r").job("f/a", "jax0.6.2-py311-cpu8").loaded(), {})
+        make_suite_history(Directory(tmp_path / "r").job("f/a", "jax0.6.2-py311-cpu8").loaded(), {})
     two = Directory(tmp_path / "s").job("a/one", "jax0.6.2-py311-cpu8")
     two.job("a/one", "jax0.6.2-py311-cpu4")
     with pytest.raises(UsageError, match="releases of one platform, got cpu4, cpu8"):
-        history_of(two.loaded(suite=SUITE), {})
+        make_suite_history(two.loaded(suite=SUITE), {})
     twice = Directory(tmp_path / "t").job("a/one", "jax0.6.2-py311-cpu8")
     twice.job("a/one", "jax0.6.2-py311-cpu8-x64").job("a/one", "jax0.7.0-py311-cpu8-x64")
     with pytest.raises(UsageError, match="got cpu8, cpu8 x64"):
-        history_of(twice.loaded(suite=SUITE), {})
+        make_suite_history(twice.loaded(suite=SUITE), {})
 
 
 def test_a_nightly_is_left_out(tmp_path: Path) -> None:
     """It says nothing of what was released."""
     loaded = run(tmp_path / "r", ("0.6.2", "0.7.0.dev20250601"), {"a/one": "pF"})
-    assert [held.release for held in history_of(loaded, {}).releases] == ["0.6.2"]
+    assert [held.release for held in make_suite_history(loaded, {}).releases] == ["0.6.2"]

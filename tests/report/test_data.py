@@ -10,7 +10,7 @@ import pytest
 
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.model.run import Exclusion
-from conformance.report.data import exit_of, json_lines, report_json
+from conformance.report.data import find_exit_code, make_report_json, render_json_lines
 from conformance.report.report import Report
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
@@ -33,7 +33,7 @@ def two_runs(tmp_path: Path) -> Report:
 
 def test_the_json_of_a_report_holds_its_contract(tmp_path: Path) -> None:
     """That of a run, over all of them, and what only several runs and releases can tell."""
-    data = json.loads(msgspec.json.encode(report_json(two_runs(tmp_path))))
+    data = json.loads(msgspec.json.encode(make_report_json(two_runs(tmp_path))))
     assert (data["run"], data["exit"], data["counts"]) == ("r2", 1, {"match": 1, "regressed": 1})
     versions = {"jax": "0.6.2", "numpy": "2.0.2"}
     assert [cell["identity"] for cell in data["cells"]] == [
@@ -62,7 +62,7 @@ def test_the_json_of_a_report_holds_its_contract(tmp_path: Path) -> None:
 
 def test_a_line_for_each_job_names_its_run(tmp_path: Path) -> None:
     """The last run's, of a job that several hold."""
-    lines = [json.loads(line) for line in json_lines(two_runs(tmp_path))]
+    lines = [json.loads(line) for line in render_json_lines(two_runs(tmp_path))]
     assert [(line["run"], line["case"], line["cell"]) for line in lines] == [
         ("r1", "f/a", OLD),
         ("r2", "f/a", NEW),
@@ -73,9 +73,9 @@ def test_names_that_are_not_unicode_are_written(tmp_path: Path) -> None:
     """A run's folder may be called anything."""
     run = Directory(tmp_path / "r\udcff").job("f/a", OLD, f32(1)).loaded()
     report = Report((run,), ("\udcfe: cannot be read",))
-    data = json.loads(msgspec.json.encode(report_json(report)))
+    data = json.loads(msgspec.json.encode(make_report_json(report)))
     assert (data["runs"], data["problems"]) == (["r<U+DCFF>"], ["<U+DCFE>: cannot be read"])
-    assert [json.loads(line)["run"] for line in json_lines(report)] == ["r<U+DCFF>"]
+    assert [json.loads(line)["run"] for line in render_json_lines(report)] == ["r<U+DCFF>"]
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_what_is_missing_is_no_success(
     """A killed run, or one that cannot be read, says nothing of what it lacks."""
     plan = (("f/a", OLD), *([("f/b", OLD)] if missing else []))
     run = Directory(tmp_path / "r").job("f/a", OLD, verdict=verdict).loaded(plan=plan)
-    assert exit_of(Report((run,), problems)) is code
+    assert find_exit_code(Report((run,), problems)) is code
 
 
 def test_no_runs_are_a_report_too() -> None:
     """Of nothing."""
-    data = report_json(Report((), ("broken",)))
+    data = make_report_json(Report((), ("broken",)))
     assert (data["run"], data["exit"], data["results"]) == ("", ExitCode.USAGE, ())

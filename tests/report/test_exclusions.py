@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.model.run import Exclusion
-from conformance.report.exclusions import exclusion_groups, exclusion_lines
+from conformance.report.exclusions import group_exclusions, render_exclusions
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,14 @@ from conformance.report.exclusions import exclusion_groups, exclusion_lines
 def test_exclusions_in_a_few_lines(pairs: list[tuple[str, str]], lines: list[str]) -> None:
     """Grouped by what is left out, where, and why."""
     found = [Exclusion(case=case, cell=cell, reason="why") for case, cell in pairs]
-    assert exclusion_lines(found) == lines
+    assert render_exclusions(found) == lines
 
 
 def test_the_reason_that_leaves_out_the_most_comes_first() -> None:
     """Each with how many pairs it leaves out, and of what."""
     left_out = [Exclusion(case=f"f/{n}", cell="c", reason="needs flax") for n in range(5)]
     left_out.append(Exclusion(case="", cell="jax0.4.30-py313-cpu8", reason="no wheels"))
-    many, one = exclusion_groups(left_out)
+    many, one = group_exclusions(left_out)
     assert (many.reason, many.pairs, len(many.cases)) == ("needs flax", 5, 5)
     assert one.cases == ("every case",)
 
@@ -36,6 +36,6 @@ def test_what_is_said_of_a_cell_makes_no_other_reason() -> None:
     """The same need of cells that have different things."""
     reasons = ("requires flax>=1, the cell has 0.9", "requires flax>=1, the cell has 0.10")
     left_out = [Exclusion(case="f/a", cell=f"c{n}", reason=r) for n, r in enumerate(reasons)]
-    (group,) = exclusion_groups(left_out)
+    (group,) = group_exclusions(left_out)
     assert (group.reason, group.cells) == ("requires flax>=1", ("c0", "c1"))
-    assert exclusion_lines(left_out) == ["excluded f/a on c0, c1: requires flax>=1"]
+    assert render_exclusions(left_out) == ["excluded f/a on c0, c1: requires flax>=1"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.history import NOTHING, carried, history, run_lengths
+from conformance.report.history import NOTHING, carry_forward, encode_run_lengths, make_history
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def some_nights(draw: st.DrawFn) -> list[Digest]:
 
 def test_verdicts_are_told_by_date_as_long_as_they_last() -> None:
     """Run-length encoded; a run without the job is a hole."""
-    made = history(nights(FINE, FINE, None, Verdict.REGRESSED, FINE))
+    made = make_history(nights(FINE, FINE, None, Verdict.REGRESSED, FINE))
     assert made.verdicts("f/a", A) == [
         (Verdict.MATCH, 2), (None, 1), (Verdict.REGRESSED, 1), (Verdict.MATCH, 1),
     ]  # fmt: skip
@@ -49,7 +49,7 @@ def test_a_run_tells_what_it_came_to() -> None:
     """Counts in the order of the verdicts, the day, and whether it ended."""
     jobs = {("f/a", A): Verdict.REGRESSED, ("f/a", B): FINE, ("f/b", A): FINE}
     killed = night(4, jobs, finished="", exit=None)
-    (run,) = history([killed]).runs
+    (run,) = make_history([killed]).runs
     assert run.counts == {Verdict.MATCH: 2, Verdict.REGRESSED: 1}
     assert (run.jobs, run.unexpected, run.date, run.finished) == (3, 1, "2026-05-05", "")
 
@@ -61,7 +61,9 @@ def test_runs_are_ordered_by_when_they_began_then_by_name() -> None:
         "c": "2026-05-01T02:00:00+02:00", "b": "2026-05-01T01:00:00+00:00",
         "a": "2026-05-01T01:00:00+00:00", "d": "yesterday", "e": "2026-05-01T00:30:00",
     }  # fmt: skip
-    made = history([night(0, jobs, run=run, started=started) for run, started in times.items()])
+    made = make_history(
+        [night(0, jobs, run=run, started=started) for run, started in times.items()]
+    )
     assert [run.id for run in made.runs] == ["d", "c", "e", "a", "b"]
     assert made.runs[0].date == "an unknown date"
 
@@ -70,20 +72,20 @@ def test_a_clock_that_steps_back_is_survived() -> None:
     """A run that ended before it began, and one that began before its elder."""
     jobs = {("f/a", A): FINE}
     back = {"started": "2026-05-02T03:00:00+00:00", "finished": "2026-05-01T03:00:00+00:00"}
-    made = history([night(4, jobs), night(5, jobs, **back)])
+    made = make_history([night(4, jobs), night(5, jobs, **back)])
     assert [run.id for run in made.runs] == ["run-05", "run-04"]
 
 
 def test_a_run_given_twice_counts_once() -> None:
     """E.g. named itself and with its folder."""
     one = night(0, {("f/a", A): FINE})
-    assert len(history([one, one]).runs) == 1
+    assert len(make_history([one, one]).runs) == 1
 
 
 @given(st.lists(st.integers(0, NOTHING)))
 def test_run_lengths_lose_nothing(values: list[int]) -> None:
     """And neighbours are never equal."""
-    lengths = run_lengths(values)
+    lengths = encode_run_lengths(values)
     assert [value for value, length in lengths for _ in range(length)] == values
     assert all(a[0] != b[0] for a, b in pairwise(lengths))
 
@@ -92,7 +94,7 @@ def test_run_lengths_lose_nothing(values: list[int]) -> None:
 def test_only_holes_between_runs_are_filled(ranks: list[int]) -> None:
     """With what was seen before."""
     seen = [place for place, rank in enumerate(ranks) if rank != NOTHING]
-    filled = carried(ranks)
+    filled = carry_forward(ranks)
     assert all(filled[place] == ranks[place] for place in seen)
     known = {place for place, rank in enumerate(filled) if rank != NOTHING}
     assert known == (set(range(seen[0], seen[-1] + 1)) if seen else set())
@@ -102,7 +104,7 @@ def test_only_holes_between_runs_are_filled(ranks: list[int]) -> None:
 def test_the_order_of_reading_does_not_matter(runs: list[Digest], data: st.DataObject) -> None:
     """Runs are ordered by when they began."""
     shuffled = data.draw(st.permutations(runs))
-    one, other = history(runs), history(shuffled)
+    one, other = make_history(runs), make_history(shuffled)
     assert (one.runs, one.regressions, one.events) == (other.runs, other.regressions, other.events)
     assert one.ranks.tolist() == other.ranks.tolist()
 
@@ -110,7 +112,7 @@ def test_the_order_of_reading_does_not_matter(runs: list[Digest], data: st.DataO
 @given(some_nights(), st.integers(0, 8))
 def test_the_history_of_a_prefix_is_a_prefix(runs: list[Digest], length: int) -> None:
     """What later runs say changes nothing about what happened before."""
-    part, whole = history(runs[:length]), history(runs)
+    part, whole = make_history(runs[:length]), make_history(runs)
     assert whole.runs[:length] == part.runs
     assert [event for event in whole.events if event.run < length] == list(part.events)
     for case in part.cases:
@@ -122,7 +124,7 @@ def test_the_history_of_a_prefix_is_a_prefix(runs: list[Digest], length: int) ->
 @given(some_nights())
 def test_a_job_that_never_ran_says_nothing(runs: list[Digest]) -> None:
     """Neither does a run without it, nor a job that ended for reasons of the host."""
-    made = history(runs)
+    made = make_history(runs)
     ran = {
         (case, cell)
         for run in runs
@@ -157,7 +159,7 @@ def test_a_regression_is_open_as_far_as_its_jobs_last_said(runs: list[Digest]) -
     causes = {said.reason: said.cause for said in STATES}
     found = {
         (one.case, one.state.verdict, causes[one.state.reason], cell)
-        for one in history(runs).regressions
+        for one in make_history(runs).regressions
         for cell in one.open_places
     }
     assert found == expected
@@ -167,14 +169,16 @@ def test_cells_are_ordered_by_track_and_release() -> None:
     """Not by their names: 0.10 comes after 0.9."""
     places = ("0.10.2-py311-tpu.v5e.2x2", "0.10.2-py311-cpu8", "0.9.2-py311-cpu8")
     jobs = {("f/a", f"jax{place}"): state(FINE) for place in places}
-    assert history([night(0, jobs)]).cells == tuple(f"jax{place}" for place in reversed(places))
+    assert make_history([night(0, jobs)]).cells == tuple(
+        f"jax{place}" for place in reversed(places)
+    )
 
 
 def test_a_nightly_is_one_cell_from_day_to_day() -> None:
     """What one night showed is fixed by the next, though its cell is called otherwise."""
     days = ["jax0.13.0.dev20260501-py312-cpu8", "jax0.13.0.dev20260502-py312-cpu8"]
     bad = state(Verdict.REGRESSED, "out differs")
-    told = history([
+    told = make_history([
         night(0, {("f/a", days[0]): bad, ("f/a", A): FINE}),
         night(1, {("f/a", days[1]): FINE, ("f/a", A): FINE}),
     ])  # fmt: skip

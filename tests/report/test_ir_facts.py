@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.report.ir_facts import differing_facts
+from conformance.report.ir_facts import compare_facts
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from conformance.report.ir_facts import differing_facts
 )
 def test_differences(a: dict[str, Any], b: dict[str, Any], rows: list[str]) -> None:
     """What was there before and after, and whether a run fails of it."""
-    found = differing_facts(a, b)
+    found = compare_facts(a, b)
     assert [f"{'! ' * r.gates}{r.name}: {r.before} -> {r.after}" for r in found] == rows
 
 
@@ -39,11 +39,11 @@ def test_what_gates_comes_first() -> None:
     """The rest is for the curious."""
     a = {"ops": {"add": 1}, "custom_calls": {}}
     b = {"ops": {"add": 2}, "custom_calls": {"topk": 1}}
-    assert [row.fact for row in differing_facts(a, b)] == ["custom_calls", "ops"]
+    assert [row.fact for row in compare_facts(a, b)] == ["custom_calls", "ops"]
 
 
 def test_a_sharding_that_one_side_does_not_say_gates_nothing() -> None:
     """Two that differ do."""
     said, other, unsaid = ({"parameters": [{"sharding": s} if s else {}]} for s in ("x", "y", ""))
-    assert [row.gates for row in differing_facts(said, unsaid)] == [False]
-    assert [row.gates for row in differing_facts(said, other)] == [True]
+    assert [row.gates for row in compare_facts(said, unsaid)] == [False]
+    assert [row.gates for row in compare_facts(said, other)] == [True]

@@ -18,7 +18,7 @@ from conformance.engine.run_loader import LoadedRun
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import Exclusion, RunCell, RunInfo
-from conformance.report.junit import junit
+from conformance.report.junit import render_junit
 from conformance.report.report import Report
 from tests.builders import f32
 from tests.report.raising import LINES, RAISED
@@ -41,7 +41,7 @@ ALLOWED = {
 
 def suites(report: Report) -> dict[str, TestSuite]:
     """Return the suites of a report by name, once they are proved valid."""
-    text = junit(report)
+    text = render_junit(report)
     tree = etree.fromstring(text)
     for name in SCHEMAS:
         with files("pyEDAA.Reports.Resources").joinpath(name).open("rb") as file:
@@ -203,7 +203,7 @@ def test_a_huge_message_is_cut(tmp_path: Path) -> None:
     """A report is read by people, and sent over networks."""
     huge = "y" * 10_000_000
     report = ended(tmp_path, Verdict.REGRESSED, huge, error=(huge, huge))
-    assert len(junit(report)) < 20_000
+    assert len(render_junit(report)) < 20_000
     assert " more characters" in only(report).result[0].text
 
 

@@ -15,8 +15,8 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.looked_into import LookedInto
-from conformance.report.markdown import markdown
+from conformance.report.cause_evidence import CauseEvidence
+from conformance.report.markdown import render_markdown
 from conformance.report.report import Report
 from conformance.report.text import one_line
 from tests.builders import f32
@@ -61,7 +61,7 @@ def job(made: Directory, cell: str, verdict: Verdict, *reasons: str, **more: Any
 def test_nothing_unexpected_is_said_first(tmp_path: Path) -> None:
     """Then what was run."""
     made = Directory(tmp_path / "r").job("f/a", OLD, f32(1)).job("f/b", OLD, f32(1))
-    text = markdown(made.report())
+    text = render_markdown(made.report())
     assert text.splitlines()[:5] == [
         "# Conformance: nothing unexpected",
         "",
@@ -80,7 +80,7 @@ def test_root_causes_come_first_the_largest_first(tmp_path: Path) -> None:
     job(made, NEW, Verdict.REGRESSED, "out is 1, golden 2")
     where = ErrorInfo(type="E", message="m", where="f.py:3")
     made.records[1:] = [replace(record, error=where) for record in made.records[1:]]
-    text = markdown(made.report())
+    text = render_markdown(made.report())
     assert headings(text)[:2] == [
         "Conformance: 3 of 3 jobs unexpected",
         "Unexpected: 2 root causes",
@@ -101,7 +101,7 @@ def test_what_was_found_out_stands_with_its_root_cause(tmp_path: Path) -> None:
         culprits=(Culprit(package="jaxlib", before="0.8.2", after="0.8.3"),),
         untold=("@somebody did not answer",),
     )  # fmt: skip
-    text = markdown(replace(report, evidence={cause.id: LookedInto(found)}))
+    text = render_markdown(replace(report, evidence={cause.id: CauseEvidence(found)}))
     assert (
         f"""
 ```text
@@ -120,7 +120,7 @@ def test_what_says_nothing_about_jax_is_counted(tmp_path: Path) -> None:
     """Faults of the host, jobs that never ended, runs that cannot be read."""
     made = job(Directory(tmp_path / "r"), OLD, Verdict.INFRA, "no disk", outcome=Outcome.INFRA)
     run = made.loaded(plan=(("f/a", OLD), ("f/a", NEW), ("f/b", NEW)))
-    text = markdown(Report((run,), ("r2/run.json: cannot be read",)))
+    text = render_markdown(Report((run,), ("r2/run.json: cannot be read",)))
     assert headings(text)[:3] == [
         "Conformance: nothing unexpected, but not all is known",
         "Runs that cannot be read",
@@ -138,7 +138,7 @@ def test_changes_between_releases_are_grouped(tmp_path: Path) -> None:
         made.job(case, OLD, f32(1)).job(case, MIDDLE, error=("TypeError", "no")).job(case, NEW)
     made.job("f/e", OLD, f32(1)).job("f/e", MIDDLE, f32(2))
     made.job("f/f", OLD, error=("TypeError", "no")).job("f/f", MIDDLE, error=("TypeError", "not"))
-    text = markdown(made.report())
+    text = render_markdown(made.report())
     assert "Against the release before: 4 regressed, 4 fixed, 2 changed." in text
     lines = text.splitlines()
     start = lines.index("- **regressed** in `0.6.2`: `ok` became `TypeError: no`")
@@ -157,7 +157,7 @@ def test_irs_that_warn_are_told(tmp_path: Path) -> None:
     """How they differ from their goldens; what only informs is not."""
     kept = IrRecord(status=IrStatus.CHANGED, changes=("semantic: `add`", "semantic: b x2"))
     made = job(Directory(tmp_path / "r"), OLD, Verdict.MATCH, ir={"stablehlo": kept, "hlo": kept})
-    text = markdown(made.report())
+    text = render_markdown(made.report())
     assert "IRs that are not their goldens: 1 warning" in headings(text)
     told = f"**stablehlo** of `f/a` on `{OLD}`\n\n```text\nsemantic: `add`\nsemantic: b x2\n```\n"
     assert told in text
@@ -169,7 +169,7 @@ def test_families_by_release(tmp_path: Path) -> None:
     made = Directory(tmp_path / "r").job("f/a", OLD, verdict=Verdict.KNOWN).job("f/b", OLD)
     for cell in (MIDDLE, NEW):
         made.job("f/a", cell).job("f/b", cell).job("g/a", cell, verdict=Verdict.DRIFTED)
-    text = markdown(made.report())
+    text = render_markdown(made.report())
     assert table(text) == [
         ["track", "release", "`f`", "`g`"],
         ["`cpu8`", "`0.6.2` to `0.8.3`", "`2.`", "`1~`"],
@@ -185,7 +185,7 @@ def test_exclusions_are_folded_away(tmp_path: Path) -> None:
         Exclusion(case="", cell="gone", reason="no lock"),
     )
     made = job(Directory(tmp_path / "r"), OLD, Verdict.EXCLUDED, "no way here")
-    text = markdown(made.report(exclusions=left_out))
+    text = render_markdown(made.report(exclusions=left_out))
     assert text.split("<details>")[1].splitlines() == [
         "<summary>5 exclusions, for 3 reasons</summary>",
         "",
@@ -214,7 +214,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         finished=HOSTILE,
         plan=((HOSTILE, HOSTILE),),
     )
-    text = markdown(Report((run,), (HOSTILE,)))
+    text = render_markdown(Report((run,), (HOSTILE,)))
     tokens = READER.parse(text)
     inner = [child for token in tokens for child in token.children or ()]
     assert {child.type for child in inner} <= {
@@ -245,7 +245,7 @@ def test_what_does_not_fit_is_counted(tmp_path: Path, most: int) -> None:
         for cell in (OLD, NEW):
             reason = f"reason {number}\n" + "x" * 10_000
             made.job(f"f/case{number}", cell, verdict=Verdict.CHANGED, reasons=(reason,))
-    text = markdown(made.report(), most)
+    text = render_markdown(made.report(), most)
     assert len(text) <= most
     assert "more root causes are left out here, which tell of" in text
     assert headings(text)[-1] == "Families by release"
@@ -260,6 +260,6 @@ def test_a_traceback_is_folded(tmp_path: Path) -> None:
         "f/a", CELLS[0], verdict=Verdict.REGRESSED, reasons=("raised E",),
         error=("E", ""), texts={"frames": text},
     )  # fmt: skip
-    found = markdown(run.report())
+    found = render_markdown(run.report())
     assert "<details><summary>Traceback</summary>\n\n````text\ntraceback (most recent" in found
     assert "      ``` </details> @team\nE\n````\n\n</details>" in found

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from conformance.report.markup import Entry, Section, block, code, fitted, row
+from conformance.report.markup import Section, SectionEntry, block, code, fitted, row
 from conformance.report.text import one_line, visible
 
 READER = MarkdownIt("commonmark").enable("table")
@@ -54,9 +54,9 @@ def test_long_texts_are_cut() -> None:
     assert len(block("x" * 10_000_000)) < 2_000
 
 
-def entry(text: str, jobs: int = 0) -> Entry:
+def entry(text: str, jobs: int = 0) -> SectionEntry:
     """Return an entry that tells a text."""
-    return Entry(lambda: text, jobs)
+    return SectionEntry(lambda: text, jobs)
 
 
 SECTIONS = [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from conformance.report.markdown import markdown
-from conformance.report.notes import note_lines
+from conformance.report.markdown import render_markdown
+from conformance.report.notes import render_notes
 from conformance.report.terminal import print_report
 from tests.builders import f32
 from tests.report.runs import Directory
@@ -27,7 +27,7 @@ def test_the_longest_are_told_first_and_the_others_counted(tmp_path: Path) -> No
         run.job(f"f/c{number}", CELL, f32(1), notes=(NEAR,), seconds={"job": float(number)})
     run.job("f/quick", CELL, f32(1))
     records = run.report().records
-    assert note_lines(records) == [
+    assert render_notes(records) == [
         *(f"note: f/c{number} on {CELL} {NEAR}" for number in (4, 3, 2)),
         "note: and 2 more like these",
     ]
@@ -41,7 +41,7 @@ def test_notes_are_warnings_and_no_more(tmp_path: Path) -> None:
     out = io.StringIO()
     print_report(Console(file=out, width=80), report, directory=tmp_path)
     assert f"note: f/slow on {CELL} {NEAR}\n" in out.getvalue()
-    text = markdown(report)
+    text = render_markdown(report)
     assert "nothing unexpected" in text
     assert f"- `f/slow on {CELL} {NEAR}`" in text
 
@@ -50,5 +50,5 @@ def test_nothing_is_told_of_nothing(tmp_path: Path) -> None:
     """No section without a note."""
     run = Directory(tmp_path)
     run.job("f/quick", CELL, f32(1))
-    assert note_lines(run.report().records) == []
-    assert "To be known" not in markdown(run.report())
+    assert render_notes(run.report().records) == []
+    assert "To be known" not in render_markdown(run.report())

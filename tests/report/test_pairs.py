@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.golden_history import LoadResult, ReleasePair
-from conformance.report.pairs import pairs_markdown
+from conformance.report.pairs import render_pairs
 
 PAIRS = {
     ReleasePair("0.9.0", "0.9.0"): LoadResult("right", promised=True),
@@ -17,7 +17,7 @@ PAIRS = {
 
 def test_writers_down_readers_across() -> None:
     """In order of release; a promise that is broken stands out, a refusal has a legend."""
-    page = pairs_markdown("who reads what", {"sine": PAIRS}, "The newest are first.")
+    page = render_pairs("who reads what", {"sine": PAIRS}, "The newest are first.")
     assert "The newest are first." in page
     matrix = page.partition("## sine\n\n```text\n")[2].partition("\n```")[0]
     assert matrix.splitlines() == [
@@ -37,5 +37,5 @@ def test_writers_down_readers_across() -> None:
 
 def test_how_much_is_right() -> None:
     """Within what is promised; beyond it, of older and of newer releases."""
-    page = pairs_markdown("who reads what", {"sine": PAIRS})
+    page = render_pairs("who reads what", {"sine": PAIRS})
     assert "| sine | 1 of 3 | 0 of 1 | 0 of 1 |" in page

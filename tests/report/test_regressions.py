@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.engine.regression_tracker import Regression, RegressionStatus
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.report.history import history
+from conformance.report.history import make_history
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ INFRA = state(Verdict.INFRA, outcome=Outcome.INFRA)
 
 def alone(runs: list[Digest]) -> Regression:
     """Return the only regression of some runs."""
-    (found,) = history(runs).regressions
+    (found,) = make_history(runs).regressions
     return found
 
 
 def kinds(runs: list[Digest]) -> list[tuple[str, int]]:
     """Return what happened, with the place of the run."""
-    return [(event.kind.value, event.run) for event in history(runs).events]
+    return [(event.kind.value, event.run) for event in make_history(runs).events]
 
 
 def test_a_regression_is_open_from_the_first_run_that_shows_it() -> None:
@@ -34,7 +34,7 @@ def test_a_regression_is_open_from_the_first_run_that_shows_it() -> None:
     found = alone(nights(FINE, BAD, BAD))
     assert (found.state, found.first, found.last, found.is_open) == (BAD, 1, 2, True)
     assert (found.places, found.open_places) == ((A,), (A,))
-    assert history(nights(FINE, BAD)).releases == {A: "0.5.3"}
+    assert make_history(nights(FINE, BAD)).releases == {A: "0.5.3"}
     assert found.fixed_in is None
 
 
@@ -60,12 +60,12 @@ def test_numbers_of_a_reason_do_not_make_another_regression() -> None:
     """They differ from run to run; what is shown is what was seen first."""
     found = alone(nights(BAD, AS_BAD))
     assert found.state.reason == BAD.reason
-    assert len(history(nights(BAD, OTHER)).regressions) == 2
+    assert len(make_history(nights(BAD, OTHER)).regressions) == 2
 
 
 def test_one_that_turns_into_another_is_fixed() -> None:
     """Whatever came in its place is open."""
-    made = history(nights(BAD, OTHER))
+    made = make_history(nights(BAD, OTHER))
     assert [(one.state, one.is_open) for one in made.regressions] == [(OTHER, True), (BAD, False)]
 
 
@@ -80,14 +80,14 @@ def test_the_cells_of_one_cause_are_one_regression() -> None:
     found = alone(runs[:2])
     assert (found.is_open, found.places, found.open_places) == (True, (A, B), (B,))
     assert (alone(runs).fixed_in, alone(runs).last) == (3, 2)
-    assert [event.places for event in history(runs).events] == [(A, B), (B,)]
+    assert [event.places for event in make_history(runs).events] == [(A, B), (B,)]
 
 
 def test_cases_and_verdicts_set_regressions_apart() -> None:
     """Even where the reason is the same."""
     changed = state(Verdict.CHANGED, BAD.reason)
     runs = [night(0, {("f/a", A): BAD, ("f/a", B): changed, ("g/b", A): BAD})]
-    assert len(history(runs).regressions) == 3
+    assert len(make_history(runs).regressions) == 3
 
 
 def test_what_is_new_is_unexpected_unless_it_conforms() -> None:
@@ -96,7 +96,7 @@ def test_what_is_new_is_unexpected_unless_it_conforms() -> None:
     assert (
         alone(nights(state(Verdict.NEW, "no golden yet", **unvouched))).state.verdict is Verdict.NEW
     )
-    assert history(nights(state(Verdict.NEW))).regressions == ()
+    assert make_history(nights(state(Verdict.NEW))).regressions == ()
 
 
 def test_ids_depend_on_nothing_but_the_cause() -> None:
@@ -112,4 +112,4 @@ def test_open_ones_come_first() -> None:
         night(1, {("f/a", A): FINE, ("f/d", A): BAD}),
         night(2, {("f/c", A): FINE}),
     ]
-    assert [one.case for one in history(runs).regressions] == ["f/d", "f/b", "f/c", "f/a"]
+    assert [one.case for one in make_history(runs).regressions] == ["f/d", "f/b", "f/c", "f/a"]

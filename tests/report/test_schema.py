@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from conformance.model.run import Exclusion
-from conformance.report.data import json_lines, report_json
+from conformance.report.data import make_report_json, render_json_lines
 from tests.builders import f32
 from tests.report.published_schemas import schemas
 from tests.report.runs import ADD, CELLS, Directory
@@ -59,17 +59,17 @@ def test_a_schema_is_one(name: str) -> None:
 
 def test_what_is_written_is_as_the_schemas_say(report: Report) -> None:
     """Of a report, and of each line."""
-    data = plain(report_json(report))
+    data = plain(make_report_json(report))
     assert data["transitions"]
     assert data["not_run"]
     validator("report.schema.json").validate(data)
-    for line in json_lines(report):
+    for line in render_json_lines(report):
         validator("line.schema.json").validate(json.loads(line))
 
 
 def test_a_field_that_is_missing_is_told(report: Report) -> None:
     """All of them are required."""
-    data = plain(report_json(report))
+    data = plain(make_report_json(report))
     del data["results"][0]["verdict"]
     with pytest.raises(ValidationError, match="'verdict' is a required property"):
         validator("report.schema.json").validate(data)

@@ -9,9 +9,9 @@ import msgspec
 from rich.console import Console
 
 from conformance.model.since import ArtifactChange, CauseSince, JobAt, PackageChange, Since
-from conformance.report.markdown import markdown
+from conformance.report.markdown import render_markdown
 from conformance.report.report import Report
-from conformance.report.since_text import since_lines
+from conformance.report.since_text import render_since
 from conformance.report.terminal import print_report
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
@@ -52,7 +52,7 @@ def test_everything_is_told() -> None:
     why = "on nightly-cpu8: out 1 against 2"
     causes = "1 new, 1 still there, 1 gone, 1 not seen"
     jobs = "4 jobs moved, 2 jobs added, 1 job removed, 1 job silent"
-    assert list(since_lines(told)) == [
+    assert list(render_since(told)) == [
         f"since run-1 of 2026-05-01: {causes}, {jobs}",
         f"  new: regressed f/new {why}",
         f"  gone: regressed f/gone {why} (since 2026-05-01, 1 night)",
@@ -68,20 +68,20 @@ def test_everything_is_told() -> None:
 
 def test_that_nothing_changed_is_a_line() -> None:
     """Also where there is something that was there before; of much of that not all is told."""
-    assert list(since_lines(since())) == ["since run-1 of 2026-05-01: nothing changed"]
+    assert list(render_since(since())) == ["since run-1 of 2026-05-01: nothing changed"]
     many = since(still=tuple(cause(f"f/{number}") for number in range(30)))
-    lines = list(since_lines(many, most=2))
+    lines = list(render_since(many, most=2))
     assert lines[0].endswith(": nothing changed, 30 still there")
     assert lines[-1] == "  still there: 28 more"
     new = since(new=many.still)
-    assert len(list(since_lines(new, most=2))) == 31
+    assert len(list(render_since(new, most=2))) == 31
 
 
 def test_it_comes_first(tmp_path: Path) -> None:
     """Where it is looked for; nothing in it acts."""
     run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1)).loaded()
     report = Report((run,), since=since(new=(cause("f/new", NASTY),)))
-    text = markdown(report)
+    text = render_markdown(report)
     heads = [line for line in text.splitlines() if line.startswith("## ")]
     assert heads[0] == "## Since the last night: 1 new"
     assert "- **new** ``regressed f/new on nightly-cpu8: ␛]0;title␇ @somebody #1 `x` <b>``" in text
@@ -97,7 +97,7 @@ def test_the_cases_of_a_root_cause_are_named() -> None:
     """The first of many."""
     jobs = tuple(JobAt(case=f"f/{number}", place="p") for number in range(5))
     one = msgspec.structs.replace(cause("f/0", "no"), jobs=jobs)
-    *_, line = since_lines(since(new=(one,)))
+    *_, line = render_since(since(new=(one,)))
     assert line == "  new: regressed f/0, f/1, f/2 and 2 more on p: no"
 
 
@@ -110,13 +110,13 @@ def test_that_there_is_no_night_to_compare_with_is_a_line(tmp_path: Path) -> Non
     said = "ot compared with an earlier run: "
     first, *_ = out.getvalue().splitlines()
     assert first == f"n{said}no earlier run of matrix smoke was found"
-    assert f"N{said}`no earlier run of matrix smoke was found`." in markdown(report)
+    assert f"N{said}`no earlier run of matrix smoke was found`." in render_markdown(report)
 
 
 def test_markdown_stays_within_its_bounds(tmp_path: Path) -> None:
     """However much changed; what is left out is counted."""
     run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1)).loaded()
     new = tuple(cause(f"f/{number}", "x" * 5000) for number in range(2000))
-    text = markdown(Report((run,), since=since(new=new)))
+    text = render_markdown(Report((run,), since=since(new=new)))
     assert len(text) < 60_000
     assert "more lines are left out here, which tell of" in text

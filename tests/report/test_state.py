@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
 from conformance.engine.transitions import TransitionKind
-from conformance.report.state import Recorded, State, kind_of, state_markdown
+from conformance.report.state import Recorded, RecordedState, kind_of, render_state
 from tests.builders import case, deviation
 from tests.engine.worlds import planned
 
@@ -47,7 +47,7 @@ def made(endings: dict[str, str], *cases_: str) -> str:
     }
     plan = Plan(jobs=jobs, exclusions=(), cells=cells)
     dates = {"0.8.3": "2025-12-18"}
-    return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=Path()))
+    return render_state(RecordedState(plan=plan, recorded=recorded, dates=dates, root=Path()))
 
 
 def test_a_row_for_each_release_the_newest_first() -> None:

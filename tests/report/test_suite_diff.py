@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.suite_changes import compare_tests
-from conformance.report.suite_diff import SLOWEST, diff_json, diff_lines
+from conformance.report.suite_diff import SLOWEST, make_diff_json, render_suite_diff
 from tests.engine.test_suite_changes import record
 
 NAMES = ("old", "new")
@@ -20,19 +20,19 @@ def test_every_kind_is_told_with_its_cause() -> None:
         compare_tests("d", None, record("fails", "d", reasons=("raised it",))),
         compare_tests("e", record("passes", "e"), record("passes", "e")),
     ]
-    text = "\n".join(diff_lines(changes, NAMES))
+    text = "\n".join(render_suite_diff(changes, NAMES))
     assert text.startswith(
         "old -> new\n5 tests: 2 regressed, 1 fails as known, 1 added, 1 same\n\n"
         "regressed: 2 tests\n  passed -> raised it\n  a, b\n"
     )
     assert "fails as known: 1 test\n  passed -> known failure: deviation: why\n  c\n" in text
     assert "added: 1 test, not in old\n  raised it\n  d" in text
-    said = diff_json(changes, NAMES)
+    said = make_diff_json(changes, NAMES)
     assert (said["equal"], said["counts"]["regressed"], said["counts"]["fixed"]) == (False, 2, 0)
     assert [group["tests"] for group in said["groups"]] == [["a", "b"], ["c"], ["d"]]
     assert [one["test"] for one in said["tests"]] == ["a", "b", "c", "d"]
     assert said["tests"][3]["before"] is None
-    assert diff_json(changes[3:], NAMES)["equal"] is True
+    assert make_diff_json(changes[3:], NAMES)["equal"] is True
 
 
 def test_nothing_acts_and_nothing_is_endless() -> None:
@@ -42,11 +42,11 @@ def test_nothing_acts_and_nothing_is_endless() -> None:
         compare_tests(odd, record("passes", odd), record("fails", odd, reasons=("x" * 100_000,))),
         *(compare_tests(f"t{n}", record("passes"), record("fails")) for n in range(5_000)),
     ]
-    text = "\n".join(diff_lines(changes, NAMES))
+    text = "\n".join(render_suite_diff(changes, NAMES))
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert len(text) < 10_000
-    assert "t4999" in "\n".join(diff_lines(changes, NAMES, every=True))
+    assert "t4999" in "\n".join(render_suite_diff(changes, NAMES, every=True))
 
 
 def test_slower_tests_are_a_figure() -> None:
@@ -56,8 +56,8 @@ def test_slower_tests_are_a_figure() -> None:
         compare_tests(test, *(record("passes", test, seconds) for seconds in both))
         for test, both in pairs
     ]
-    lines = list(diff_lines(changes, NAMES))
+    lines = list(render_suite_diff(changes, NAMES))
     assert "seconds of 12 tests that pass on both: 6.0 -> 90.0" in lines
     assert lines[-2:] == ["  slower: 2: 0.50 s -> 4.00 s", "  slower: 2 tests more (--full)"]
-    said = diff_json(changes, NAMES)
+    said = make_diff_json(changes, NAMES)
     assert (said["equal"], len(said["slower"]), said["seconds"]) == (True, 12, [6.0, 90.0])

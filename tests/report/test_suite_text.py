@@ -10,8 +10,8 @@ from conformance.model.case import Case
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import Exclusion
-from conformance.report.suite_text import suite_lines
-from conformance.report.warned import RunWarning
+from conformance.report.suite_text import render_suite
+from conformance.report.suite_warnings import RunWarning
 
 CELL = "jax0.6.0-py311-cpu8"
 PASSED = Record(
@@ -38,7 +38,7 @@ def lines(*records: Record, exclusions: tuple[Exclusion, ...] = (), every: bool 
         )
         for record in records
     }  # fmt: skip
-    return "\n".join(suite_lines(records, root_causes(records), cases, exclusions, every=every))
+    return "\n".join(render_suite(records, root_causes(records), cases, exclusions, every=every))
 
 
 def test_counts_by_cell() -> None:
@@ -66,11 +66,11 @@ def test_warnings() -> None:
         category="FutureWarning", message="x will go", where=("a.py",), tests=("t::a", "t::b"),
         cells=(CELL,), count=9, new_in=("0.6.0",),
     )  # fmt: skip
-    told = list(suite_lines([PASSED], (), {}, warnings=[warning] * 9))
+    told = list(render_suite([PASSED], (), {}, warnings=[warning] * 9))
     assert told.count("  new in 0.6.0: FutureWarning: x will go") == 5
     assert told[-1] == "  4 more in the report"
     assert "    2 tests, in 1 of 1 cell" in told
-    every = list(suite_lines([PASSED], (), {}, warnings=[warning] * 9, every=True))
+    every = list(render_suite([PASSED], (), {}, warnings=[warning] * 9, every=True))
     assert every.count("    2 tests, in 1 of 1 cell") == 9
 
 
@@ -104,7 +104,7 @@ def test_tracebacks_follow_their_root_cause() -> None:
         for one in records
     }  # fmt: skip
     found = [
-        *suite_lines(
+        *render_suite(
             records, root_causes(records), cases,
             tracebacks=lambda members: [f"{len(members)} tracebacks"],
         )

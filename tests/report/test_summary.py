@@ -16,7 +16,7 @@ from conformance.engine.run_loader import LoadedRun
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.report.report import Report
-from conformance.report.summary import counts, ir_groups
+from conformance.report.summary import counts, group_irs
 from conformance.report.terminal import COLOURS, cell_labels, print_report
 from conformance.report.verdicts import LETTERS
 from tests.engine.records import record
@@ -66,7 +66,7 @@ def test_irs_that_changed_alike_are_one_group() -> None:
     case = made.jobs[0].case.id
     irs = {"hlo": CHANGED, "stablehlo": CHANGED, "jaxpr": IrRecord(status=IrStatus.SAME)}
     records = [record(case, c.cell.id, Verdict.MATCH, ir=irs) for c in made.cells]
-    groups = ir_groups(told(made, records).cases, records)
+    groups = group_irs(told(made, records).cases, records)
     assert [(g.ir, len(g.records)) for g in groups] == [("stablehlo", 2), ("hlo", 2)]
     text = printed(made, records)
     assert f"warn stablehlo of {case} on " in text
@@ -83,7 +83,7 @@ def test_a_change_on_every_platform_is_told_once() -> None:
     irs = {"stablehlo": CHANGED, "stablehlo-tpu": CHANGED, "stablehlo-cuda": other}
     found = [record(case, made.cells[0].cell.id, Verdict.MATCH, ir=irs)]
     found += [record(case, made.cells[1].cell.id, Verdict.MATCH, ir={"stablehlo-tpu": CHANGED})]
-    groups = [(g.ir, g.changes, len(g.records)) for g in ir_groups(told(made, found).cases, found)]
+    groups = [(g.ir, g.changes, len(g.records)) for g in group_irs(told(made, found).cases, found)]
     assert groups == [
         ("stablehlo", CHANGED.changes, 1),
         ("stablehlo-cuda", other.changes, 1),

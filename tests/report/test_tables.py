@@ -10,7 +10,7 @@ import pytest
 
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import Exclusion
-from conformance.report.tables import JOB, jobs_csv, matrix_csv
+from conformance.report.tables import JOB, render_jobs_csv, render_matrix_csv
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 
@@ -43,7 +43,7 @@ def report(tmp_path: Path) -> Report:
 
 def test_the_matrix_has_cases_down_and_cells_across(report: Report) -> None:
     """Cells by track and release; what is missing says why."""
-    assert read(matrix_csv(report)) == [
+    assert read(render_matrix_csv(report)) == [
         ["case", OLD, NEW, TPU, "gone"],
         ["f/a", "known", "match", "", "excluded"],
         ["f/b", "excluded", "not_run", "match", "excluded"],
@@ -52,7 +52,7 @@ def test_the_matrix_has_cases_down_and_cells_across(report: Report) -> None:
 
 def test_a_row_for_each_job(report: Report) -> None:
     """Also for those that never ended, and that were left out."""
-    heading, *rows = read(jobs_csv(report))
+    heading, *rows = read(render_jobs_csv(report))
     assert tuple(heading) == JOB
     conforms = str(Conformance.CONFORMS)
     tpu = ["tpu:v5e:2x2", "0.5.3", "tpu"]
@@ -72,7 +72,7 @@ def test_nothing_is_calculated(tmp_path: Path, sign: str) -> None:
     """Whatever begins a formula stands behind a quote."""
     evil = f'{sign}HYPERLINK("http://x","y")'
     made = Directory(tmp_path / "r").job(evil, OLD, verdict=Verdict.REGRESSED, reasons=(evil,))
-    for text in (matrix_csv(made.report()), jobs_csv(made.report())):
+    for text in (render_matrix_csv(made.report()), render_jobs_csv(made.report())):
         for row in read(text):
             for field in row:
                 assert field[:1] not in {"=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"}
@@ -82,7 +82,7 @@ def test_nothing_is_calculated(tmp_path: Path, sign: str) -> None:
 def test_whatever_text_is_one_field(tmp_path: Path, text: str) -> None:
     """In one line, with nothing that acts."""
     made = Directory(tmp_path / "r").job("f/a", OLD, verdict=Verdict.REGRESSED, reasons=(text,))
-    written = jobs_csv(made.report())
+    written = render_jobs_csv(made.report())
     (row,) = read(written)[1:]
     assert len(row) == len(JOB)
     assert len(written.splitlines()) == 2
@@ -92,4 +92,4 @@ def test_whatever_text_is_one_field(tmp_path: Path, text: str) -> None:
 def test_a_huge_text_is_cut(tmp_path: Path) -> None:
     """A spreadsheet's cell is of a limited size."""
     made = Directory(tmp_path / "r").job("f/a", OLD, reasons=("y" * 10_000_000,))
-    assert len(jobs_csv(made.report())) < 5_000
+    assert len(render_jobs_csv(made.report())) < 5_000

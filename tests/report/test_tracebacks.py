@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.traceback import Raised, TracebackFrame, encode_traceback
-from conformance.report.tracebacks import Fold, cause_tracebacks, stacks_of, traceback_lines
+from conformance.report.tracebacks import (
+    Fold,
+    collect_stacks,
+    render_cause_tracebacks,
+    render_traceback,
+)
 from tests.report.raising import FRAMES, LINES, RAISED, library, own
 from tests.report.runs import CELLS, Directory, sides
 
@@ -33,13 +38,13 @@ def told(folder: Path, texts: dict[str, str]) -> StoredJob:
 
 def shown(folder: Path, *frames: TracebackFrame) -> list[str]:
     """Return the frames that are shown of some, without their sources."""
-    parts = stacks_of(side(folder, *frames))[0].parts
+    parts = collect_stacks(side(folder, *frames))[0].parts
     return [f"... {p.label}" if isinstance(p, Fold) else p.line for p in parts]
 
 
 def test_the_whole_of_it(tmp_path: Path) -> None:
     """Files as seen from the project; the library's frame that raised; then the cause."""
-    assert tuple(traceback_lines(told(tmp_path, FRAMES))) == LINES
+    assert tuple(render_traceback(told(tmp_path, FRAMES))) == LINES
 
 
 def test_an_error_of_a_library_alone(tmp_path: Path) -> None:
@@ -80,7 +85,7 @@ def test_a_long_stack_is_folded_in_its_middle(tmp_path: Path) -> None:
 )
 def test_how_files_are_named(tmp_path: Path, file: str, at: str) -> None:
     """From the project, wherever it was when the job ran; of others the end of the path."""
-    lines = traceback_lines(side(tmp_path, own(file=file)), ["/home/me/project"])
+    lines = render_traceback(side(tmp_path, own(file=file)), ["/home/me/project"])
     assert lines[1] == f"  {at}:7 in step"
 
 
@@ -100,7 +105,7 @@ def test_nothing_in_it_acts(
     name, text, message, *notes = (writable(one) for one in (name, text, message, *notes))
     frame = own(file=f"/{name}\u202e", function=name + "\x1b[2J", source=text + "\u202e")
     made = side(tmp_path_factory.mktemp("r"), frame, message=message, notes=tuple(notes))
-    lines = traceback_lines(made)
+    lines = render_traceback(made)
     assert not {"\u202e", "\x1b", "\n", "\r", "\x85", "\u2028"} & set("".join(lines))
     assert len(lines) == 4 + len(notes)
 
@@ -115,7 +120,7 @@ def test_a_run_of_an_older_release(tmp_path: Path) -> None:
         '  File "/home/me/cases/f/t.py", line 3, in a\n    1 / 0\n'
         "ZeroDivisionError: division by \x1bzero\n"
     )
-    assert traceback_lines(told(tmp_path, {"traceback": text})) == [
+    assert render_traceback(told(tmp_path, {"traceback": text})) == [
         "traceback (most recent call last):",
         '    File "/home/me/cases/f/t.py", line 3, in a',
         "      1 / 0",
@@ -125,27 +130,27 @@ def test_a_run_of_an_older_release(tmp_path: Path) -> None:
 
 def test_a_long_text_is_cut_at_its_beginning(tmp_path: Path) -> None:
     """What ended it stands last."""
-    lines = traceback_lines(told(tmp_path, {"traceback": "line\n" * 100 + "the end"}))
+    lines = render_traceback(told(tmp_path, {"traceback": "line\n" * 100 + "the end"}))
     assert (lines[1], lines[-1], len(lines)) == ("  ... 77 more lines ...", "  the end", 26)
 
 
 def test_jobs_without_one(tmp_path: Path) -> None:
     """One that was killed; an artifact of the case's own; an error without frames; a lost blob."""
-    assert traceback_lines(told(tmp_path / "a", {})) == []
-    assert traceback_lines(told(tmp_path / "b", {"frames": "1 2 3"})) == []
-    assert traceback_lines(side(tmp_path / "d", message="a case builds no mesh")) == []
+    assert render_traceback(told(tmp_path / "a", {})) == []
+    assert render_traceback(told(tmp_path / "b", {"frames": "1 2 3"})) == []
+    assert render_traceback(side(tmp_path / "d", message="a case builds no mesh")) == []
     lost = told(tmp_path / "c", FRAMES)
     for file in (tmp_path / "c" / "blobs").rglob("*"):
         if file.is_file():
             file.unlink()
-    assert traceback_lines(lost) == []
+    assert render_traceback(lost) == []
 
 
 def test_of_several_processes_the_first_speaks(tmp_path: Path) -> None:
     """Where they do not agree, each has its own."""
     other = encode_traceback((Raised(type="Other"),)).decode()
     made = told(tmp_path, {"frames.rank1": other, "frames.rank0": FRAMES["frames"]})
-    assert tuple(traceback_lines(made)) == LINES
+    assert tuple(render_traceback(made)) == LINES
 
 
 def test_equal_tracebacks_of_a_cause_are_shown_once(tmp_path: Path) -> None:
@@ -156,8 +161,8 @@ def test_equal_tracebacks_of_a_cause_are_shown_once(tmp_path: Path) -> None:
     made.job("f/a", CELLS[2], error=("E", "m"), texts={"traceback": "another"})
     made.job("f/b", CELLS[2], error=("E", "m"))
     report = made.report()
-    assert tuple(cause_tracebacks(report, report.records, every=False)) == LINES
-    every = list(cause_tracebacks(report, report.records, every=True))
+    assert tuple(render_cause_tracebacks(report, report.records, every=False)) == LINES
+    every = list(render_cause_tracebacks(report, report.records, every=True))
     assert every[0] == f"f/a on {CELLS[0]}, f/a on {CELLS[1]}"
     assert tuple(every[1 : 1 + len(LINES)]) == LINES
     assert every[1 + len(LINES)] == f"f/a on {CELLS[2]}"

@@ -6,13 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.run import RunCell
-from conformance.report.tracks import tracks_of
+from conformance.report.tracks import group_tracks
 from tests.report.runs import cell_of
 
 
 def names(*ids: str) -> dict[str, list[str]]:
     """Return the tracks of cells, each with its releases."""
-    return {track.name: [c.release for c in track.cells] for track in tracks_of(map(cell_of, ids))}
+    return {
+        track.name: [c.release for c in track.cells] for track in group_tracks(map(cell_of, ids))
+    }
 
 
 def test_releases_stand_in_order_of_their_versions() -> None:
@@ -42,14 +44,14 @@ def test_platforms_are_spelled_as_they_are_asked_for() -> None:
         "jax0.8.3-py311-cpu8-latest-x64",
     )
     assert list(found) == ["cpu8", "cpu8 latest x64", "cpu8 mp2", "tpu:v5e:2x2", "cuda:h100:1x1x4"]
-    kinds = [track.kind for track in tracks_of([cell_of("jax0.8.3-py311-tpu.v5e.2x2")])]
+    kinds = [track.kind for track in group_tracks([cell_of("jax0.8.3-py311-tpu.v5e.2x2")])]
     assert kinds == ["tpu"]
 
 
 def test_an_environment_that_exists_already_is_named() -> None:
     """A `path:` cell has no release in its id: its packages say it."""
     cell = RunCell(id="path-dev-0a1b2c3d-py312-cpu8", versions={"jax": "0.13.0.dev1"})
-    (track,) = tracks_of([cell])
+    (track,) = group_tracks([cell])
     assert (track.name, track.kind) == ("cpu8 path dev", "cpu")
 
 
@@ -58,20 +60,20 @@ def test_an_environment_is_compared_with_its_release() -> None:
     path = RunCell(id="path-dev-0a1b2c3d-py311-cpu8", versions={"jax": "0.8.4"})
     ids = ("jax0.8.3-py311-cpu8", "jax0.8.3-py312-cpu8", "jax0.8.3-py311-cpu4",
            "jax0.9.0-py311-cpu8", "jax0.5.3-py311-cpu8")  # fmt: skip
-    found = {track.name: track for track in tracks_of([path, *map(cell_of, ids)])}
+    found = {track.name: track for track in group_tracks([path, *map(cell_of, ids)])}
     track = found["cpu8 path dev"]
     assert [cell.id for cell in track.cells] == [path.id]
     assert [cell.id for cell in track.shown] == ["jax0.8.3-py311-cpu8", path.id]
     assert track.labels == ("0.8.3 (release)", "0.8.4")
     assert all(other.baseline is None for other in found.values() if other is not track)
     newer = RunCell(id=path.id, versions={"jax": "0.8.2"})
-    (alone,) = (t for t in tracks_of([newer, cell_of(ids[0])]) if "path" in t.name)
+    (alone,) = (t for t in group_tracks([newer, cell_of(ids[0])]) if "path" in t.name)
     assert alone.baseline is None
 
 
 def test_an_id_of_another_make_is_a_track_of_its_own() -> None:
     """A run of a newer release of this project is still shown."""
-    (track,) = tracks_of([RunCell(id="something else")])
+    (track,) = group_tracks([RunCell(id="something else")])
     assert (track.name, track.kind, track.cells[0].release) == ("something else", "", "")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.report.upgrade_culprits import culprit, suspects, unclear, with_culprits
 from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
+from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.search.packages import PackageMove
 from conformance.triage.upgrade.culprits import Culprits
 from conformance.triage.upgrade.effect import BREAKING, Effect
@@ -19,7 +19,7 @@ from tests.report.upgrades import AXIS, OK, RAISED, compared, told
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.report.upgraded import Upgraded
+    from conformance.report.upgrade_result import UpgradeResult
 
 LATER = (OK, OK, RAISED, RAISED)
 """Done in 0.6.1, with which numpy and flax moved."""
@@ -29,7 +29,7 @@ JAX = (PackageMove("jax", "0.6.0", "0.6.1"), PackageMove("jaxlib", "0.6.0", "0.6
 COMMAND = "conformance blame f/b jax0.6.0-py311-cpu8 jax0.6.1-py311-cpu8"
 
 
-def searched(folder: Path, **more: object) -> Upgraded:
+def searched(folder: Path, **more: object) -> UpgradeResult:
     """Return an upgrade of four cases; of those that two broke alike, one was searched."""
     cases = {"f/a": (OK, RAISED, RAISED, RAISED), "f/b": LATER, "f/c": LATER, "f/d": (OK,) * 4}
     upgraded = told(*(compared(folder, name, *seen) for name, seen in cases.items()))
@@ -38,9 +38,9 @@ def searched(folder: Path, **more: object) -> Upgraded:
     return with_culprits(upgraded, {id(step): Culprits(case="f/b", **more)})  # type: ignore[arg-type]
 
 
-def lines(upgraded: Upgraded) -> list[str]:
+def lines(upgraded: UpgradeResult) -> list[str]:
     """Return what is said of it, without indents."""
-    return [line.strip() for line in upgrade_lines(upgraded)]
+    return [line.strip() for line in render_upgrade(upgraded)]
 
 
 def test_one_change_of_each_cause_is_asked_about(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_one_change_of_each_cause_is_asked_about(tmp_path: Path) -> None:
     assert "which package: not asked of 1 change; --blame asks of 1, --blame-all of all" in lines(
         upgraded
     )
-    assert "| jax or numpy |" in upgrade_markdown(upgraded)
+    assert "| jax or numpy |" in render_upgrade_markdown(upgraded)
 
 
 def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> Non
     said = lines(upgraded)
     assert "to blame: numpy 2.2.0 -> 2.3.0" in said
     assert not any("which package" in line or COMMAND in line for line in said)
-    assert "| numpy 2.2.0 -> 2.3.0 |" in upgrade_markdown(upgraded)
+    assert "| numpy 2.2.0 -> 2.3.0 |" in render_upgrade_markdown(upgraded)
     changes = {
         one["case"]: one for one in msgspec.to_builtins(make_upgrade_file(upgraded))["transitions"]
     }
@@ -103,7 +103,7 @@ def test_what_could_not_be_told(tmp_path: Path) -> None:
     assert culprit(upgraded.compared[1], upgraded.compared[1].steps[0]) == ""
     said = f"which package could not be told: no Python goes with both; {COMMAND}"
     assert said in lines(upgraded)
-    assert "| not told: no Python goes with both |" in upgrade_markdown(upgraded)
+    assert "| not told: no Python goes with both |" in render_upgrade_markdown(upgraded)
     apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), untold="not told apart: without flax")
     assert "to blame: numpy 2.2.0 -> 2.3.0, flax 0.2.2.0 -> 0.2.3.0" in lines(apart)
     assert f"not told apart: without flax; {COMMAND}" in lines(apart)

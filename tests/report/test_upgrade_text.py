@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from conformance.model.outcome import Verdict
 from conformance.model.run import Exclusion
 from conformance.report.upgrade_culprits import beside, culprit, suspects
-from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown, verdict
-from conformance.report.upgraded import groups
+from conformance.report.upgrade_result import group_changes
+from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown, verdict
 from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case, deviation
@@ -70,7 +70,7 @@ def test_a_break_between_the_ends_is_in_the_headline(tmp_path: Path) -> None:
         "From jax 0.5.3 to 0.6.2 on cpu8, of 2 cases 2 are unchanged. Between the ends 2 cases "
         "break (the first in 0.6.0), but not in 0.6.2."
     )
-    assert verdict(upgraded) in upgrade_markdown(upgraded)
+    assert verdict(upgraded) in render_upgrade_markdown(upgraded)
     found = file_of(upgraded)
     assert found.verdict == verdict(upgraded)
     assert [(one.case, one.changed_in) for one in found.between] == [
@@ -96,24 +96,24 @@ def test_the_same_cause_is_told_once(tmp_path: Path) -> None:
     second = compared(tmp_path, "f/b", OK, RAISED, RAISED, RAISED)
     third = compared(tmp_path, "f/c", OK, RAISED, RAISED, OTHER)
     later = compared(tmp_path, "f/d", OK, OK, OK, RAISED)
-    made = groups(told(first, second, later))
+    made = group_changes(told(first, second, later))
     names = [[one.case.id for one in group.members] for group in made]
     assert names == [["f/a", "f/b"], ["f/d"]]
-    lines = [*upgrade_lines(told(first, second))]
+    lines = [*render_upgrade(told(first, second))]
     assert "broken: 2" in lines
     assert "  in 0.6.0 (2 cases): ok -> ValueError: bad shape" in lines
     assert "    f/a, f/b" in lines
-    assert "    also another error in 0.6.2" in [*upgrade_lines(told(third))]
+    assert "    also another error in 0.6.2" in [*render_upgrade(told(third))]
 
 
 def test_the_thread_of_a_declared_deviation(tmp_path: Path) -> None:
     """Of the release that shows it."""
     declared = (deviation(">=0.6"),)
     one = compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED, deviations=declared)
-    assert "    upstream jax-ml/jax#1" in [*upgrade_lines(told(one))]
+    assert "    upstream jax-ml/jax#1" in [*render_upgrade(told(one))]
     declared = (deviation("<0.6"),)
     fixed = compared(tmp_path, "f/b", RAISED, OK, OK, OK, deviations=declared)
-    assert "    upstream jax-ml/jax#1" in [*upgrade_lines(told(fixed))]
+    assert "    upstream jax-ml/jax#1" in [*render_upgrade(told(fixed))]
 
 
 def test_a_known_failure_of_a_suite(tmp_path: Path) -> None:
@@ -123,11 +123,13 @@ def test_a_known_failure_of_a_suite(tmp_path: Path) -> None:
     breaks = compared(tmp_path, "t/b", OK, RAISED, RAISED, RAISED, kind="test")
     ends = compared(tmp_path, "t/c", shown, OK, OK, OK, kind="test")
     upgraded = told(begins, breaks, ends)
-    effects = [(group.effect, [one.case.id for one in group.members]) for group in groups(upgraded)]
+    effects = [
+        (group.effect, [one.case.id for one in group.members]) for group in group_changes(upgraded)
+    ]
     assert effects == [
         (Effect.BROKEN, ["t/a"]), (Effect.BROKEN, ["t/b"]), (Effect.FIXED, ["t/c"]),
     ]  # fmt: skip
-    lines = [*upgrade_lines(upgraded)]
+    lines = [*render_upgrade(upgraded)]
     assert lines.count("    known: deviation jax>=0.6: why") == 2
     said = {one.case: one.known for one in file_of(upgraded).transitions}
     why = "deviation jax>=0.6: why"
@@ -154,7 +156,7 @@ def test_what_could_not_be_said(tmp_path: Path) -> None:
         ComparedCase(case=case("f/c"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
         left_out=(Exclusion(case="", cell="jax0.6.1-py311-cpu8", reason="no wheels"),),
     )
-    assert [*upgrade_lines(upgraded)][-3:] == [
+    assert [*render_upgrade(upgraded)][-3:] == [
         "not compared: 2 cases: 0.5.3: unsupported: no such thing",
         "left out jax0.6.1-py311-cpu8: no wheels",
         "8 jobs tried, of 4 on all 4 releases",
@@ -167,13 +169,13 @@ def test_what_fails_at_both_ends_is_not_passed_over(tmp_path: Path) -> None:
     declared = compared(
         tmp_path, "f/b", RAISED, RAISED, RAISED, RAISED, deviations=(deviation(""),)
     )
-    lines = [*upgrade_lines(told(one, declared))]
+    lines = [*render_upgrade(told(one, declared))]
     assert lines[-2] == "fails at both ends alike: 1 case: ValueError: bad shape"
 
 
 def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
     """A stroke in a message does not divide the row."""
-    text = upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
+    text = render_upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
     assert "| 0.6.0 | `f/a` | `ok` | `ValueError: bad \\| shape` | jax |  |" in text
     assert text.startswith("# jax 0.5.3 to 0.6.2\n\nFrom jax 0.5.3")
 
@@ -181,10 +183,10 @@ def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
 def test_what_breaks_has_a_traceback(tmp_path: Path) -> None:
     """Of the first release that breaks it, in the terminal and folded in Markdown."""
     upgraded = told(compared(tmp_path, "f/a", OK, OK, TRACED, TRACED), root="/home/me/project")
-    lines = [*upgrade_lines(upgraded)]
+    lines = [*render_upgrade(upgraded)]
     at = lines.index(f"    {LINES[0]}")
     assert lines[at : at + len(LINES)] == [f"    {line}" for line in LINES]
-    pasted = upgrade_markdown(upgraded)
+    pasted = render_upgrade_markdown(upgraded)
     text = "\n".join(LINES)
     assert f"<summary>Traceback of f/a</summary>\n\n```text\n{text}\n```" in pasted
 
@@ -193,4 +195,4 @@ def test_what_is_fixed_has_a_traceback_where_all_is_asked_for(tmp_path: Path) ->
     """It no longer matters much."""
     upgraded = told(compared(tmp_path, "f/a", TRACED, OK, OK, OK))
     for every in (False, True):
-        assert (f"    {LINES[0]}" in upgrade_lines(upgraded, every=every)) is every
+        assert (f"    {LINES[0]}" in render_upgrade(upgraded, every=every)) is every

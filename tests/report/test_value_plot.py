@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from conformance.report.value_plot import BINS, value_plots
+from conformance.report.value_plot import BINS, make_value_plots
 from tests.builders import f32, leaf, python, value
 
 
@@ -16,7 +16,7 @@ def test_a_plot_says_where_and_how_far() -> None:
     before = np.ones(4, np.float32)
     after = before.copy()
     after[2] = np.nextafter(after[2], np.float32(2))
-    (plot,) = value_plots(value(before), value(after))
+    (plot,) = make_value_plots(value(before), value(after))
     assert (plot.heights, plot.unit, plot.differing, plot.size) == ((0, 0, 1, 0), "ulp", 1, 4)
     assert (plot.largest, plot.bars) == (1, (0, 0, 1, 0))
 
@@ -26,14 +26,14 @@ def test_many_elements_share_columns() -> None:
     before = np.zeros((100, 10), np.int32)
     after = before.copy()
     after[99, 9], after[99, 8] = 7, 3
-    (plot,) = value_plots(value(before), value(after))
+    (plot,) = make_value_plots(value(before), value(after))
     assert (len(plot.heights), plot.heights[-1], plot.unit) == (BINS, 7, "absolute")
     assert (plot.shape, plot.differing, plot.size) == ((100, 10), 2, 1000)
 
 
 def test_small_distances_are_seen_beside_large_ones() -> None:
     """Bars are logarithmic."""
-    (plot,) = value_plots(value(np.zeros(2, np.int64)), value(np.array([1, 1_000_000])))
+    (plot,) = make_value_plots(value(np.zeros(2, np.int64)), value(np.array([1, 1_000_000])))
     small, large = plot.bars
     assert (large, small > 0.04) == (1, True)
 
@@ -41,14 +41,14 @@ def test_small_distances_are_seen_beside_large_ones() -> None:
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_a_number_lost_is_the_farthest(wrong: float) -> None:
     """NaN and infinity against a number."""
-    (plot,) = value_plots(f32(1, 2), value(np.array([1, wrong], np.float32)))
+    (plot,) = make_value_plots(f32(1, 2), value(np.array([1, wrong], np.float32)))
     assert plot.bars[1] == 1
     assert plot.bars[0] == 0
 
 
 def test_complex_numbers_and_narrow_types() -> None:
     """The worse part counts."""
-    (plot,) = value_plots(value(np.array([1 + 1j, 2])), value(np.array([1 + 1j, 2 + 1e-300j])))
+    (plot,) = make_value_plots(value(np.array([1 + 1j, 2])), value(np.array([1 + 1j, 2 + 1e-300j])))
     assert plot.heights[0] == 0
     assert plot.largest > 0
     assert math.isfinite(plot.largest)
@@ -68,4 +68,4 @@ def test_complex_numbers_and_narrow_types() -> None:
 )
 def test_no_plot_where_it_would_say_nothing(before: object, after: object) -> None:
     """Equal leaves, single numbers, and leaves that cannot be set against each other."""
-    assert value_plots(before, after) == ()  # type: ignore[arg-type]
+    assert make_value_plots(before, after) == ()  # type: ignore[arg-type]

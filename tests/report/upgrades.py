@@ -14,7 +14,7 @@ from conformance.model.run import RunCase
 from conformance.report.report import Report
 from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_file import upgrade_of
-from conformance.report.upgraded import Upgraded
+from conformance.report.upgrade_result import UpgradeResult
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
 from conformance.triage.upgrade.upgrade import CaseUpgrade
 from tests.builders import case, f32
@@ -70,7 +70,7 @@ class Tried:
         self.compared.append(line.compared())
         return self
 
-    def upgraded(self, **more: Any) -> Upgraded:
+    def upgraded(self, **more: Any) -> UpgradeResult:
         """Return the upgrade."""
         return told(*self.compared, **more)
 
@@ -86,11 +86,11 @@ def compared(folder: Path, name: str, *seen: dict[str, Any], **more: Any) -> Com
     return tried.compared[0]
 
 
-def told(*cases: ComparedCase, **more: Any) -> Upgraded:
+def told(*cases: ComparedCase, **more: Any) -> UpgradeResult:
     """Return an upgrade of some cases."""
-    return Upgraded(compared=cases, jobs=8, **more)
+    return UpgradeResult(compared=cases, jobs=8, **more)
 
 
-def file_of(upgraded: Upgraded) -> UpgradeFile:
+def file_of(upgraded: UpgradeResult) -> UpgradeFile:
     """Return an upgrade as it is read back."""
     return upgrade_of(msgspec.json.encode(make_upgrade_file(upgraded)), "upgrade.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from conformance.store.address import address_of
+from conformance.store.address import parse_address
 from conformance.store.store import Store
 from tests.store.nights import BAD, FINE, night
 
@@ -27,7 +27,7 @@ def jobs(number: int) -> dict[tuple[str, str], JobState]:
 def main() -> None:
     """Add runs one after another, and say of each when it begins."""
     where, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    store = Store(address_of(where), sys.exit)
+    store = Store(parse_address(where), sys.exit)
     for number in range(first, first + count):
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()

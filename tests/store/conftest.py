@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.store.address import address_of
+from conformance.store.address import parse_address
 from conformance.store.store import Store
 from tests.store.servers import NoServerError, Server, server
 
@@ -58,4 +58,4 @@ def store(where: str) -> Store:
 
 def opened(where: str, wait: float = 30) -> Store:
     """Open a store in which nothing needs mending."""
-    return Store(address_of(where), pytest.fail, wait)
+    return Store(parse_address(where), pytest.fail, wait)

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.store.entries import Entry
+from conformance.store.entries import StoreEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ def night(
     repeated: Iterable[tuple[str, str]] = (),
     started: datetime | None = None,
     releases: Mapping[str, str] | None = None,
-) -> Entry:
+) -> StoreEntry:
     """Return a run of some jobs, by case and cell, that began on some day of May."""
     cases = tuple(sorted({case for case, _ in jobs}))
     cells = tuple(sorted({cell for _, cell in jobs}))
@@ -59,10 +59,10 @@ def night(
         states=states,
         grid=table.tobytes(),
     )
-    return Entry(digest=digest, repeated=frozenset(repeated), host={"cpus": 2})
+    return StoreEntry(digest=digest, repeated=frozenset(repeated), host={"cpus": 2})
 
 
-def shown(entry: Entry) -> dict[tuple[str, str], JobState]:
+def shown(entry: StoreEntry) -> dict[tuple[str, str], JobState]:
     """Return the state of every job of a run, by case and cell."""
     return entry.digest.jobs
 

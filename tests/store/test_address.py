@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import InfrastructureError, UsageError
-from conformance.store.address import address_of
+from conformance.store.address import parse_address
 from tests.store.conftest import opened
 from tests.store.servers import PASSWORD, Server
 
@@ -17,7 +17,7 @@ SECRET = "s3cret-word"  # noqa: S105 - made up
 
 def test_a_file() -> None:
     """Named as it was given; below the working directory unless it is absolute."""
-    address = address_of("reports/history.db")
+    address = parse_address("reports/history.db")
     assert (address.name, address.file) == (
         "reports/history.db",
         Path.cwd() / "reports/history.db",
@@ -27,7 +27,7 @@ def test_a_file() -> None:
 def test_a_server() -> None:
     """Its name has no credentials, neither has what is printed of it for developers."""
     url = f"postgresql://keeper:{SECRET}@db.example.org:5433/nights?sslpassword={SECRET}2"
-    address = address_of(url)
+    address = parse_address(url)
     assert address.name == "postgresql://db.example.org:5433/nights"
     assert address.file is None
     assert SECRET not in repr(address)
@@ -49,7 +49,7 @@ def test_a_server() -> None:
 def test_what_cannot_be_read(url: str) -> None:
     """Told what is expected, not what was given."""
     with pytest.raises(UsageError, match=r"expected .*://USER:PASSWORD@HOST/DATABASE") as caught:
-        address_of(url)
+        parse_address(url)
     assert SECRET not in str(caught.value)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 

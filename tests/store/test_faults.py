@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.store.address import address_of
-from conformance.store.backup import backup_of
+from conformance.store.address import parse_address
+from conformance.store.backup import find_backup
 from conformance.store.database import CorruptStoreError, Database
 from conformance.store.store import Store
 from tests.projects import ROOT
@@ -65,7 +65,7 @@ def said() -> list[str]:
 
 def reopened(file: Path, said: list[str]) -> Store:
     """Open a store that may have to be mended."""
-    return Store(address_of(str(file)), said.append)
+    return Store(parse_address(str(file)), said.append)
 
 
 def test_a_file_that_another_process_locks(file: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_server_on_which_another_writes(postgres: Server) -> None:
     """The same; who only reads need not wait."""
     where = postgres.new_database("held")
     store = opened(where, wait=0.5)
-    with Database(address_of(where)).writing():
+    with Database(parse_address(where)).writing():
         with pytest.raises(InfrastructureError, match=r"held: another process .* for 0\.5 s"):
             store.add(night(1, one(BAD)))
         assert store.runs() == []
@@ -134,12 +134,12 @@ def test_a_damaged_file_and_its_backup(file: Path, said: list[str], how: str) ->
 def test_a_damaged_file_without_a_good_backup(file: Path, said: list[str]) -> None:
     """Neither is touched, and it is said what to do."""
     damaged(file, "cut")
-    damaged(backup_of(file), "overwritten")
+    damaged(find_backup(file), "overwritten")
     before = file.read_bytes()
     for _ in range(2):
         with pytest.raises(CorruptStoreError, match=r"expected a good backup at .* add the runs"):
             reopened(file, said)
-    backup_of(file).unlink()
+    find_backup(file).unlink()
     with pytest.raises(CorruptStoreError, match="expected a good backup"):
         reopened(file, said)
     assert (file.read_bytes(), said) == (before, [])
@@ -148,11 +148,11 @@ def test_a_damaged_file_without_a_good_backup(file: Path, said: list[str]) -> No
 def test_what_is_damaged_meanwhile_never_becomes_the_backup(file: Path) -> None:
     """The file was whole when it was opened."""
     store = opened(str(file))
-    good = backup_of(file).read_bytes()
+    good = find_backup(file).read_bytes()
     damaged(file, "overwritten")
     with pytest.raises(CorruptStoreError, match=str(file)):
         store.add(night(3, one(BAD)))
-    assert backup_of(file).read_bytes() == good
+    assert find_backup(file).read_bytes() == good
 
 
 def test_a_journal_of_the_damaged_file_does_no_harm(file: Path, said: list[str]) -> None:
@@ -177,7 +177,7 @@ def test_a_store_whose_file_was_moved_away_begins_anew(file: Path) -> None:
     """Its backup stays until something is written."""
     shutil.move(file, file.with_name("elsewhere.db"))
     assert opened(str(file)).runs() == []
-    assert backup_of(file).exists()
+    assert find_backup(file).exists()
 
 
 def test_processes_that_add_at_once(where: str) -> None:

@@ -9,18 +9,18 @@ from msgspec import structs
 
 from conformance.engine.nights import compare
 from conformance.model.since import JobAt
-from conformance.store.nights import known_ones, last_night
+from conformance.store.nights import load_known_regressions, load_last_night
 from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.digests import JobState
-    from conformance.store.entries import Entry
+    from conformance.store.entries import StoreEntry
     from conformance.store.store import Store
 
 
-def of(entry: Entry, matrix: str, part: str = "") -> Entry:
+def of(entry: StoreEntry, matrix: str, part: str = "") -> StoreEntry:
     """Return a run as one of another matrix."""
     return replace(entry, digest=structs.replace(entry.digest, matrix=matrix, part=part))
 
@@ -41,13 +41,13 @@ def test_the_last_night_of_a_matrix(store: Store) -> None:
     )
 
     def name(**more: str) -> str:
-        found = last_night(store, "nightly", "", own="night-5", **more)
+        found = load_last_night(store, "nightly", "", own="night-5", **more)
         return "" if found is None else found.run
 
     assert name() == "night-2"
     assert name(name="night-3") == "night-3"
     assert name(name="night-9") == ""
-    assert last_night(store, "releases", "") is None
+    assert load_last_night(store, "releases", "") is None
 
 
 def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
@@ -58,7 +58,7 @@ def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
         night(3, jobs(a=BAD, b=WORSE)),
         of(night(4, jobs(c=BAD)), "smoke"),
     )
-    before = last_night(store, "nightly", "")
+    before = load_last_night(store, "nightly", "")
     assert before is not None
     (a,) = (one for one in before.causes.values() if one.jobs[0].case == "f/a")
     assert (a.run, a.since[:10], a.nights) == ("night-2", "2026-05-03", 2)
@@ -70,7 +70,7 @@ def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
 def test_what_said_nothing_is_still_open(store: Store) -> None:
     """Its job was silent the last night: whoever shows it again shows nothing new."""
     store.add(night(1, jobs(a=BAD)), night(2, jobs(a=GONE)))
-    before = last_night(store, "nightly", "")
+    before = load_last_night(store, "nightly", "")
     assert before is not None
     (one,) = before.causes.values()
     assert one.jobs == (JobAt(case="f/a", place=A),)
@@ -81,8 +81,8 @@ def test_known_is_what_an_issue_is_linked_to(store: Store) -> None:
     """As long as it was not fixed since."""
     store.add(night(1, jobs(a=BAD, b=WORSE)))
     (linked,) = (one for one in store.regressions()[0] if one.case == "f/a")
-    assert known_ones(store) == set()
+    assert load_known_regressions(store) == set()
     store.link(linked.id, "jax-ml/jax#1")
-    assert known_ones(store) == {("f/a", "regressed", "out[0] differs")}
+    assert load_known_regressions(store) == {("f/a", "regressed", "out[0] differs")}
     store.add(night(2, jobs(a=FINE, b=WORSE)), night(3, jobs(a=BAD, b=WORSE)))
-    assert known_ones(store) == set()
+    assert load_known_regressions(store) == set()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.store.plans import packed, unpacked
+from conformance.store.plans import pack_jobs, unpack_jobs
 
 JOBS = st.sets(st.integers(1, 2**31 - 1))
 
@@ -14,17 +14,17 @@ JOBS = st.sets(st.integers(1, 2**31 - 1))
 @given(JOBS)
 def test_a_plan_comes_back(jobs: set[int]) -> None:
     """Whatever its jobs."""
-    _, kept = packed(np.array(sorted(jobs), np.int64))
-    assert unpacked(kept).tolist() == sorted(jobs)
+    _, kept = pack_jobs(np.array(sorted(jobs), np.int64))
+    assert unpack_jobs(kept).tolist() == sorted(jobs)
 
 
 @given(JOBS, JOBS)
 def test_a_key_is_that_of_the_jobs(one: set[int], other: set[int]) -> None:
     """The same jobs are the same plan."""
-    keys = [packed(np.array(sorted(jobs), np.int64))[0] for jobs in (one, other)]
+    keys = [pack_jobs(np.array(sorted(jobs), np.int64))[0] for jobs in (one, other)]
     assert (keys[0] == keys[1]) is (one == other)
 
 
 def test_jobs_that_follow_one_another_take_no_room() -> None:
     """Of 10,000 less than a hundred bytes."""
-    assert len(packed(np.arange(1, 10_001))[1]) < 100
+    assert len(pack_jobs(np.arange(1, 10_001))[1]) < 100

@@ -16,8 +16,8 @@ from msgspec import structs
 from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import UsageError
 from conformance.locking import QUIET
-from conformance.report.history import history
-from conformance.store.entries import Entry
+from conformance.report.history import make_history
+from conformance.store.entries import StoreEntry
 from tests.store.conftest import opened
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
@@ -61,16 +61,16 @@ def test_what_is_added_comes_back(
     _as_they_were(store.digests(), [entries[number - 1] for number in sorted(kept)])
 
 
-def _as_they_were(digests: list[Digest], entries: list[Entry]) -> None:
+def _as_they_were(digests: list[Digest], entries: list[StoreEntry]) -> None:
     """Digests are those of the runs, but for the order of their states."""
     for found, entry in zip(digests, entries, strict=True):
-        assert shown(Entry(digest=found)) == shown(entry)
+        assert shown(StoreEntry(digest=found)) == shown(entry)
         alike = {"states": (), "grid": b""}
         assert structs.replace(found, **alike) == structs.replace(entry.digest, **alike)
 
 
-def _as_reported(store: Store, entries: list[Entry]) -> None:
-    told = history(entry.digest for entry in entries)
+def _as_reported(store: Store, entries: list[StoreEntry]) -> None:
+    told = make_history(entry.digest for entry in entries)
     regressions, events = store.regressions()
     moves = [e for e in events if e.kind is not RegressionStatus.CONFIRMED]
     assert {replace(r, first=r.first - 1, last=r.last - 1,

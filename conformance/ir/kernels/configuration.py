@@ -33,7 +33,7 @@ _NOISE: Final = frozenset(
 
 
 class Configuration(NamedTuple):
-    """What a custom call is configured with.
+    """The configuration of a custom call.
 
     Attributes:
         rest: All but the kernels and what says nothing about them.

@@ -1,4 +1,4 @@
-"""What MLIR's bytecode is made of: tables of texts, operations, attributes, types; and the IR.
+"""The container of MLIR's bytecode: tables of texts, operations, attributes, types; and the IR.
 
 The format is documented as "MLIR Bytecode Format"; its versions 0 to 6 are known here. The
 producer's name is stepped over.
@@ -76,7 +76,7 @@ class Container:
 
     @classmethod
     def of(cls, data: bytes) -> Container:
-        """Return what some bytecode holds.
+        """Return the content of bytecode.
 
         Raises:
             NotReadError: If it is none, or of a version that is not known.

@@ -36,7 +36,7 @@ Scope: TypeAlias = "list[Value | None]"
 
 
 class Kernel(NamedTuple):
-    """What some bytecode says.
+    """A kernel, read from bytecode.
 
     Attributes:
         body: The module, its functions as instructions.
@@ -54,7 +54,7 @@ def read_kernel(data: bytes) -> Kernel:
         data: MLIR bytecode.
 
     Returns:
-        What it says.
+        The kernel.
 
     Raises:
         NotReadError: If it is not as documented, or has branches between blocks.

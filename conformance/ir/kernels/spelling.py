@@ -1,4 +1,4 @@
-"""What the operations of a kernel say, the same for every release that says the same."""
+"""Canonical spelling of the operations of a kernel, the same for every release."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def canonical_op(op: str) -> str:
 
 
 def meant(op: str, attributes: Iterable[tuple[str, Attribute]]) -> dict[str, Attribute]:
-    """Return what an operation's attributes mean.
+    """Return the canonical attributes of an operation.
 
     Args:
         op: The operation.

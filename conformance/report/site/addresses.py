@@ -1,4 +1,4 @@
-"""Where pages and their parts are: relative addresses, stable from one report to the next."""
+"""Addresses of pages and their parts: relative, stable from one report to the next."""
 
 from __future__ import annotations
 

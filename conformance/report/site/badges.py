@@ -57,19 +57,19 @@ class Badge:
     @property
     def widths(self) -> tuple[int, int]:
         """Pixels of the texts of label and message."""
-        return width_of(self.label), width_of(self.message)
+        return measure_width(self.label), measure_width(self.message)
 
 
-def badges(report: Report) -> Iterator[tuple[str, bytes]]:
+def render_badges(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the badges of all families, all releases, and of everything.
 
     Args:
-        report: What is told.
+        report: The runs to report.
 
     Yields:
         Path below the site's root, and content.
     """
-    yield _file(ALL, badge_of(LABEL, report.records))
+    yield _file(ALL, make_badge(LABEL, report.records))
     release = {cell.id: cell.release for track in report.tracks for cell in track.cells}
     families: dict[str, list[Record]] = defaultdict(list)
     releases: dict[str, list[Record]] = defaultdict(list)
@@ -79,12 +79,12 @@ def badges(report: Report) -> Iterator[tuple[str, bytes]]:
             releases[release[record.cell]].append(record)
     for name, records in families.items():
         # A family may be called as the badge of everything is.
-        yield _file(f"{name}-family" if name == ALL else name, badge_of(name, records))
+        yield _file(f"{name}-family" if name == ALL else name, make_badge(name, records))
     for name, records in releases.items():
-        yield _file(f"jax-{name}", badge_of(f"jax {name}", records))
+        yield _file(f"jax-{name}", make_badge(f"jax {name}", records))
 
 
-def badge_of(label: str, records: Sequence[Record]) -> Badge:
+def make_badge(label: str, records: Sequence[Record]) -> Badge:
     """Return the badge of some jobs.
 
     Those count that have a reference or claim to conform to; what is unexpected is said in any
@@ -115,7 +115,7 @@ def _colour(conforming: int, known: int, surprises: int) -> str:
     return GOOD if conforming == known else DECLARED
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return how wide a text is at 11 px, in pixels, rather too wide than too narrow."""
     return round(sum(_WIDTHS.get(character, _WIDEST) for character in text))
 

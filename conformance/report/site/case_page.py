@@ -13,15 +13,15 @@ from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.judge.tests import FALSIFYING
 from conformance.model.codec import CorruptValueError
 from conformance.report.commands import rerun
-from conformance.report.ir_facts import FactRow, differing_facts
+from conformance.report.ir_facts import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
 from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side
 from conformance.report.site.rendering import render
-from conformance.report.site.strips import Strip, strip_of
+from conformance.report.site.strips import Strip, make_strip
+from conformance.report.suite_warnings import collect_warnings
 from conformance.report.threads import address_of
-from conformance.report.tracebacks import stacks_of
-from conformance.report.value_plot import ValuePlot, value_plots
-from conformance.report.warned import warnings_of
+from conformance.report.tracebacks import collect_stacks
+from conformance.report.value_plot import ValuePlot, make_value_plots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ class IrChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class PointView:
     """A change between two releases, with its evidence.
 
     Attributes:
@@ -123,7 +123,7 @@ class CaseTrack:
     name: str
     anchor: str
     strips: tuple[Strip, ...]
-    points: tuple[Point, ...]
+    points: tuple[PointView, ...]
     jobs: tuple[tuple[str, Record], ...]
     command: str
     falsifying: tuple[tuple[str, str], ...] = ()
@@ -131,17 +131,17 @@ class CaseTrack:
     stacks: tuple[Stack, ...] = ()
 
 
-def pairs_of(report: Report) -> Iterator[IrPair]:
+def collect_pairs(report: Report) -> Iterator[IrPair]:
     """Yield the IRs of all change points: what case pages compare.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     for _, _, point in report.points():
         yield from (pair_of(point.before, point.after, ir) for ir in _irs(point))
 
 
-def case_pages(
+def render_case_pages(
     report: Report,
     differ: Differ,
     history: Mapping[str, Any] | None = None,
@@ -151,7 +151,7 @@ def case_pages(
     """Yield the page of every case.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         differ: Says how two texts of an IR differ.
         history: What earlier runs say of a case, by id.
         upgrades: What upgrades do to a case, by id.
@@ -174,7 +174,7 @@ def case_pages(
             "history": (history or {}).get(name),
             "upgrades": (upgrades or {}).get(name, ()),
             "causes": (causes or {}).get(name, ()),
-            "warnings": warnings_of(report.sides(name), report.cells),
+            "warnings": collect_warnings(report.sides(name), report.cells),
         }
         yield page, render("case.html", page, data)
 
@@ -204,7 +204,7 @@ def _raised(
 ) -> dict[str, Any]:
     """Return the newest job of a track that raised, unless its cause is shown."""
     for cell, job in zip(reversed(track.shown), reversed(history.jobs), strict=True):
-        if job is not None and (stacks := stacks_of(job, report.roots)):
+        if job is not None and (stacks := collect_stacks(job, report.roots)):
             return {} if cell.id in shown else {"raised_on": cell.label, "stacks": stacks}
     return {}
 
@@ -223,7 +223,7 @@ def _track(
     return CaseTrack(
         name=track.name,
         anchor=slug(track.name),
-        strips=tuple(strip_of(row, history, track) for row in ("verdict", *_rows(history))),
+        strips=tuple(make_strip(row, history, track) for row in ("verdict", *_rows(history))),
         points=tuple(evidence.of(point, track.name, by_cell) for point in newest_first),
         jobs=tuple(reversed(jobs)),
         command=again(jobs[-1][1].cell),
@@ -274,7 +274,7 @@ class _Evidence:
         self._shown: dict[tuple[object, ...], tuple[str, str]] = {}
         """Where each difference was shown, by what it is."""
 
-    def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> Point:
+    def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> PointView:
         """Return a change with its evidence.
 
         Args:
@@ -286,7 +286,7 @@ class _Evidence:
         cells = before.record.cell, after.record.cell
         anchor = point_anchor(track, releases[cells[1]])
         gating, others = _facts(point)
-        return Point(
+        return PointView(
             anchor=anchor,
             before=releases[cells[0]],
             after=releases[cells[1]],
@@ -336,7 +336,7 @@ def _values(point: Transition) -> tuple[str, ...]:
 
 def _plots(before: StoredJob, after: StoredJob) -> tuple[ValuePlot, ...]:
     try:
-        return value_plots(load_value(before), load_value(after))
+        return make_value_plots(load_value(before), load_value(after))
     except (CorruptBlobError, CorruptValueError):
         return ()
 
@@ -345,6 +345,6 @@ def _facts(point: Transition) -> tuple[tuple[FactRow, ...], int]:
     """Return the facts that gate and differ, and how many others do."""
     if FACTS not in point.changed:
         return (), 0
-    rows = differing_facts(point.before.record.facts, point.after.record.facts)
+    rows = compare_facts(point.before.record.facts, point.after.record.facts)
     gating = tuple(row for row in rows if row.gates)
     return gating, len(rows) - len(gating)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from conformance.report.commands import rerun
 from conformance.report.site.addresses import CAUSES, repro_file
 from conformance.report.site.rendering import render
-from conformance.report.tracebacks import stacks_of
+from conformance.report.tracebacks import collect_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.record import Record
-    from conformance.report.looked_into import LookedInto
+    from conformance.report.cause_evidence import CauseEvidence
     from conformance.report.report import Report
     from conformance.report.tracebacks import Stack
 
@@ -39,7 +39,7 @@ class CauseView:
     members: Mapping[str, Sequence[str]]
     anchor: str
     command: str
-    evidence: LookedInto | None
+    evidence: CauseEvidence | None
     stacks: tuple[Stack, ...]
 
     @property
@@ -48,11 +48,11 @@ class CauseView:
         return sum(map(len, self.members.values()))
 
 
-def causes_of(report: Report) -> tuple[list[CauseView], list[CauseView]]:
+def collect_causes(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     """Return the root causes, and those that say nothing about JAX.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     views: dict[bool, list[CauseView]] = {True: [], False: []}
     for cause in report.causes:
@@ -62,7 +62,7 @@ def causes_of(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     return views[True], views[False]
 
 
-def causes_by_case(report: Report) -> dict[str, list[CauseView]]:
+def collect_causes_by_case(report: Report) -> dict[str, list[CauseView]]:
     """Return the root causes of each case with unexpected jobs, the largest first.
 
     Args:
@@ -88,17 +88,17 @@ def _view(report: Report, cause: RootCause, anchor: str, record: Record) -> Caus
         anchor=anchor,
         command=rerun(record.case, report.cases[record.case], report.selector(record.cell)),
         evidence=report.evidence.get(cause.id),
-        stacks=stacks_of(report.jobs[record.case, record.cell], report.roots),
+        stacks=collect_stacks(report.jobs[record.case, record.cell], report.roots),
     )
 
 
-def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+def render_causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the page of root causes, and the files that show them.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
-    telling, indeterminate = causes_of(report)
+    telling, indeterminate = collect_causes(report)
     data = {
         "causes": telling,
         "indeterminate": indeterminate,

@@ -25,14 +25,14 @@ MESSAGE_LINES: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class TextRun:
     """Words of a line that differ from its counterpart's, or do not."""
 
     text: str
     differs: bool
 
 
-Row: TypeAlias = "tuple[tuple[Run, ...] | None, tuple[Run, ...] | None]"
+Row: TypeAlias = "tuple[tuple[TextRun, ...] | None, tuple[TextRun, ...] | None]"
 """A line before and its counterpart after; None where one side has none."""
 
 
@@ -109,14 +109,14 @@ def side_by_side(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, 
     return tuple(rows)
 
 
-def _runs(line: str | None, other: str | None) -> tuple[Run, ...] | None:
+def _runs(line: str | None, other: str | None) -> tuple[TextRun, ...] | None:
     if line is None:
         return None
     shown = one_line(line)
     return split(styled(shown, None if other is None else one_line(other), MARK).text)
 
 
-def split(text: Text) -> tuple[Run, ...]:
+def split(text: Text) -> tuple[TextRun, ...]:
     """Return a text in runs of what is marked and what is not.
 
     Args:
@@ -124,13 +124,13 @@ def split(text: Text) -> tuple[Run, ...]:
     """
     plain = text.plain
     if text.style == MARK:
-        return (Run(text=plain, differs=True),)
+        return (TextRun(text=plain, differs=True),)
     runs, at = [], 0
     for span in text.spans:
         if span.start > at:
-            runs.append(Run(text=plain[at : span.start], differs=False))
-        runs.append(Run(text=plain[span.start : span.end], differs=True))
+            runs.append(TextRun(text=plain[at : span.start], differs=False))
+        runs.append(TextRun(text=plain[span.start : span.end], differs=True))
         at = span.end
     if at < len(plain):
-        runs.append(Run(text=plain[at:], differs=False))
+        runs.append(TextRun(text=plain[at:], differs=False))
     return tuple(runs)

@@ -32,11 +32,11 @@ _WORDS: Final = {
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
+def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the feed.
 
     Args:
-        history: What is told.
+        history: The history to show.
         base: Address of the site's root, for links that hold wherever the feed is read; without
             it they are relative.
 

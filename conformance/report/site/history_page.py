@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.report.history import NOTHING, carried, run_lengths, verdict_of
+from conformance.report.history import NOTHING, carry_forward, encode_run_lengths, find_verdict
 from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
 from conformance.report.tracks import release_order
@@ -29,7 +29,7 @@ FIXED: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class DateSpan:
     """Neighbouring runs that show the same.
 
     Attributes:
@@ -44,8 +44,8 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What a family, a case or a cell shows by date.
+class DateRow:
+    """The verdicts of a family, a case or a cell by date.
 
     Attributes:
         name: Its name.
@@ -54,12 +54,12 @@ class Row:
     """
 
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[DateSpan, ...]
     coarse: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class ConstantVerdict:
     """Cases or cells that showed one verdict throughout; empty if they never ran."""
 
     verdict: Verdict
@@ -77,17 +77,17 @@ class FamilyRows:
         constant: Cases whose worst verdict never changed, by verdict.
     """
 
-    row: Row
+    row: DateRow
     anchor: str
-    rows: tuple[Row, ...]
-    constant: tuple[Constant, ...]
+    rows: tuple[DateRow, ...]
+    constant: tuple[ConstantVerdict, ...]
 
 
-def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes]]:
+def render_history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the history's page.
 
     Args:
-        history: What is told.
+        history: The history to show.
         report: What other pages tell of, to link to those alone that are there.
 
     Yields:
@@ -100,8 +100,8 @@ def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes
         "open": still,
         "fixed": ended[:FIXED],
         "more_fixed": len(ended) - len(ended[:FIXED]),
-        "ticks": ticks(history.runs),
-        "families": families(history),
+        "ticks": make_ticks(history.runs),
+        "families": collect_families(history),
         "highest": max((run.unexpected for run in history.runs), default=0),
         "case_pages": report.cases.keys(),
         "run_pages": {run.id for run in report.runs},
@@ -119,11 +119,11 @@ def _releases(history: History, cells: Iterable[str]) -> list[str]:
     return sorted(filter(None, found), key=release_order)
 
 
-def case_history(history: History, case: str) -> dict[str, Any] | None:
+def make_case_history(history: History, case: str) -> dict[str, Any] | None:
     """Return what a case's page shows of its history.
 
     Args:
-        history: What is told.
+        history: The history to show.
         case: Case id.
 
     Returns:
@@ -141,17 +141,17 @@ def case_history(history: History, case: str) -> dict[str, Any] | None:
         "runs": len(ran),
         "first": history.runs[ran[0]].date,
         "last": history.runs[ran[-1]].date,
-        "ticks": ticks(history.runs),
+        "ticks": make_ticks(history.runs),
         "rows": rows,
         "constant": constant,
     }
 
 
-def families(history: History) -> list[FamilyRows]:
+def collect_families(history: History) -> list[FamilyRows]:
     """Return every family by date.
 
     Args:
-        history: What is told.
+        history: The history to show.
     """
     members: dict[str, list[int]] = {}
     for place, case in enumerate(history.cases):
@@ -161,7 +161,7 @@ def families(history: History) -> list[FamilyRows]:
     for family, places in members.items():
         table = worst[:, places]
         rows, constant = _rows([history.cases[place] for place in places], table, history.runs)
-        whole = row_of(family, table.min(axis=1).tolist(), history.runs)
+        whole = make_row(family, table.min(axis=1).tolist(), history.runs)
         anchor = f"family-{slug(family)}"
         made.append(FamilyRows(row=whole, anchor=anchor, rows=rows, constant=constant))
     return made
@@ -169,22 +169,22 @@ def families(history: History) -> list[FamilyRows]:
 
 def _rows(
     names: Sequence[str], table: Ranks, runs: Sequence[RunPoint]
-) -> tuple[tuple[Row, ...], tuple[Constant, ...]]:
+) -> tuple[tuple[DateRow, ...], tuple[ConstantVerdict, ...]]:
     """Return a row for each column whose verdict changes, and the other columns by verdict."""
     best = np.where(table == NOTHING, 0, table).max(axis=0)
     worst = table.min(axis=0)
-    rows: list[Row] = []
+    rows: list[DateRow] = []
     constant: dict[Verdict, list[str]] = {}
     for name, column, high, low in zip(names, table.T, best, worst, strict=True):
         if low < high:
-            rows.append(row_of(name, column.tolist(), runs))
-        elif (verdict := verdict_of(int(low))) is not None:
+            rows.append(make_row(name, column.tolist(), runs))
+        elif (verdict := find_verdict(int(low))) is not None:
             constant.setdefault(verdict, []).append(name)
-    kept = (Constant(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
+    kept = (ConstantVerdict(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
     return tuple(rows), tuple(kept)
 
 
-def row_of(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> Row:
+def make_row(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> DateRow:
     """Return ranks by run as a row, coarser where it would have too many segments.
 
     Args:
@@ -192,28 +192,28 @@ def row_of(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> Row:
         ranks: Ranks by run.
         runs: The runs.
     """
-    shown, coarse = carried(ranks), 1
-    while len(run_lengths(shown)) > SEGMENTS:
+    shown, coarse = carry_forward(ranks), 1
+    while len(encode_run_lengths(shown)) > SEGMENTS:
         coarse *= 2
         worst = [min(ranks[at : at + coarse]) for at in range(0, len(ranks), coarse)]
-        shown = carried(worst)
+        shown = carry_forward(worst)
     spans, at = [], 0
-    for rank, length in run_lengths(shown):
+    for rank, length in encode_run_lengths(shown):
         first, after = at * coarse, min((at + length) * coarse, len(runs))
         spans.append(_span(rank, first, after, runs))
         at += length
-    return Row(name=name, spans=tuple(spans), coarse=coarse)
+    return DateRow(name=name, spans=tuple(spans), coarse=coarse)
 
 
-def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> Span:
-    verdict = verdict_of(rank)
+def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> DateSpan:
+    verdict = find_verdict(rank)
     begun, ended = runs[first].date, runs[after - 1].date
     dates = begun if begun == ended else f"{begun} to {ended}"
     state = "" if verdict is None else str(verdict)
-    return Span(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
+    return DateSpan(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
 
 
-def ticks(runs: Sequence[RunPoint]) -> tuple[Span, ...]:
+def make_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
     """Return the dates above rows: months where there are several, else days.
 
     Args:
@@ -221,10 +221,10 @@ def ticks(runs: Sequence[RunPoint]) -> tuple[Span, ...]:
     """
     months = [run.date[:7] if run.time is not None else "" for run in runs]
     labels = months if len(set(months)) > 2 else [run.date for run in runs]  # noqa: PLR2004
-    found = run_lengths(labels)
+    found = encode_run_lengths(labels)
     every = -(-len(found) // TICKS)
     joined = [found[at : at + every] for at in range(0, len(found), max(1, every))]
     return tuple(
-        Span(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
+        DateSpan(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
         for group in joined
     )

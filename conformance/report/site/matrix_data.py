@@ -1,4 +1,4 @@
-"""What the matrix page draws: cells in tracks, cases in families, and each history in segments."""
+"""The data of the matrix page: cells in tracks, cases in families, histories in segments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BEYOND: Final = "the page of the case says why"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class MatrixSegment:
     """Neighbouring cells of a track in which a case shows the same.
 
     Attributes:
@@ -61,7 +61,7 @@ class Segment:
 
 @dataclass
 class Tables:
-    """What segments refer to by number, each thing once.
+    """The tables that segments refer to by number.
 
     Attributes:
         states: Verdict, outcome, conformance, whether it is unexpected, type of error.
@@ -117,11 +117,11 @@ class Tables:
         return self.states.setdefault(state, len(self.states))
 
 
-def matrix_data(report: Report) -> dict[str, Any]:
-    """Return what the script of the matrix page draws.
+def make_matrix_data(report: Report) -> dict[str, Any]:
+    """Return the data of the script of the matrix page.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     drawing = _Drawing(report)
     families = [
@@ -161,7 +161,7 @@ class _Drawing:
     """Draws the cases of a report.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
 
     def __init__(self, report: Report) -> None:
@@ -179,7 +179,7 @@ class _Drawing:
         timelines = self._report.timelines(name)
         return {
             "name": one_line(name),
-            "title": title_of(self._report.cases[name].doc),
+            "title": find_title(self._report.cases[name].doc),
             "page": href(case_page(name)),
             "rows": [
                 self._row(name, track, timelines.get(track.name)) for track in self._report.tracks
@@ -189,9 +189,10 @@ class _Drawing:
     def _row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
         cells = [cell.id for cell in track.shown]
         jobs = history.jobs if history is not None else (None,) * len(cells)
-        edges = {} if history is None else _edges(history)
+        points = history.points if history is not None else ()
+        edges = {point.after.record.cell: EDGES[point.kind] for point in points if drawn(point)}
         shown = [self._shown(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
-        found = segments(shown, [edges.get(cell, "") for cell in cells])
+        found = make_segments(shown, [edges.get(cell, "") for cell in cells])
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
 
     def _shown(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
@@ -204,18 +205,13 @@ class _Drawing:
         return (0, 0) if reason is None else self.tables.excluded(reason)
 
 
-def title_of(doc: str) -> str:
+def find_title(doc: str) -> str:
     """Return the first line of what a case says of itself.
 
     Args:
         doc: Its docstring.
     """
     return one_line(doc.strip().partition("\n")[0], MOST_TITLE)
-
-
-def _edges(history: Timeline) -> dict[str, str]:
-    """Return the change that begins in a cell, by cell id."""
-    return {point.after.record.cell: EDGES[point.kind] for point in history.points if drawn(point)}
 
 
 def drawn(point: Transition) -> bool:
@@ -227,18 +223,18 @@ def drawn(point: Transition) -> bool:
     return point.kind is not TransitionKind.SAME or bool(TICKS & {*point.changed})
 
 
-def segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[Segment]:
+def make_segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[MatrixSegment]:
     """Return a row of cells as segments: a new one where the state changes, or an edge is.
 
     Args:
         shown: State and reason of each cell.
         edges: The change that begins in each cell, empty for none.
     """
-    found: list[Segment] = []
+    found: list[MatrixSegment] = []
     for (state, reason), edge in zip(shown, edges, strict=True):
         if found and not edge and found[-1].state == state:
             last = found[-1]
-            found[-1] = Segment(last.length + 1, state, last.edge, last.reason)
+            found[-1] = MatrixSegment(last.length + 1, state, last.edge, last.reason)
         else:
-            found.append(Segment(1, state, edge, reason))
+            found.append(MatrixSegment(1, state, edge, reason))
     return found

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.site.addresses import MATRIX
-from conformance.report.site.matrix_data import matrix_data
+from conformance.report.site.matrix_data import make_matrix_data
+from conformance.report.site.page_selection import describe_omitted
 from conformance.report.site.rendering import render
-from conformance.report.site.search_data import search_data
-from conformance.report.site.telling import left_out
-from conformance.report.site.upgrade_page import upgrade_links
-from conformance.report.story import story_of
+from conformance.report.site.search_data import make_search_data
+from conformance.report.site.upgrade_page import list_upgrades
+from conformance.report.story import make_story
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ class Tally:
     counts: tuple[tuple[str, int], ...]
 
 
-def matrix_pages(report: Report, everything: Report | None = None) -> Iterator[tuple[str, bytes]]:
+def render_matrix_pages(
+    report: Report, everything: Report | None = None
+) -> Iterator[tuple[str, bytes]]:
     """Yield the matrix page, and the data of its scripts and of every page's.
 
     Args:
@@ -45,22 +47,22 @@ def matrix_pages(report: Report, everything: Report | None = None) -> Iterator[t
         Path below the site's root, and content.
     """
     everything = everything or report
-    story = story_of(everything)
-    if untold := left_out(everything, report):
+    story = make_story(everything)
+    if untold := describe_omitted(everything, report):
         story = replace(story, problems=(*story.problems, untold))
     data = {
         "story": story,
         "problems": story.problems,
-        "tallies": tallies(everything),
+        "tallies": count_families(everything),
         "cases": tuple(report.cases),
-        "upgrades": upgrade_links(report),
+        "upgrades": list_upgrades(report),
     }
     yield MATRIX, render("matrix.html", MATRIX, data)
-    yield MATRIX_DATA, script("matrix", matrix_data(report))
-    yield SEARCH_DATA, script("search", search_data(report, story))
+    yield MATRIX_DATA, render_script("matrix", make_matrix_data(report))
+    yield SEARCH_DATA, render_script("search", make_search_data(report, story))
 
 
-def script(name: str, data: Any) -> bytes:
+def render_script(name: str, data: Any) -> bytes:
     """Return data as a script, for pages that are opened from a folder may not fetch any.
 
     Args:
@@ -72,11 +74,11 @@ def script(name: str, data: Any) -> bytes:
     return f"var conformance=window.conformance||{{}};conformance.{name}={text};\n".encode("ascii")
 
 
-def tallies(report: Report) -> list[tuple[str, list[Tally | None]]]:
+def count_families(report: Report) -> list[tuple[str, list[Tally | None]]]:
     """Return each family's jobs on each track, for those whose browser runs no scripts.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     track_of = {cell.id: track.name for track in report.tracks for cell in track.cells}
     found: dict[tuple[str, str], Counter[Verdict]] = {}

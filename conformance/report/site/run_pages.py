@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.exclusions import exclusion_groups, unsupported
+from conformance.report.exclusions import find_unsupported, group_exclusions
 from conformance.report.moments import time_of
 from conformance.report.site.addresses import run_page
 from conformance.report.site.rendering import render
-from conformance.report.summary import counts, understood
+from conformance.report.summary import count_understood, counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class CellRow:
         return sum(self.seconds.values())
 
 
-def run_pages(
+def render_run_pages(
     runs: Sequence[LoadedRun], upgrades: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every run.
@@ -76,7 +76,7 @@ def run_pages(
         page = run_page(run.id)
         ran = [record for record in run.records if not record.cached]
         slowest = sorted(ran, key=lambda record: -record.seconds.get("job", 0.0))[:SLOWEST]
-        rows = cell_rows(run)
+        rows = make_cell_rows(run)
         data = {
             "run": run,
             "upgrade": upgrades.get(run.id, ""),
@@ -87,13 +87,13 @@ def run_pages(
             "longest": max((row.total for row in rows), default=0.0) or 1.0,
             "slowest": [record for record in slowest if record.seconds.get("job")],
             "cached": sum(record.cached for record in run.records),
-            "irs": understood(run.records),
-            "exclusions": exclusion_groups((*run.info.exclusions, *unsupported(run.records))),
+            "irs": count_understood(run.records),
+            "exclusions": group_exclusions((*run.info.exclusions, *find_unsupported(run.records))),
         }
         yield page, render("run.html", page, data)
 
 
-def cell_rows(run: LoadedRun) -> list[CellRow]:
+def make_cell_rows(run: LoadedRun) -> list[CellRow]:
     """Return a row for each cell of a run, in the order of the plan.
 
     Args:
@@ -112,12 +112,12 @@ def _row(cell: RunCell, records: list[Record], run: LoadedRun) -> CellRow:
         identity=tuple((name, _flat(value)) for name, value in said.items() if name != "versions"),
         jobs=len(records),
         cached=sum(record.cached for record in records),
-        seconds=stage_seconds(record for record in records if not record.cached),
+        seconds=sum_stage_seconds(record for record in records if not record.cached),
         largest_rss=max((record.max_rss_bytes for record in records), default=0) // 2**20,
     )
 
 
-def stage_seconds(records: Iterable[Record]) -> dict[str, float]:
+def sum_stage_seconds(records: Iterable[Record]) -> dict[str, float]:
     """Return the seconds of jobs by stage, those that took any.
 
     Args:

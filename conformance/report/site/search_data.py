@@ -1,4 +1,4 @@
-"""What every page knows of the others: entries to search, numbers beside the navigation."""
+"""Data of all pages: entries to search, numbers in the navigation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from conformance.report.moments import moment
 from conformance.report.site.addresses import MATRIX, UPGRADE, case_page, href, run_page
-from conformance.report.site.matrix_data import title_of
-from conformance.report.site.suite_page import suite_views
-from conformance.report.site.upgrade_page import upgrade_links
+from conformance.report.site.matrix_data import find_title
+from conformance.report.site.suite_page import make_suite_views
+from conformance.report.site.upgrade_page import list_upgrades
 from conformance.report.text import one_line
 from conformance.wording import plural
 
@@ -20,43 +20,43 @@ if TYPE_CHECKING:
     from conformance.report.story import Story
 
 
-def search_data(report: Report, story: Story) -> dict[str, Any]:
-    """Return what the script of every page looks up.
+def make_search_data(report: Report, story: Story) -> dict[str, Any]:
+    """Return the data of the script of every page.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         story: Its story.
     """
     return {
-        "entries": [list(entry) for entry in entries(report, story)],
+        "entries": [list(entry) for entry in list_entries(report, story)],
         "counts": {"causes": story.causes, "runs": len(report.runs), "unexpected": story.wrong},
         "problems": list(story.problems),
         "ended": moment(story.ended),
         "upgraded": UPGRADE if report.upgraded else "",
-        "suite": next((href(view.page) for view in suite_views(report)), ""),
+        "suite": next((href(view.page) for view in make_suite_views(report)), ""),
     }
 
 
-def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what can be searched for: kind, name, a line about it, address from the root.
+def list_entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the entries to search: kind, name, a line about it, address from the root.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         story: Its story.
     """
     for family, cases in report.families.items():
-        yield "family", one_line(family), plural(len(cases), "case"), filtered(family=family)
-    for upgrade, page in upgrade_links(report):
+        yield "family", one_line(family), plural(len(cases), "case"), filter_address(family=family)
+    for upgrade, page in list_upgrades(report):
         yield "upgrade", one_line(f"{upgrade.from_} to {upgrade.to}"), "", href(page)
     for release in reversed(story.releases):
-        yield "release", f"jax {release}", "", filtered(release=release)
+        yield "release", f"jax {release}", "", filter_address(release=release)
     for name, case in report.cases.items():
-        yield "case", one_line(name), title_of(case.doc), href(case_page(name))
+        yield "case", one_line(name), find_title(case.doc), href(case_page(name))
     for run in reversed(report.runs):
         yield "run", one_line(run.id), moment(run.info.started), href(run_page(run.id))
 
 
-def filtered(**choice: str) -> str:
+def filter_address(**choice: str) -> str:
     """Return the address of the matrix with a choice made.
 
     Args:

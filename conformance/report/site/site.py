@@ -6,16 +6,20 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from conformance.report.site.addresses import MATRIX, UPGRADE
-from conformance.report.site.badges import badges
-from conformance.report.site.case_page import case_pages, pairs_of
-from conformance.report.site.causes_page import causes_by_case, causes_pages
-from conformance.report.site.feed import feed
-from conformance.report.site.history_page import case_history, history_pages
-from conformance.report.site.matrix_page import matrix_pages
-from conformance.report.site.run_pages import run_pages
-from conformance.report.site.suite_page import suite_pages
-from conformance.report.site.telling import with_pages
-from conformance.report.site.upgrade_page import addresses_of, mentions_of, upgrade_pages
+from conformance.report.site.badges import render_badges
+from conformance.report.site.case_page import collect_pairs, render_case_pages
+from conformance.report.site.causes_page import collect_causes_by_case, render_causes_pages
+from conformance.report.site.feed import render_feed
+from conformance.report.site.history_page import make_case_history, render_history_pages
+from conformance.report.site.matrix_page import render_matrix_pages
+from conformance.report.site.page_selection import select_pages
+from conformance.report.site.run_pages import render_run_pages
+from conformance.report.site.suite_page import render_suite_pages
+from conformance.report.site.upgrade_page import (
+    collect_mentions,
+    list_addresses,
+    render_upgrade_pages,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +29,13 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
 
 
-def site(
+def render_site(
     report: Report, history: History, diffs: DiffCache, *, address: str = ""
 ) -> Iterator[tuple[str, bytes]]:
     """Yield every file of the site.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         history: What these runs and earlier ones say by date.
         diffs: Differences of IRs.
         address: Where the site is to be, for the links of the feed; empty where nobody knows.
@@ -39,35 +43,35 @@ def site(
     Yields:
         Path below the site's root, and content.
     """
-    shown = with_pages(report)
-    with diffs.preparing(pairs_of(shown)):
-        yield from matrix_pages(shown, report)
-        yield from upgrade_pages(report)
-        yield from causes_pages(report)
-        yield from suite_pages(report, shown.cases.keys())
-        yield from run_pages(report.runs, addresses_of(report))
-        yield from history_pages(history, shown)
-        yield from feed(history, address)
-        yield from badges(report)
-        yield from assets()
+    shown = select_pages(report)
+    with diffs.preparing(collect_pairs(shown)):
+        yield from render_matrix_pages(shown, report)
+        yield from render_upgrade_pages(report)
+        yield from render_causes_pages(report)
+        yield from render_suite_pages(report, shown.cases.keys())
+        yield from render_run_pages(report.runs, list_addresses(report))
+        yield from render_history_pages(history, shown)
+        yield from render_feed(history, address)
+        yield from render_badges(report)
+        yield from load_assets()
         # Last, for they wait for the differences.
-        by_date = {case: case_history(history, case) for case in shown.cases}
-        yield from case_pages(
-            shown, diffs.get, by_date, mentions_of(report), causes_by_case(report)
+        by_date = {case: make_case_history(history, case) for case in shown.cases}
+        yield from render_case_pages(
+            shown, diffs.get, by_date, collect_mentions(report), collect_causes_by_case(report)
         )
 
 
-def first_page(report: Report) -> str:
+def find_first_page(report: Report) -> str:
     """Return the page that says most of the newest run: an upgrade's own, else the matrix.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     newest = report.runs[-1].id if report.runs else ""
     return UPGRADE if newest in report.upgrades else MATRIX
 
 
-def assets() -> Iterator[tuple[str, bytes]]:
+def load_assets() -> Iterator[tuple[str, bytes]]:
     """Yield the files that are the same for every report."""
     folder = files("conformance.report.site") / "assets"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):

@@ -48,7 +48,7 @@ class Strip:
     segments: tuple[Segment, ...]
 
 
-def strip_of(row: str, history: Timeline, track: Track) -> Strip:
+def make_strip(row: str, history: Timeline, track: Track) -> Strip:
     """Return a row of a case's history on a track.
 
     Args:

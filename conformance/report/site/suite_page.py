@@ -8,40 +8,51 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Verdict
 from conformance.report.conformance_history import (
-    Conformance,
-    Outcome,
+    SuiteHistory,
+    SuiteOutcome,
     cause_of_failure,
     short_name,
 )
-from conformance.report.conformance_runs import difference, histories_of, merged, unfinished
+from conformance.report.conformance_runs import (
+    explain_incomplete,
+    find_difference,
+    make_suite_histories,
+    merge_histories,
+)
 from conformance.report.site.addresses import run_page, slug, suite_page
 from conformance.report.site.rendering import render
-from conformance.report.warned import collected_warnings, warnings_of
+from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.report.conformance_history import Counts, Followed, Held, Result, Step
+    from conformance.report.conformance_history import (
+        Counts,
+        ReleaseStep,
+        SuiteRelease,
+        SuiteResult,
+        TrackedTest,
+    )
     from conformance.report.report import Report
 
 CHANGES: Final = ("regressed", "fixed", "added", "removed")
 SHADES: Final = ((1.0, "all"), (0.95, "most"), (0.8, "some"), (0.0, "few"))
 """How a cell is filled, by the share of tests that pass."""
 STATES: Final = {
-    Outcome.PASSED: Verdict.MATCH,
-    Outcome.KNOWN: Verdict.KNOWN,
-    Outcome.FAILED: Verdict.REGRESSED,
-    Outcome.FLAKY: Verdict.FLAKY,
-    Outcome.SKIPPED: Verdict.EXCLUDED,
+    SuiteOutcome.PASSED: Verdict.MATCH,
+    SuiteOutcome.KNOWN: Verdict.KNOWN,
+    SuiteOutcome.FAILED: Verdict.REGRESSED,
+    SuiteOutcome.FLAKY: Verdict.FLAKY,
+    SuiteOutcome.SKIPPED: Verdict.EXCLUDED,
 }
 """How a test's outcome looks: as the verdict of a job does."""
-GRAVEST: Final = (Outcome.FAILED, Outcome.FLAKY, Outcome.KNOWN)
+GRAVEST: Final = (SuiteOutcome.FAILED, SuiteOutcome.FLAKY, SuiteOutcome.KNOWN)
 """Outcomes of failing tests, in the order in which rows are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ShareCell:
     """A group in a release.
 
     Attributes:
@@ -60,7 +71,7 @@ class Cell:
 
     @property
     def said(self) -> str:
-        """What is told of it in words."""
+        """Its counts in words."""
         found = self.counts
         parts = [f"{found.passed} of {found.ran} passed"]
         parts += [f"{found.known} known to fail"] if found.known else []
@@ -70,17 +81,17 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ReleaseRow:
     """A release: what the suite says of it, group by group."""
 
-    held: Held
-    step: Step
-    whole: Cell
-    cells: tuple[Cell, ...]
+    held: SuiteRelease
+    step: ReleaseStep
+    whole: ShareCell
+    cells: tuple[ShareCell, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FailureGroup:
     """Tests that fail in the same way.
 
     Attributes:
@@ -89,7 +100,7 @@ class Failure:
     """
 
     tests: tuple[str, ...]
-    result: Result
+    result: SuiteResult
 
     @property
     def state(self) -> str:
@@ -98,7 +109,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class FailureSpan:
     """Releases in which the same tests of a group fail for the same reasons, in order.
 
     Attributes:
@@ -111,7 +122,7 @@ class Span:
     anchor: str
     releases: tuple[str, ...]
     counts: Counts
-    failures: tuple[Failure, ...]
+    failures: tuple[FailureGroup, ...]
 
     @property
     def name(self) -> str:
@@ -121,7 +132,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class OutcomeSegment:
     """Releases in which a test ends alike."""
 
     state: str
@@ -132,7 +143,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class GroupView:
     """A group of tests that do not pass in every release.
 
     Attributes:
@@ -147,14 +158,14 @@ class Group:
     name: str
     anchor: str
     own: bool
-    spans: tuple[Span, ...]
-    strips: tuple[tuple[str, tuple[Segment, ...]], ...]
+    spans: tuple[FailureSpan, ...]
+    strips: tuple[tuple[str, tuple[OutcomeSegment, ...]], ...]
     docs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteView:
-    """What a page tells.
+    """The content of a page.
 
     Attributes:
         page: Its path.
@@ -163,12 +174,12 @@ class SuiteView:
     """
 
     page: str
-    history: Conformance
+    history: SuiteHistory
     notes: tuple[str, ...] = ()
 
 
-def suite_views(report: Report) -> tuple[SuiteView, ...]:
-    """Return what the pages of suites tell, those of the newest run first.
+def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
+    """Return the content of the pages of suites, those of the newest run first.
 
     Args:
         report: What is told. The newest run of a suite counts; what other runs and the committed
@@ -181,7 +192,7 @@ def suite_views(report: Report) -> tuple[SuiteView, ...]:
             one for one in report.runs
             if one is not run and one.info.suite is not None and one.info.suite.name == name
         ]  # fmt: skip
-        for number, history in enumerate(histories_of(run, {})):
+        for number, history in enumerate(make_suite_histories(run, {})):
             page = suite_page(name, history.place if number else "")
             joined, notes = _joined(history, run, earlier, report.conformance.get(name))
             found.append(SuiteView(page=page, history=joined, notes=notes))
@@ -189,42 +200,42 @@ def suite_views(report: Report) -> tuple[SuiteView, ...]:
 
 
 def _joined(
-    own: Conformance, run: LoadedRun, earlier: Sequence[LoadedRun], kept: Conformance | None
-) -> tuple[Conformance, tuple[str, ...]]:
+    own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], kept: SuiteHistory | None
+) -> tuple[SuiteHistory, tuple[str, ...]]:
     """Return a history with what is known of other releases, and what is to be told of that."""
-    if wrong := unfinished(run):
+    if wrong := explain_incomplete(run):
         return own, (f"The run does not tell all of the suite: {wrong}.",)
     others = [
         (one, f"run {earlier_run.id}")
         for earlier_run in earlier
-        if not unfinished(earlier_run)
-        for one in histories_of(earlier_run, {})
+        if not explain_incomplete(earlier_run)
+        for one in make_suite_histories(earlier_run, {})
         if one.place == own.place
     ]
     if kept is not None:
         others.insert(0, (kept, "the committed history"))
     known, notes = None, []
     for one, name in others:
-        if wrong := difference(one, own):
+        if wrong := find_difference(one, own):
             notes.append(f"{name[0].upper()}{name[1:]} is not shown: {wrong}.")
             continue
-        known = merged(known, one)
-    return merged(known, own), tuple(notes)
+        known = merge_histories(known, one)
+    return merge_histories(known, own), tuple(notes)
 
 
-def suite_pages(
+def render_suite_pages(
     report: Report, cases: Collection[str] | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every suite.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         cases: Those that have a page; None where all have.
 
     Yields:
         Path below the site's root, and content.
     """
-    views = suite_views(report)
+    views = make_suite_views(report)
     for view in views:
         history = view.history
         groups = [_group(history, name) for name in (*history.groups, *history.families)]
@@ -244,33 +255,33 @@ def suite_pages(
             "history": history,
             "rows": [_row(history, step, anchors) for step in reversed(history.steps)],
             "groups": [group for group in groups if group.spans],
-            "steps": [step for step in reversed(history.steps) if _tells(step)],
+            "steps": [step for step in reversed(history.steps) if _changes(step) or step.standards],
             "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
             "group_of": {name: one.group for name, one in history.tests.items()},
             "changes": CHANGES,
             "short_name": short_name,
             "pages": frozenset(report.cases if cases is None else cases),
             "run_pages": {run: run_page(run) for run in shown},
-            "warnings": warnings_of(sides, report.cells, collected_warnings(report.runs)),
+            "warnings": collect_warnings(
+                sides, report.cells, read_collection_warnings(report.runs)
+            ),
             "cells": len({side.record.cell for side in sides}),
         }
         yield view.page, render("suite.html", view.page, data)
 
 
-def _tells(step: Step) -> bool:
-    return _changes(step) or step.standards is not None
-
-
-def _changes(step: Step) -> bool:
+def _changes(step: ReleaseStep) -> bool:
     return any(getattr(step, word) for word in CHANGES)
 
 
-def _row(history: Conformance, step: Step, anchors: Mapping[tuple[str, str], str]) -> Row:
+def _row(
+    history: SuiteHistory, step: ReleaseStep, anchors: Mapping[tuple[str, str], str]
+) -> ReleaseRow:
     release = step.after.release
-    return Row(
-        held=step.after, step=step, whole=Cell(counts=history.counts(release), anchor=""),
+    return ReleaseRow(
+        held=step.after, step=step, whole=ShareCell(counts=history.counts(release), anchor=""),
         cells=tuple(
-            Cell(
+            ShareCell(
                 counts=history.counts(release, name),
                 anchor=anchors.get((release, name), ""),
             )
@@ -279,7 +290,7 @@ def _row(history: Conformance, step: Step, anchors: Mapping[tuple[str, str], str
     )  # fmt: skip
 
 
-def _group(history: Conformance, name: str) -> Group:
+def _group(history: SuiteHistory, name: str) -> GroupView:
     own = name in history.families
     tests = {
         test: one
@@ -294,7 +305,7 @@ def _group(history: Conformance, name: str) -> Group:
         first, failures = found[0]
         if failures:
             spans.append(
-                Span(
+                FailureSpan(
                     anchor=f"{slug(name)}@{slug(first)}", releases=tuple(r for r, _ in found),
                     counts=history.counts(found[-1][0], name), failures=_failures(failures),
                 )
@@ -303,33 +314,35 @@ def _group(history: Conformance, name: str) -> Group:
     ordered = sorted(ever, key=lambda test: (_gravity(tests[test].of(releases[-1])), test))
     strips = tuple((test, _strip(tests[test], releases)) for test in ordered)
     docs = {test: tests[test].doc for test in ever}
-    return Group(
+    return GroupView(
         name=name, anchor=slug(name), own=own, spans=tuple(reversed(spans)), strips=strips,
         docs=docs,
     )  # fmt: skip
 
 
-def _failures(found: Mapping[str, Result]) -> tuple[Failure, ...]:
+def _failures(found: Mapping[str, SuiteResult]) -> tuple[FailureGroup, ...]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, result in found.items():
         groups.setdefault((result.outcome, *cause_of_failure(name, result)), []).append(name)
-    failures = [Failure(tests=tuple(names), result=found[names[0]]) for names in groups.values()]
+    failures = [
+        FailureGroup(tests=tuple(names), result=found[names[0]]) for names in groups.values()
+    ]
     return tuple(sorted(failures, key=lambda failure: _gravity(failure.result)))
 
 
-def _gravity(result: Result) -> int:
+def _gravity(result: SuiteResult) -> int:
     """Return the rank of a result among others: unexpected failures, known ones, all others."""
     return GRAVEST.index(result.outcome) if result.outcome in GRAVEST else len(GRAVEST)
 
 
-def _strip(followed: Followed, releases: Sequence[str]) -> tuple[Segment, ...]:
+def _strip(followed: TrackedTest, releases: Sequence[str]) -> tuple[OutcomeSegment, ...]:
     ended = [(release, followed.of(release)) for release in releases]
     segments = []
     for result, members in groupby(ended, key=lambda one: one[1]):
         names = [release for release, _ in members]
         name = names[0] if len(names) == 1 else f"{names[0]}\N{EN DASH}{names[-1]}"
         segments.append(
-            Segment(
+            OutcomeSegment(
                 state=STATES.get(result.outcome, ""), outcome=result.outcome, length=len(names),
                 name=name, why=result.reason or result.why,
             )

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
-from conformance.report.site.excerpts import Run, error_lines, side_by_side
-from conformance.report.site.upgrade_strips import strip_of, ticks_of
+from conformance.report.site.excerpts import TextRun, error_lines, side_by_side
+from conformance.report.site.upgrade_strips import make_strip, make_ticks
 from conformance.report.text import one_line
-from conformance.report.tracebacks import stacks_of
+from conformance.report.tracebacks import collect_stacks
 from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ SHORT: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class MemberView:
     """A case of a group.
 
     Attributes:
@@ -78,12 +78,12 @@ class Rows:
 
     platform: str
     ticks: tuple[Tick, ...]
-    members: tuple[Member, ...]
-    more: tuple[Member, ...] = ()
+    members: tuple[MemberView, ...]
+    more: tuple[MemberView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOf:
+class UpgradeGroupView:
     """Cases that one release changed in the same way.
 
     Attributes:
@@ -119,18 +119,18 @@ class GroupOf:
     raised_on: str = ""
 
 
-def groups_of(report: Report, run: str) -> Iterator[GroupOf]:
+def make_groups(report: Report, run: str) -> Iterator[UpgradeGroupView]:
     """Yield the groups of an upgrade, in its order.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         run: Id of the run that the upgrade left.
     """
     drawing = _Drawing(report, run)
-    yield from map(drawing.group, drawing.upgrade.groups, anchors_of(drawing.upgrade))
+    yield from map(drawing.group, drawing.upgrade.groups, list_anchors(drawing.upgrade))
 
 
-def anchors_of(upgrade: UpgradeFile) -> list[str]:
+def list_anchors(upgrade: UpgradeFile) -> list[str]:
     """Return the anchor of each group of an upgrade, in its order: `broken-1`, `broken-2`, ...
 
     Args:
@@ -172,7 +172,7 @@ class _Drawing:
     def _releases(self) -> dict[str, str]:
         return {cell.id: cell.release for cell in self._report.cells}
 
-    def group(self, cause: ChangeGroup, anchor: str) -> GroupOf:
+    def group(self, cause: ChangeGroup, anchor: str) -> UpgradeGroupView:
         """Return a group.
 
         Args:
@@ -182,14 +182,16 @@ class _Drawing:
         changes = [self.upgrade.transitions[place] for place in cause.transitions]
         first = changes[0]
         rows = self._evidence(first)
-        return GroupOf(
+        name = first.artifact.replace("_", " ")
+        return UpgradeGroupView(
             anchor=anchor,
             effect=cause.kind,
             kind="" if first.kind is cause.kind else SHORT[first.kind],
             since=self._since(first, cause),
             before=first.last,
             after=first.changed_in,
-            what=_name(first.artifact),
+            # Nothing for what says itself what it is.
+            what="" if first.artifact in PLAIN else FIGURES.get(first.artifact, name),
             rows=rows[:AT_ONCE],
             more=rows[AT_ONCE:],
             count=len({change.case for change in changes}),
@@ -204,7 +206,7 @@ class _Drawing:
         for cell, release in sides if change.artifact == ENDING else ():
             job = self._jobs[change.case].get(cell)
             if job is not None and job.error is not None:
-                stacks = stacks_of(StoredJob(job, self._run.blobs), self._report.roots)
+                stacks = collect_stacks(StoredJob(job, self._run.blobs), self._report.roots)
                 return {"stacks": stacks, "raised_on": release}
         return {}
 
@@ -238,18 +240,18 @@ class _Drawing:
             members = tuple(self._member(change, first) for change in found)
             yield Rows(
                 platform=platform,
-                ticks=ticks_of(points, self._releases),
+                ticks=make_ticks(points, self._releases),
                 members=members[:AT_ONCE],
                 more=members[AT_ONCE:],
             )
 
-    def _member(self, change: UpgradeChange, first: UpgradeChange) -> Member:
+    def _member(self, change: UpgradeChange, first: UpgradeChange) -> MemberView:
         changes = self._changes[change.case, change.platform]
         points, jobs = self._axes[change.platform], self._jobs[change.case]
-        return Member(
+        return MemberView(
             case=change.case,
             address=self._address(change),
-            strip=strip_of(points, jobs, changes),
+            strip=make_strip(points, jobs, changes),
             before=_shown(change, change.before) if change.before != first.before else "",
             after=_shown(change, change.after) if change.after != first.after else "",
             also=_others(changes, change),
@@ -267,11 +269,6 @@ class _Drawing:
         return href(case_page(change.case), point_anchor(track, label) if told else slug(track))
 
 
-def _name(artifact: str) -> str:
-    """Return what a fact or a figure is called; nothing for what says itself what it is."""
-    return "" if artifact in PLAIN else FIGURES.get(artifact, artifact.replace("_", " "))
-
-
 def _shown(change: UpgradeChange, told: str) -> str:
     """Return what is told of one side, large numbers so that they can be read."""
     return f"{int(told):,}" if change.artifact in FIGURES and told.isdecimal() else told
@@ -285,8 +282,8 @@ def _rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
     return tuple((_plain(one), _plain(other)) for one, other in zip_longest(before, after))
 
 
-def _plain(line: str | None) -> tuple[Run, ...] | None:
-    return None if line is None else (Run(text=one_line(line), differs=False),)
+def _plain(line: str | None) -> tuple[TextRun, ...] | None:
+    return None if line is None else (TextRun(text=one_line(line), differs=False),)
 
 
 def _others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.report.site.addresses import run_page, upgrade_page
 from conformance.report.site.rendering import render
-from conformance.report.site.upgrade_groups import SHORT, anchors_of, groups_of
+from conformance.report.site.upgrade_groups import SHORT, list_anchors, make_groups
 from conformance.report.upgrade_text import TITLES
 from conformance.triage.upgrade.effect import BREAKING, Effect
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from conformance.report.report import Report
-    from conformance.report.site.upgrade_groups import GroupOf
+    from conformance.report.site.upgrade_groups import UpgradeGroupView
     from conformance.report.upgrade_file import Aside, UpgradeFile
 
 TEMPLATE: Final = "upgrade.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class EffectSection:
     """An effect.
 
     Attributes:
@@ -39,12 +39,12 @@ class Section:
     short: str
     title: str
     count: int
-    groups: tuple[GroupOf, ...]
+    groups: tuple[UpgradeGroupView, ...]
     names: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class ReasonGroup:
     """Cases of which little is said, for one reason."""
 
     reason: str
@@ -56,55 +56,55 @@ class Why:
         return len(self.cases)
 
 
-def upgrade_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+def render_upgrade_pages(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every upgrade.
 
     Args:
-        report: What is told.
+        report: The runs to report.
 
     Yields:
         Path below the site's root, and content.
     """
-    pages = addresses_of(report)
+    pages = list_addresses(report)
     for run, page in pages.items():
         upgrade = report.upgrades[run]
         data = {
             "upgrade": upgrade,
             "breaks": any(upgrade.counts.get(effect) for effect in BREAKING),
-            "sections": sections_of(report, run),
+            "sections": make_sections(report, run),
             "run": run_page(run),
             "ended": next(r.info.finished for r in report.runs if r.id == run),
-            "others": [one for one in upgrade_links(report) if one[1] != page],
-            "not_compared": by_reason(upgrade.not_compared),
-            "fails_alike": by_reason(upgrade.fails_alike),
+            "others": [one for one in list_upgrades(report) if one[1] != page],
+            "not_compared": group_by_reason(upgrade.not_compared),
+            "fails_alike": group_by_reason(upgrade.fails_alike),
         }
         yield page, render(TEMPLATE, page, data)
 
 
-def addresses_of(report: Report) -> dict[str, str]:
+def list_addresses(report: Report) -> dict[str, str]:
     """Return the page of each upgrade by its run's id, the newest first.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     ordered = report.upgraded[::-1]
     return {run: upgrade_page(run, ordered[0]) for run in ordered}
 
 
-def sections_of(report: Report, run: str) -> tuple[Section, ...]:
+def make_sections(report: Report, run: str) -> tuple[EffectSection, ...]:
     """Return the effects that an upgrade has, the gravest first.
 
     Args:
-        report: What is told.
+        report: The runs to report.
         run: Id of the run that the upgrade left.
     """
     upgrade = report.upgrades[run]
-    found: dict[Effect, list[GroupOf]] = defaultdict(list)
-    for group in groups_of(report, run):
+    found: dict[Effect, list[UpgradeGroupView]] = defaultdict(list)
+    for group in make_groups(report, run):
         found[group.effect].append(group)
     counts = Counter(one.kind for one in upgrade.cases)
     return tuple(
-        Section(
+        EffectSection(
             effect=effect,
             short=SHORT[effect],
             title=TITLES[effect],
@@ -127,7 +127,7 @@ def _same(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((platform, tuple(sorted(names))) for platform, names in found.items())
 
 
-def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
+def group_by_reason(asides: Iterable[Aside]) -> tuple[ReasonGroup, ...]:
     """Return cases of which little is said, by the reason, the commonest first.
 
     Args:
@@ -136,13 +136,13 @@ def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
     found: dict[str, dict[str, None]] = {}
     for one in asides:
         found.setdefault(one.reason, {})[one.case] = None
-    made = [Why(reason, tuple(cases)) for reason, cases in found.items()]
+    made = [ReasonGroup(reason, tuple(cases)) for reason, cases in found.items()]
     return tuple(sorted(made, key=lambda why: -len(why.cases)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """What an upgrade does to a case.
+    """The effect of an upgrade on a case.
 
     Attributes:
         ends: Both ends of the upgrade.
@@ -161,16 +161,16 @@ class Mention:
     anchor: str
 
 
-def mentions_of(report: Report) -> dict[str, list[Mention]]:
-    """Return what upgrades do to each case that they change.
+def collect_mentions(report: Report) -> dict[str, list[Mention]]:
+    """Return the effects of upgrades on each case that they change.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
     found: dict[str, list[Mention]] = defaultdict(list)
-    for run, page in addresses_of(report).items():
+    for run, page in list_addresses(report).items():
         upgrade = report.upgrades[run]
-        for cause, anchor in zip(upgrade.groups, anchors_of(upgrade), strict=True):
+        for cause, anchor in zip(upgrade.groups, list_anchors(upgrade), strict=True):
             for change in map(upgrade.transitions.__getitem__, cause.transitions):
                 mention = Mention(
                     ends=(upgrade.from_, upgrade.to),
@@ -184,10 +184,10 @@ def mentions_of(report: Report) -> dict[str, list[Mention]]:
     return dict(found)
 
 
-def upgrade_links(report: Report) -> list[tuple[UpgradeFile, str]]:
+def list_upgrades(report: Report) -> list[tuple[UpgradeFile, str]]:
     """Return each upgrade and its page, the newest first.
 
     Args:
-        report: What is told.
+        report: The runs to report.
     """
-    return [(report.upgrades[run], page) for run, page in addresses_of(report).items()]
+    return [(report.upgrades[run], page) for run, page in list_addresses(report).items()]

@@ -61,7 +61,7 @@ class Tick:
     length: int
 
 
-def ticks_of(points: Sequence[AxisPoint], releases: Mapping[str, str]) -> tuple[Tick, ...]:
+def make_ticks(points: Sequence[AxisPoint], releases: Mapping[str, str]) -> tuple[Tick, ...]:
     """Return the minor versions along an axis.
 
     Args:
@@ -80,7 +80,7 @@ def _minor(release: str) -> str:
     return f"{version.major}.{version.minor}"
 
 
-def strip_of(
+def make_strip(
     points: Sequence[AxisPoint], seen: Mapping[str, Record], changes: Sequence[UpgradeChange]
 ) -> tuple[Part, ...]:
     """Return what a case did along an axis.

@@ -1,4 +1,4 @@
-"""How alembic applies the migrations: in the transaction of the one connection it is given."""
+"""The environment of alembic: migrations run in the transaction of the given connection."""
 
 from __future__ import annotations
 

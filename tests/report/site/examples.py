@@ -12,12 +12,12 @@ from conformance.engine.run_loader import load_run
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.conformance_history import Followed, Result
-from conformance.report.conformance_history import Outcome as Ended
-from conformance.report.conformance_runs import history_of
-from conformance.report.history import history
+from conformance.report.conformance_history import SuiteOutcome as Ended
+from conformance.report.conformance_history import SuiteResult, TrackedTest
+from conformance.report.conformance_runs import make_suite_history
+from conformance.report.history import make_history
 from conformance.report.report import Report
-from conformance.report.site.site import site
+from conformance.report.site.site import render_site
 from tests.builders import value
 from tests.report.raising import FRAMES, library, own
 from tests.report.runs import Directory, cell_of
@@ -130,7 +130,7 @@ def write(report: Report, folder: Path) -> Path:
         report: What is told.
         folder: That of its runs; the site goes beside them.
     """
-    for path, content in site(report, history(()), DiffCache(folder / "cache", 1)):
+    for path, content in render_site(report, make_history(()), DiffCache(folder / "cache", 1)):
         file = folder / "site" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
@@ -159,11 +159,11 @@ def suite_report(folder: Path) -> Report:
     solve = "linear algebra/tests/test_solve.py::test_solve"
     standards = {"0.5.3": "2023.12", "0.6.2": "2023.12"}
     whole = suite_run(folder / "all", RELEASES, tests, standards=standards)
-    kept = history_of(load_run(whole.run), {})
-    case = Followed(
+    kept = make_suite_history(load_run(whole.run), {})
+    case = TrackedTest(
         group="own_devices", doc="Where `x.device` is.",
-        results={r: Result(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
-        | {RELEASES[4]: Result(outcome=Ended.PASSED)},
+        results={r: SuiteResult(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
+        | {RELEASES[4]: SuiteResult(outcome=Ended.PASSED)},
     )  # fmt: skip
     kept = replace(kept, beside={"own_devices/place": case})
     after = RELEASES[len(before) :]

@@ -14,9 +14,9 @@ from conformance.report.site.badges import (
     GOOD,
     LABEL_COLOUR,
     UNKNOWN,
-    badge_of,
-    badges,
-    width_of,
+    make_badge,
+    measure_width,
+    render_badges,
 )
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
@@ -63,13 +63,13 @@ def test_a_badge_says_how_much_conforms(
     tmp_path: Path, more: dict[str, Any], message: str, colour: str
 ) -> None:
     """Of what has a reference; what is unexpected is never left out."""
-    made = badge_of("f", records(tmp_path, **more))
+    made = make_badge("f", records(tmp_path, **more))
     assert (made.label, made.message, made.colour) == ("f", message, colour)
 
 
 def test_what_has_no_reference_at_all_says_so(tmp_path: Path) -> None:
     """Neither good nor bad."""
-    made = badge_of("f", records(tmp_path, **UNVOUCHED)[1:])
+    made = make_badge("f", records(tmp_path, **UNVOUCHED)[1:])
     assert (made.message, made.colour) == ("no reference", UNKNOWN)
 
 
@@ -77,7 +77,7 @@ def test_there_is_one_for_each_family_and_release_and_for_all(tmp_path: Path) ->
     """Their names are addresses that stay."""
     made = Directory(tmp_path)
     made.job("f/a", CELLS[0], f32(1)).job("g/a", CELLS[1], f32(1)).job("all/a", CELLS[1], f32(1))
-    found = dict(badges(made.report()))
+    found = dict(render_badges(made.report()))
     assert set(found) == {
         "badges/all.svg", "badges/f.svg", "badges/g.svg", "badges/all-family.svg",
         "badges/jax-0.5.3.svg", "badges/jax-0.6.2.svg",
@@ -90,20 +90,20 @@ def test_there_is_one_for_each_family_and_release_and_for_all(tmp_path: Path) ->
 
 def test_a_badge_is_as_wide_as_its_texts(tmp_path: Path) -> None:
     """It is an image with a name, its parts side by side."""
-    svg = etree.fromstring(dict(badges(Directory(tmp_path).job("f/a", CELLS[0], f32(1)).report()))["badges/f.svg"])  # fmt: skip  # noqa: E501
+    svg = etree.fromstring(dict(render_badges(Directory(tmp_path).job("f/a", CELLS[0], f32(1)).report()))["badges/f.svg"])  # fmt: skip  # noqa: E501
     texts = list(svg.iter(f"{SVG}text"))
     lengths = [int(str(text.get("textLength"))) for text in texts]
-    assert lengths == [width_of("f"), width_of("1 of 1 conform")]
+    assert lengths == [measure_width("f"), measure_width("1 of 1 conform")]
     assert int(str(svg.get("width"))) == sum(lengths) + 24
     assert svg.get("role") == "img"
     assert svg.get("aria-label") == svg.findtext(f"{SVG}title")
-    assert width_of("shard_map_while") < 120
+    assert measure_width("shard_map_while") < 120
 
 
 def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
     """Markup, control codes, marks that reorder, and names without end."""
     family = '"><script>&\x00\u202e' + "x" * 10_000
-    found = dict(badges(Directory(tmp_path).job(f"{family}/a", CELLS[0], f32(1)).report()))
+    found = dict(render_badges(Directory(tmp_path).job(f"{family}/a", CELLS[0], f32(1)).report()))
     svgs = [etree.fromstring(svg) for svg in found.values()]
     assert all(element.tag != f"{SVG}script" for svg in svgs for element in svg.iter())
     titles = [str(svg.findtext(f"{SVG}title")) for svg in svgs]

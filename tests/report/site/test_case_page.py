@@ -13,10 +13,10 @@ from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.looked_into import LookedInto
+from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.site.addresses import case_page
-from conformance.report.site.case_page import case_pages, pairs_of
-from conformance.report.site.causes_page import causes_by_case
+from conformance.report.site.case_page import collect_pairs, render_case_pages
+from conformance.report.site.causes_page import collect_causes_by_case
 from tests.builders import f32
 from tests.report.raising import FRAMES, RAISED, own
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory, cell_of
@@ -34,7 +34,9 @@ NASTY = "<script>alert(1)</script>\x1b[31m\u202e\x00"
 
 def page(report: Report, tmp_path: Path, case: str = "f/a") -> Page:
     """Return the page of a case."""
-    pages = case_pages(report, DiffCache(tmp_path / "cache").get, causes=causes_by_case(report))
+    pages = render_case_pages(
+        report, DiffCache(tmp_path / "cache").get, causes=collect_causes_by_case(report)
+    )
     return Page(dict(pages)[case_page(case)])
 
 
@@ -78,7 +80,7 @@ def test_a_regressed_case_opens_with_its_cause(tmp_path: Path) -> None:
         first_bad="0.6.1", confirmed=True, asked="ends with ValueError",
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
     )  # fmt: skip
-    shown = page(replace(report, evidence={cause.id: LookedInto(found)}), tmp_path)
+    shown = page(replace(report, evidence={cause.id: CauseEvidence(found)}), tmp_path)
     opening, _, _ = shown.text.partition("A story.")
     assert "jaxlib 0.6.0" in opening
     assert "conformance triage" not in opening
@@ -183,7 +185,7 @@ def test_a_case_that_only_records_says_why(tmp_path: Path) -> None:
         Directory(tmp_path / "run").job("f/a", CELLS[0], f32(1)).job("f/b", CELLS[0], f32(1))
     )
     report = directory.report(cases={"f/a": RunCase(records="order is free"), "f/b": RunCase()})
-    pages = [content for _, content in case_pages(report, DiffCache(tmp_path / "cache").get)]
+    pages = [content for _, content in render_case_pages(report, DiffCache(tmp_path / "cache").get)]
     assert [b"This case only records: order is free." in page for page in pages] == [True, False]
 
 
@@ -197,7 +199,7 @@ def test_nothing_in_a_page_acts(tmp_path: Path) -> None:
     report = made.report(
         cases={nasty: told}, exclusions=(Exclusion(case=nasty, cell=NASTY, reason=NASTY),)
     )
-    ((_, content),) = case_pages(report, DiffCache(tmp_path / "cache").get)
+    ((_, content),) = render_case_pages(report, DiffCache(tmp_path / "cache").get)
     assert len(content) < 200_000
     assert b"<script>alert" not in content
     assert b"\x1b" not in content
@@ -210,7 +212,7 @@ def test_the_pairs_that_pages_compare(tmp_path: Path, points: int) -> None:
     """Those of change points, and no others."""
     texts = (ADD, MULTIPLY if points else ADD)
     fields = [{"value": f32(1), "texts": {"hlo": text}} for text in texts]
-    pairs = list(pairs_of(jobs(tmp_path, *fields).report()))
+    pairs = list(collect_pairs(jobs(tmp_path, *fields).report()))
     assert [pair.ir for pair in pairs] == ["hlo"] * points
 
 
@@ -257,7 +259,9 @@ def test_a_traceback_from_elsewhere_is_text(tmp_path: Path) -> None:
     text = encode_traceback((Raised(type=NASTY, message=NASTY, frames=frames),)).decode()
     failed = {"verdict": Verdict.REGRESSED, "error": ("E", "m"), "texts": {"frames": text}}
     report = jobs(tmp_path, failed).report()
-    pages = case_pages(report, DiffCache(tmp_path / "c").get, causes=causes_by_case(report))
+    pages = render_case_pages(
+        report, DiffCache(tmp_path / "c").get, causes=collect_causes_by_case(report)
+    )
     content = dict(pages)[case_page("f/a")].decode()
     assert "alert(1)" in content
     assert not any(mark in content for mark in ("<script>alert", "\x1b", "\u202e", "\x00"))

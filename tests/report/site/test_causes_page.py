@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.root_causes import root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.looked_into import LookedInto
+from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.site.addresses import CAUSES
-from conformance.report.site.causes_page import causes_by_case, causes_of, causes_pages
+from conformance.report.site.causes_page import (
+    collect_causes,
+    collect_causes_by_case,
+    render_causes_pages,
+)
 from tests.builders import f32
 from tests.report.raising import RAISED
 from tests.report.runs import CELLS, Directory
@@ -26,7 +30,7 @@ REGRESSED: dict[str, Any] = {"verdict": Verdict.REGRESSED}
 
 def page(report: Report) -> Page:
     """Return the page."""
-    return Page(dict(causes_pages(report))[CAUSES])
+    return Page(dict(render_causes_pages(report))[CAUSES])
 
 
 def test_the_largest_cause_comes_first(tmp_path: Path) -> None:
@@ -36,7 +40,7 @@ def test_the_largest_cause_comes_first(tmp_path: Path) -> None:
     for cell in CELLS:
         made.job("f/a", cell, error=("TypeError", "no such thing"), reasons=("many",), **REGRESSED)
     report = made.report()
-    causes, _ = causes_of(report)
+    causes, _ = collect_causes(report)
     assert [(cause.reason, cause.jobs) for cause in causes] == [("many", 3), ("alone", 1)]
     found = page(report)
     assert "2 root causes of what is unexpected in 4 jobs" in found.text
@@ -52,7 +56,7 @@ def test_what_says_nothing_about_jax_is_counted_apart(tmp_path: Path) -> None:
         "f/a", CELLS[0], outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=("no network",)
     )
     report = made.report(plan=(("f/a", CELLS[0]), ("f/a", CELLS[1])), finished="", exit=None)
-    causes, indeterminate = causes_of(report)
+    causes, indeterminate = collect_causes(report)
     assert (causes, [cause.reason for cause in indeterminate]) == ([], ["no network"])
     found = page(report)
     assert "1 job ended for reasons of the host, 1 did not run" in found.text
@@ -90,12 +94,12 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
         untold=("no <network>",),
     )  # fmt: skip
-    evidence = {cause.id: LookedInto(found, "raise TypeError\n")}
+    evidence = {cause.id: CauseEvidence(found, "raise TypeError\n")}
     known = replace(report, evidence=evidence)
-    (opening,) = causes_by_case(known)["f/a"]
+    (opening,) = collect_causes_by_case(known)["f/a"]
     assert opening.anchor == "cause-1"
     assert opening.evidence is evidence[cause.id]
-    files = dict(causes_pages(known))
+    files = dict(render_causes_pages(known))
     shown = Page(files[CAUSES])
     assert "confirmed: it ends with TypeError" in shown.text
     assert "jaxlib 0.6.0 -> 0.6.1" in shown.text
@@ -103,7 +107,7 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
     assert f"repro/{cause.id}.py" in shown.links
     assert files[f"repro/{cause.id}.py"] == b"raise TypeError\n"
     assert CAUSES in files
-    assert set(dict(causes_pages(report))) == {CAUSES}
+    assert set(dict(render_causes_pages(report))) == {CAUSES}
 
 
 def test_a_cause_has_a_traceback(tmp_path: Path) -> None:
@@ -113,6 +117,6 @@ def test_a_cause_has_a_traceback(tmp_path: Path) -> None:
     found = page(report)
     for words in ("Traceback of f/a on", "cases/f/t.py:7", "cases/f/t.py:9", "caused by KeyError"):
         assert words in found.text
-    text = dict(causes_pages(report))[CAUSES].decode()
+    text = dict(render_causes_pages(report))[CAUSES].decode()
     assert "<details><summary>2 frames in jax and numpy</summary>" in text
     assert text.count('<li class="own">') == 3

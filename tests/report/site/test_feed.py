@@ -10,9 +10,9 @@ import pytest
 from lxml import etree
 
 from conformance.model.outcome import Verdict
-from conformance.report.history import history
+from conformance.report.history import make_history
 from conformance.report.site.addresses import FEED
-from conformance.report.site.feed import NEWEST, feed
+from conformance.report.site.feed import NEWEST, render_feed
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ BAD = state(Verdict.REGRESSED, "out 3 of 8 elements differ")
 
 def atom(runs: list[Digest], base: str = "") -> etree._Element:
     """Return the feed of some runs."""
-    ((path, content),) = feed(history(runs), base)
+    ((path, content),) = render_feed(make_history(runs), base)
     assert path == FEED
     return etree.fromstring(content)
 

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.history import NOTHING, history
+from conformance.report.history import NOTHING, make_history
 from conformance.report.report import Report
 from conformance.report.site.addresses import HISTORY, case_page, run_page
-from conformance.report.site.case_page import case_pages
+from conformance.report.site.case_page import render_case_pages
 from conformance.report.site.history_page import (
     FIXED,
     SEGMENTS,
     TICKS,
-    case_history,
-    families,
-    history_pages,
-    row_of,
-    ticks,
+    collect_families,
+    make_case_history,
+    make_row,
+    make_ticks,
+    render_history_pages,
 )
 from tests.builders import f32
 from tests.report.nights import FINE, A, B, night, nights, state
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BAD = state(Verdict.REGRESSED, "out 3 of 8 elements differ")
 GOOD = state(FINE)
-YEAR = history(
+YEAR = make_history(
     night(0, {("f/a", A): FINE}, run=f"{n:03d}", started=f"2025-{n // 28 + 1:02d}-{n % 28 + 1:02d}")
     for n in range(336)
 ).runs
@@ -44,7 +44,7 @@ YEAR = history(
 
 def page(runs: list[Digest], report: Report | None = None) -> Page:
     """Return the page of some runs."""
-    ((path, content),) = history_pages(history(runs), report or Report(()))
+    ((path, content),) = render_history_pages(make_history(runs), report or Report(()))
     assert path == HISTORY
     return Page(content)
 
@@ -59,7 +59,7 @@ def test_open_regressions_come_first() -> None:
     found = page(runs)
     assert not found.unclosed
     assert "3 runs from 2026-05-01 to 2026-05-03; 1 regression open, 1 fixed." in found.text
-    still, ended = (one.id for one in history(runs).regressions)
+    still, ended = (one.id for one in make_history(runs).regressions)
     assert found.ids.index(f"r-{still}") < found.ids.index("fixed") < found.ids.index(f"r-{ended}")
     assert f"#r-{still}" in found.links
     assert "2 cells, jax 0.5.3, 0.6.2" in found.text
@@ -113,7 +113,7 @@ def test_a_family_shows_the_worst_of_its_jobs() -> None:
         night(n, {("f/a", A): one, ("f/a", B): FINE, ("f/b", A): FINE, ("f/c", A): Verdict.KNOWN})
         for n, one in enumerate((GOOD, BAD, GOOD))
     ]
-    (family,) = families(history(runs))
+    (family,) = collect_families(make_history(runs))
     assert [(s.state, s.length) for s in family.row.spans] == [
         ("known", 1), ("regressed", 1), ("known", 1),
     ]  # fmt: skip
@@ -128,7 +128,7 @@ def test_a_family_shows_the_worst_of_its_jobs() -> None:
 @given(st.lists(st.integers(0, NOTHING), min_size=1, max_size=336))
 def test_a_row_is_as_long_as_the_runs_and_never_too_fine(ranks: list[int]) -> None:
     """What flickers is drawn by several runs at a time; the worst is always seen."""
-    row = row_of("f/a", ranks, YEAR[: len(ranks)])
+    row = make_row("f/a", ranks, YEAR[: len(ranks)])
     assert sum(span.length for span in row.spans) == len(ranks)
     assert len(row.spans) <= SEGMENTS
     shown = {span.state for span in row.spans}
@@ -138,24 +138,24 @@ def test_a_row_is_as_long_as_the_runs_and_never_too_fine(ranks: list[int]) -> No
 
 def history_state(rank: int) -> str:
     """Return what a span of a rank shows."""
-    (span,) = row_of("f/a", [rank], YEAR[:1]).spans
+    (span,) = make_row("f/a", [rank], YEAR[:1]).spans
     return span.state
 
 
 def test_dates_are_few_and_as_wide_as_their_runs() -> None:
     """Months over a year, days over a week."""
-    year = ticks(YEAR)
+    year = make_ticks(YEAR)
     assert len(year) == TICKS
     assert (year[0].said, year[0].length) == ("2025-01", 28)
-    assert [tick.said for tick in ticks(YEAR[:2])] == ["2025-01-01", "2025-01-02"]
-    assert sum(tick.length for tick in ticks(YEAR[:50])) == 50
-    assert ticks(()) == ()
+    assert [tick.said for tick in make_ticks(YEAR[:2])] == ["2025-01-01", "2025-01-02"]
+    assert sum(tick.length for tick in make_ticks(YEAR[:50])) == 50
+    assert make_ticks(()) == ()
 
 
 def test_a_case_shows_the_cells_that_changed_and_names_the_others() -> None:
     """One line for those that showed the same throughout."""
     runs = [night(n, {("f/a", A): one, ("f/a", B): FINE}) for n, one in enumerate((GOOD, BAD))]
-    found = case_history(history(runs), "f/a")
+    found = make_case_history(make_history(runs), "f/a")
     assert found is not None
     assert [row.name for row in found["rows"]] == [A]
     assert [(same.verdict, same.names) for same in found["constant"]] == [(Verdict.MATCH, (B,))]
@@ -164,9 +164,9 @@ def test_a_case_shows_the_cells_that_changed_and_names_the_others() -> None:
 
 def test_one_run_is_no_history() -> None:
     """Nor is a case that no run holds."""
-    made = history(nights(FINE, None, None))
-    assert case_history(made, "f/a") is None
-    assert case_history(made, "f/none") is None
+    made = make_history(nights(FINE, None, None))
+    assert make_case_history(made, "f/a") is None
+    assert make_case_history(made, "f/none") is None
 
 
 def test_the_page_of_a_case_shows_its_history(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_the_page_of_a_case_shows_its_history(tmp_path: Path) -> None:
         raise AssertionError(pair)
 
     report = Directory(tmp_path / "run-01").job("f/a", CELLS[0], f32(1)).report()
-    made = history(nights(FINE, BAD))
-    ((_, content),) = case_pages(report, differ, {"f/a": case_history(made, "f/a")})
+    made = make_history(nights(FINE, BAD))
+    ((_, content),) = render_case_pages(report, differ, {"f/a": make_case_history(made, "f/a")})
     found = Page(content)
     assert not found.unclosed
     assert "2 runs from 2026-05-01 to 2026-05-02." in found.text
@@ -194,7 +194,7 @@ def test_hostile_text_is_shown_as_text() -> None:
         night(0, {(f"{evil}/a", evil): said}, **more),
         night(1, {(f"{evil}/a", evil): infra}, run=f"{evil}2"),
     ]
-    ((_, content),) = history_pages(history(runs), Report(()))
+    ((_, content),) = render_history_pages(make_history(runs), Report(()))
     assert b"<script>alert" not in content
     assert b"\x00" not in content
     assert "\u202e" not in content.decode()

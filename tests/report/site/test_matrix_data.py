@@ -15,9 +15,9 @@ from conformance.report.site.matrix_data import (
     MOST_REASON,
     ROOM,
     Tables,
-    matrix_data,
-    segments,
-    title_of,
+    find_title,
+    make_matrix_data,
+    make_segments,
 )
 from tests.builders import value
 from tests.report.runs import ADD, CELLS, COPIED, MULTIPLY, Directory
@@ -34,7 +34,7 @@ CELL = st.tuples(st.integers(0, 3), st.integers(0, 3), EDGES)
 @given(st.lists(CELL, max_size=40))
 def test_segments_are_the_cells_again(cells: list[tuple[int, int, str]]) -> None:
     """States and edges can be read back from segments, and no two could be one."""
-    found = segments([(state, reason) for state, reason, _ in cells], [e for *_, e in cells])
+    found = make_segments([(state, reason) for state, reason, _ in cells], [e for *_, e in cells])
     assert [s.state for s in found for _ in range(s.length)] == [state for state, *_ in cells]
     assert [e for s in found for e in (s.edge, *[""] * (s.length - 1))] == [e for *_, e in cells]
     for left, right in pairwise(found):
@@ -43,7 +43,7 @@ def test_segments_are_the_cells_again(cells: list[tuple[int, int, str]]) -> None
 
 def test_a_segment_tells_its_first_reason() -> None:
     """Other words for the same state make no other segment."""
-    (one,) = segments([(2, 5), (2, 6)], ["", ""])
+    (one,) = make_segments([(2, 5), (2, 6)], ["", ""])
     assert (one.length, one.reason) == (2, 5)
 
 
@@ -62,7 +62,7 @@ def test_reasons_are_kept_once_and_in_bounds() -> None:
 
 def test_cells_without_a_job_say_why(tmp_path: Path) -> None:
     """Left out for a reason, planned without a result, or never planned."""
-    made = matrix_data(full_report(tmp_path))
+    made = make_matrix_data(full_report(tmp_path))
     states = made["states"]
     shapes = next(f for f in made["families"] if f["name"] == "shapes")
     rows = {case["name"]: case["rows"] for case in shapes["cases"]}
@@ -82,7 +82,7 @@ def test_changes_are_edges(tmp_path: Path) -> None:
     for cell, good in zip(CELLS, (True, False, True), strict=True):
         seen = Conformance.CONFORMS if good else Conformance.DEVIATES
         run.job("f/back", cell, value(np.ones(2)), conformance=seen)
-    (family,) = matrix_data(run.report())["families"]
+    (family,) = make_matrix_data(run.report())["families"]
     edges = {case["name"]: case["rows"][0][2::4] for case in family["cases"]}
     assert edges == {"f/back": ["", "r", "f"], "f/hlo": [""]}
 
@@ -92,11 +92,11 @@ def test_unexpected_is_a_state_of_its_own(tmp_path: Path) -> None:
     run = Directory(tmp_path)
     run.job("f/a", CPU[0], verdict=Verdict.NEW)
     run.job("f/a", CPU[1], verdict=Verdict.NEW, conformance=Conformance.UNKNOWN)
-    states = matrix_data(run.report())["states"]
+    states = make_matrix_data(run.report())["states"]
     assert [state[3] for state in states[1:]] == [0, 1]
 
 
 def test_title_is_the_first_line() -> None:
     """Of a docstring, made fit to be shown."""
-    assert title_of("\n  A sum\tof \x00 parts.\nMore.") == "A sum of \u2400 parts."
-    assert not title_of("")
+    assert find_title("\n  A sum\tof \x00 parts.\nMore.") == "A sum of \u2400 parts."
+    assert not find_title("")

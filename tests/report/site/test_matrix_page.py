@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.report.site.matrix_page import MATRIX_DATA, SEARCH_DATA, matrix_pages, script
+from conformance.report.site.matrix_page import (
+    MATRIX_DATA,
+    SEARCH_DATA,
+    render_matrix_pages,
+    render_script,
+)
 from tests.report.runs import Directory
 
 from .examples import full_report, hostile_report
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 
 def test_pages_and_data(tmp_path: Path) -> None:
     """The page with its story, and two scripts of data."""
-    made = dict(matrix_pages(full_report(tmp_path)))
+    made = dict(render_matrix_pages(full_report(tmp_path)))
     assert set(made) == {"index.html", MATRIX_DATA, SEARCH_DATA}
     page = Page(made["index.html"])
     assert page.unclosed == []
@@ -30,13 +35,13 @@ def test_pages_and_data(tmp_path: Path) -> None:
 def test_the_same_report_gives_the_same_pages(tmp_path: Path) -> None:
     """To the byte."""
     report = full_report(tmp_path)
-    assert list(matrix_pages(report)) == list(matrix_pages(report))
+    assert list(render_matrix_pages(report)) == list(render_matrix_pages(report))
 
 
 def test_nothing_unexpected_is_said(tmp_path: Path) -> None:
     """In the headline, and without a list of what is wrong."""
     run = Directory(tmp_path).job("f/a", "jax0.9.0-py311-cpu8")
-    made = dict(matrix_pages(run.report()))
+    made = dict(render_matrix_pages(run.report()))
     page = Page(made["index.html"])
     assert "Nothing unexpected in 1 jobs" not in page.text
     assert "Nothing unexpected in 1 job" in page.text
@@ -46,14 +51,14 @@ def test_nothing_unexpected_is_said(tmp_path: Path) -> None:
 def test_a_job_of_an_unknown_cell_is_counted(tmp_path: Path) -> None:
     """A run that forgot its cells is told of as far as it goes."""
     run = Directory(tmp_path).job("f/a", "jax0.9.0-py311-cpu8")
-    made = dict(matrix_pages(run.report(cells=())))
+    made = dict(render_matrix_pages(run.report(cells=())))
     assert "Nothing unexpected in 1 job" in Page(made["index.html"]).text
 
 
 @pytest.mark.parametrize("text", ["</script>", "<!--", "\u2028\u2029", "\ud800", '"\\', "é"])
 def test_script_is_ascii_and_ends_nothing(text: str) -> None:
     """Whatever is in the data, it comes back, and no sign of it is one of HTML."""
-    made = script("search", {"text": [text]})
+    made = render_script("search", {"text": [text]})
     assert b"<" not in made
     body = made.decode("ascii").partition("conformance.search=")[2].rstrip(";\n")
     assert json.loads(body) == {"text": [text]}
@@ -61,7 +66,7 @@ def test_script_is_ascii_and_ends_nothing(text: str) -> None:
 
 def test_hostile_texts_of_the_page(tmp_path: Path) -> None:
     """The page without scripts holds no element that others wrote, and a huge text is cut."""
-    made = dict(matrix_pages(hostile_report(tmp_path)))
+    made = dict(render_matrix_pages(hostile_report(tmp_path)))
     page = Page(made["index.html"])
     assert page.unclosed == []
     assert page.tags.count("script") == 8

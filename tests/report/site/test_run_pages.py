@@ -8,7 +8,7 @@ import pytest
 
 from conformance.model.run import Exclusion
 from conformance.report.site.addresses import run_page
-from conformance.report.site.run_pages import cell_rows, run_pages, stage_seconds
+from conformance.report.site.run_pages import make_cell_rows, render_run_pages, sum_stage_seconds
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def page(run: LoadedRun) -> Page:
     """Return the page of a run."""
-    return Page(dict(run_pages([run]))[run_page(run.id)])
+    return Page(dict(render_run_pages([run]))[run_page(run.id)])
 
 
 def test_when_where_and_how_it_ended(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_cell_tells_what_it_is_and_where_its_time_went(tmp_path: Path) -> None
     run = made.job("f/b", CELLS[0], f32(1), cached=True).loaded(
         identities={CELLS[0]: {"device": "cpu", "versions": {}}}
     )
-    (row,) = cell_rows(run)
+    (row,) = make_cell_rows(run)
     assert (row.jobs, row.cached, row.largest_rss) == (2, 1, 300)
     assert row.seconds == {"trace": 0.25, "compile": 0.5, "other": 0.25}
     assert row.total == 1.0
@@ -74,7 +74,7 @@ def test_what_no_stage_took(
 ) -> None:
     """Starting and ending a process; never less than nothing."""
     made = Directory(tmp_path).job("f/a", CELLS[0], seconds=seconds)
-    assert stage_seconds(made.records) == expected
+    assert sum_stage_seconds(made.records) == expected
 
 
 def test_the_slowest_jobs(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.site.strips import strip_of
+from conformance.report.site.strips import make_strip
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def strip(report: Report, row: str) -> Strip:
     """Return a row of the only case on the only track."""
     (track,) = report.tracks
-    return strip_of(row, report.timelines("f/a")[track.name], track)
+    return make_strip(row, report.timelines("f/a")[track.name], track)
 
 
 def test_equal_releases_are_one_segment(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.run_loader import load_run
-from conformance.report.conformance_runs import history_of
+from conformance.report.conformance_runs import make_suite_history
 from conformance.report.report import Report
-from conformance.report.site.search_data import search_data
-from conformance.report.site.suite_page import suite_pages, suite_views
-from conformance.report.story import story_of
+from conformance.report.site.search_data import make_search_data
+from conformance.report.site.suite_page import make_suite_views, render_suite_pages
+from conformance.report.story import make_story
 from tests.report.runs import CELLS, Directory
 from tests.report.site.examples import suite_report
 from tests.report.site.pages import Page
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.report.conformance_history import Conformance
+    from conformance.report.conformance_history import SuiteHistory
 
 PAGE = "suites/signs.html"
 
@@ -32,10 +32,10 @@ def run(folder: Path, releases: tuple[str, ...], tests: dict[str, str], **more: 
 
 def page(report: Report) -> Page:
     """Return the page."""
-    return Page(dict(suite_pages(report))[PAGE])
+    return Page(dict(render_suite_pages(report))[PAGE])
 
 
-def releases(history: Conformance) -> list[str]:
+def releases(history: SuiteHistory) -> list[str]:
     """Return the releases of a history."""
     return [held.release for held in history.releases]
 
@@ -43,7 +43,7 @@ def releases(history: Conformance) -> list[str]:
 def test_what_is_kept_stands_beside_the_run(tmp_path: Path) -> None:
     """Releases of both, what each changed, and our own cases."""
     report = suite_report(tmp_path)
-    (view,) = suite_views(report)
+    (view,) = make_suite_views(report)
     assert releases(view.history) == ["0.5.3", "0.6.2", "0.7.0", "0.8.3", "0.10.2"]
     assert view.notes == ()
     found = page(report)
@@ -60,8 +60,8 @@ def test_what_is_kept_stands_beside_the_run(tmp_path: Path) -> None:
 def test_a_run_that_is_not_complete_stands_alone(tmp_path: Path) -> None:
     """And says so."""
     part = run(tmp_path / "a", ("0.6.2",), {"a/one": "p"}, suite=replace(SUITE, complete=False))
-    kept = history_of(run(tmp_path / "b", ("0.5.3",), {"a/one": "p"}), {})
-    (view,) = suite_views(Report((part,), conformance={"signs": kept}))
+    kept = make_suite_history(run(tmp_path / "b", ("0.5.3",), {"a/one": "p"}), {})
+    (view,) = make_suite_views(Report((part,), conformance={"signs": kept}))
     assert releases(view.history) == ["0.6.2"]
     assert "only a part of the suite was asked for" in page(Report((part,))).text
 
@@ -69,11 +69,11 @@ def test_a_run_that_is_not_complete_stands_alone(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
     """Other settings, another revision: nothing of it is shown."""
     new = run(tmp_path / "a", ("0.6.2",), {"a/one": "p"})
-    kept = replace(history_of(new, {}), revision="6" * 40)
+    kept = replace(make_suite_history(new, {}), revision="6" * 40)
     earlier = run(
         tmp_path / "b", ("0.5.3",), {"a/one": "p"}, suite=replace(SUITE, settings={"seed": 3})
     )
-    (view,) = suite_views(Report((earlier, new), conformance={"signs": kept}))
+    (view,) = make_suite_views(Report((earlier, new), conformance={"signs": kept}))
     assert releases(view.history) == ["0.6.2"]
     first, second = view.notes
     assert first.startswith("The committed history is not shown: another revision")
@@ -84,7 +84,7 @@ def test_a_page_for_each_platform(tmp_path: Path) -> None:
     """Each leads to the others."""
     made = Directory(tmp_path / "r").job("a/one", "jax0.6.2-py311-cpu8")
     report = Report((made.job("a/one", "jax0.6.2-py311-cpu4").loaded(suite=SUITE),))
-    pages = {name: Page(content) for name, content in suite_pages(report)}
+    pages = {name: Page(content) for name, content in render_suite_pages(report)}
     assert list(pages) == ["suites/signs.html", "suites/signs+cpu8.html"]
     assert "../suites/signs+cpu8.html" in pages["suites/signs.html"].links
 
@@ -102,5 +102,5 @@ def test_failing_rows_come_first(tmp_path: Path) -> None:
 def test_without_a_suite_there_is_no_page(tmp_path: Path) -> None:
     """Nor a link to it."""
     report = Directory(tmp_path / "r").job("f/a", CELLS[0]).report()
-    assert list(suite_pages(report)) == []
-    assert search_data(report, story_of(report))["suite"] == ""
+    assert list(render_suite_pages(report)) == []
+    assert make_search_data(report, make_story(report))["suite"] == ""

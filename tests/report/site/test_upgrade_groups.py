@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.report.site.upgrade_groups import AT_ONCE, groups_of
+from conformance.report.site.upgrade_groups import AT_ONCE, make_groups
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import f32
 from tests.report.raising import RAISED as TRACED
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from conformance.report.report import Report
     from conformance.report.site.excerpts import Row
-    from conformance.report.site.upgrade_groups import GroupOf
+    from conformance.report.site.upgrade_groups import UpgradeGroupView
 
 
-def groups(report: Report) -> list[GroupOf]:
+def groups(report: Report) -> list[UpgradeGroupView]:
     """Return the groups of the only upgrade."""
-    return [*groups_of(report, report.runs[0].id)]
+    return [*make_groups(report, report.runs[0].id)]
 
 
 def texts(rows: tuple[Row, ...]) -> list[tuple[str, ...]]:

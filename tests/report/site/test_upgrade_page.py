@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from conformance.engine.diff_cache import DiffCache
 from conformance.model.run import Exclusion
-from conformance.report.history import history
+from conformance.report.history import make_history
 from conformance.report.report import Report
 from conformance.report.site.addresses import UPGRADE
-from conformance.report.site.site import first_page, site
-from conformance.report.site.upgrade_page import upgrade_pages
+from conformance.report.site.site import find_first_page, render_site
+from conformance.report.site.upgrade_page import render_upgrade_pages
 from conformance.report.upgrade_file import Package, Searched
 from conformance.triage.upgrade.comparison import ComparedCase
 from tests.builders import case, deviation, f32
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def page(report: Report) -> Page:
     """Return the page of the newest upgrade."""
-    return Page(dict(upgrade_pages(report))[UPGRADE])
+    return Page(dict(render_upgrade_pages(report))[UPGRADE])
 
 
 @pytest.fixture
@@ -111,8 +111,8 @@ def test_an_upgrade_that_breaks_nothing(tmp_path: Path) -> None:
 def test_everything_leads_to_it(tried: Tried, tmp_path: Path) -> None:
     """The first page, the run's own and the search; and each of its links leads somewhere."""
     report = tried.report()
-    files = dict(site(report, history(()), DiffCache(tmp_path / "cache", 1)))
-    assert first_page(report) == UPGRADE
+    files = dict(render_site(report, make_history(()), DiffCache(tmp_path / "cache", 1)))
+    assert find_first_page(report) == UPGRADE
     assert "From jax 0.5.3 to 0.6.2" in Page(files["index.html"]).text
     for name, link in (("index.html", UPGRADE), ("runs/run-1.html", f"../{UPGRADE}")):
         assert link in Page(files[name]).links
@@ -130,16 +130,16 @@ def test_everything_leads_to_it(tried: Tried, tmp_path: Path) -> None:
 def test_a_run_that_was_no_upgrade_has_no_page(tmp_path: Path) -> None:
     """Nor is one looked for."""
     report = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).report()
-    assert [*upgrade_pages(report)] == []
-    assert first_page(report) == "index.html"
-    assert first_page(Report(())) == "index.html"
+    assert [*render_upgrade_pages(report)] == []
+    assert find_first_page(report) == "index.html"
+    assert find_first_page(Report(())) == "index.html"
 
 
 def test_several_upgrades_have_a_page_each(tried: Tried, tmp_path: Path) -> None:
     """The newest is the first, and leads to the others."""
     older, newer = tried.report(), Tried(tmp_path / "run-2").case("f/same", OK, OK, OK, OK).report()
     both = Report((*older.runs, *newer.runs), upgrades={**older.upgrades, **newer.upgrades})
-    pages = dict(upgrade_pages(both))
+    pages = dict(render_upgrade_pages(both))
     assert [*pages] == [UPGRADE, "upgrades/run-1.html"]
     assert "upgrades/run-1.html" in Page(pages[UPGRADE]).links
     assert "Other upgrades here 0.5.3 to 0.6.2" in Page(pages[UPGRADE]).text
@@ -151,7 +151,7 @@ def test_the_same_data_is_the_same_page(tried: Tried) -> None:
     """Byte for byte."""
     report = tried.report()
     again = Report(report.runs, upgrades=report.upgrades)
-    assert [*upgrade_pages(report)] == [*upgrade_pages(again)]
+    assert [*render_upgrade_pages(report)] == [*render_upgrade_pages(again)]
 
 
 def test_a_large_upgrade_is_a_small_page(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_large_upgrade_is_a_small_page(tmp_path: Path) -> None:
     for number in range(500):
         error = {"error": ("ValueError", f"reason {number // 5}")}
         tried.case(f"f/case_{number}", *([OK] * (1 + number % 3)), *([error] * (3 - number % 3)))
-    content = dict(upgrade_pages(tried.report()))[UPGRADE]
+    content = dict(render_upgrade_pages(tried.report()))[UPGRADE]
     assert len(content) < 1_500_000
     assert Page(content).unclosed == []
 

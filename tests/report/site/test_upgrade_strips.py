@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
-from conformance.report.site.upgrade_strips import NOT_TRIED, strip_of, ticks_of
+from conformance.report.site.upgrade_strips import NOT_TRIED, make_strip, make_ticks
 from conformance.report.upgrade_file import AxisPoint, UpgradeChange
 from conformance.triage.upgrade.effect import Effect
 
@@ -45,7 +45,7 @@ def change(release: str, kind: Effect = Effect.BROKEN) -> UpgradeChange:
 def strip(seen: Sequence[Record | None], *changes: UpgradeChange) -> tuple[Part, ...]:
     """Return a strip of the jobs on each release, None where it was not tried."""
     cells = zip(POINTS, seen, strict=True)
-    return strip_of(POINTS, {p.cell: job for p, job in cells if job is not None}, changes)
+    return make_strip(POINTS, {p.cell: job for p, job in cells if job is not None}, changes)
 
 
 def test_neighbours_that_show_the_same_are_one() -> None:
@@ -102,7 +102,7 @@ def test_every_release_stands_in_its_place(
 def test_minor_versions_along_the_axis() -> None:
     """By the release of the cell; an end that is a lock is not called by its name there."""
     points = (AxisPoint(label="old.txt (jax 0.5.3)", cell="lock"), *POINTS)
-    assert [(t.label, t.length) for t in ticks_of(points, {"lock": "0.5.3"})] == [
+    assert [(t.label, t.length) for t in make_ticks(points, {"lock": "0.5.3"})] == [
         ("0.5", 2), ("0.6", 3),
     ]  # fmt: skip
-    assert ticks_of(points, {})[0].label == "old.txt (jax 0.5.3)"
+    assert make_ticks(points, {})[0].label == "old.txt (jax 0.5.3)"

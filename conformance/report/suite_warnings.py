@@ -1,14 +1,14 @@
-"""What tests warned of: one warning however many tests and cells give it."""
+"""Warnings of tests, each once for all tests and cells that give it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.judge.errors import cause_of
 from conformance.judge.tests import WARNINGS
 from conformance.report.text import one_line
-from conformance.report.tracks import tracks_of
+from conformance.report.tracks import group_tracks
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 COMING: Final = ("DeprecationWarning", "FutureWarning")
 """Classes of warnings of what will be: those that upgrade want these first."""
-NOTHING: Final[Mapping[str, Sequence[Warned]]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, Sequence[GivenWarning]]] = MappingProxyType({})
 MESSAGE: Final = 300
 """Characters of a message that are shown."""
 
 
-class Warned(msgspec.Struct, frozen=True, kw_only=True):
+class GivenWarning(msgspec.Struct, frozen=True, kw_only=True):
     """A warning as a test gave it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
 
 _LINE: Final = re.compile(r":\d+$")
 _INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
-_LIST: Final = msgspec.json.Decoder(list[Warned])
+_LIST: Final = msgspec.json.Decoder(list[GivenWarning])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,16 @@ class RunWarning:
     gone_in: tuple[str, ...] = ()
 
 
-def warned_by(side: StoredJob) -> list[Warned]:
-    """Return what a test warned of; nothing where that cannot be read.
+class _Given(NamedTuple):
+    """A warning, and the test and the cell that gave it; no test if collecting them did."""
+
+    test: str
+    cell: str
+    warning: GivenWarning
+
+
+def read_warnings(side: StoredJob) -> list[GivenWarning]:
+    """Return the warnings of a test; none if they cannot be read.
 
     Args:
         side: The test.
@@ -94,7 +102,7 @@ def warned_by(side: StoredJob) -> list[Warned]:
         return []
 
 
-def file_of(where: str) -> str:
+def shorten_file(where: str) -> str:
     """Return a file as one calls it wherever it is installed, e.g. `jax/_src/core.py`.
 
     Args:
@@ -105,39 +113,28 @@ def file_of(where: str) -> str:
     return one_line(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
 
 
-class _Group:
-    """A warning while it is gathered."""
-
-    def __init__(self, first: Warned) -> None:
-        self.first = first
-        self.where: Counter[str] = Counter()
-        self.tests: dict[str, None] = {}
-        self.cells: dict[str, None] = {}
-        self.count = 0
-
-
-def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[Warned]]:
-    """Return what collecting warned of, by cell: imports above all; of a cell the last run counts.
+def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
+    """Return the warnings of collection by cell, mostly of imports; the last run of a cell counts.
 
     Args:
         runs: The runs, the oldest first.
     """
-    found: dict[str, list[Warned]] = {}
+    found: dict[str, list[GivenWarning]] = {}
     for run in runs:
         for cell, identity in run.info.identities.items():
             try:
-                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[Warned])
+                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[GivenWarning])
             except msgspec.ValidationError:
                 continue
     return found
 
 
-def warnings_of(
+def collect_warnings(
     sides: Iterable[StoredJob],
     cells: Sequence[RunCell],
-    collected: Mapping[str, Sequence[Warned]] = NOTHING,
+    collected: Mapping[str, Sequence[GivenWarning]] = NOTHING,
 ) -> tuple[RunWarning, ...]:
-    """Return what tests warned of, what came with the newest release first.
+    """Return the warnings of tests; those of the newest release come first.
 
     Two warnings are the same if their class is and their message but for numbers, addresses and
     paths. A release is compared with the one before it that was run, on the same platform.
@@ -147,56 +144,49 @@ def warnings_of(
         cells: The cells they ran in.
         collected: What collecting warned of, by cell.
     """
-    groups: dict[tuple[str, str], _Group] = {}
-    given = [(side.record.case, side.record.cell, warned_by(side)) for side in sides]
-    for test, cell, warnings in (*given, *(("", cell, found) for cell, found in collected.items())):
+    groups: dict[tuple[str, str], list[_Given]] = defaultdict(list)
+    by_test = [(side.record.case, side.record.cell, read_warnings(side)) for side in sides]
+    by_cell = [("", cell, found) for cell, found in collected.items()]
+    for test, cell, warnings in (*by_test, *by_cell):
         for one in warnings:
-            group = groups.setdefault((one.category, cause_of(one.message)), _Group(one))
-            group.where[file_of(one.where)] += one.count
-            group.tests |= {test: None} if test else {}
-            group.cells[cell] = None
-            group.count += one.count
-    tracks = [[(cell.id, cell.label) for cell in track.cells] for track in tracks_of(cells)]
+            groups[one.category, cause_of(one.message)].append(_Given(test, cell, one))
+    tracks = [[(cell.id, cell.label) for cell in track.cells] for track in group_tracks(cells)]
+    newest = {track[-1][0] for track in tracks if track}
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
-    found = [(_warning(group, tracks), _rank(group, tracks, order)) for group in groups.values()]
-    return tuple(one for one, _ in sorted(found, key=lambda pair: pair[1]))
+
+    def rank(one: RunWarning) -> tuple[bool, int, bool, int]:
+        """Those that the newest release gives come first, then what came late, or announces."""
+        first = min((order[cell] for cell in one.cells), default=0)
+        coming = one.category.endswith(COMING)
+        return newest.isdisjoint(one.cells), -first, not coming, -len(one.tests)
+
+    return tuple(sorted((_warning(given, tracks) for given in groups.values()), key=rank))
 
 
-def _warning(group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]) -> RunWarning:
-    new, gone = _edges(group, tracks)
+def _warning(given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]]) -> RunWarning:
+    first = given[0].warning
+    files: Counter[str] = Counter()
+    for one in given:
+        files[shorten_file(one.warning.where)] += one.warning.count
+    cells = {one.cell for one in given}
+    steps = [
+        (after in cells, release)
+        for track in tracks
+        for (before, _), (after, release) in pairwise(track)
+        if (before in cells) is not (after in cells)
+    ]
     return RunWarning(
-        category=group.first.category, message=one_line(group.first.message, MESSAGE),
-        where=tuple(name for name, _ in group.where.most_common() if name),
-        tests=tuple(group.tests), count=group.count,
-        cells=tuple(cell for track in tracks for cell, _ in track if cell in group.cells),
-        new_in=tuple(dict.fromkeys(new)), gone_in=tuple(dict.fromkeys(gone)),
+        category=first.category, message=one_line(first.message, MESSAGE),
+        where=tuple(name for name, _ in files.most_common() if name),
+        tests=tuple(dict.fromkeys(one.test for one in given if one.test)),
+        cells=tuple(cell for track in tracks for cell, _ in track if cell in cells),
+        count=sum(one.warning.count for one in given),
+        new_in=tuple(dict.fromkeys(release for comes, release in steps if comes)),
+        gone_in=tuple(dict.fromkeys(release for comes, release in steps if not comes)),
     )  # fmt: skip
 
 
-def _edges(
-    group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]
-) -> tuple[list[str], list[str]]:
-    """Return the releases with which it comes, and those with which it goes."""
-    new: list[str] = []
-    gone: list[str] = []
-    for track in tracks:
-        for (before, _), (after, release) in pairwise(track):
-            if (before in group.cells) is not (after in group.cells):
-                (new if after in group.cells else gone).append(release)
-    return new, gone
-
-
-def _rank(
-    group: _Group, tracks: Sequence[Sequence[tuple[str, str]]], order: dict[str, int]
-) -> tuple[bool, int, bool, int]:
-    """Return what warnings are sorted by: given by the newest still, come late, of the future."""
-    newest = {track[-1][0] for track in tracks if track}
-    first = min((order.get(cell, 0) for cell in group.cells), default=0)
-    coming = group.first.category.endswith(COMING)
-    return (not newest & set(group.cells), -first, not coming, -len(group.tests))
-
-
-def warning_lines(
+def render_warnings(
     warnings: Sequence[RunWarning], cells: int, *, most: int | None = None
 ) -> Iterator[str]:
     """Yield warnings, two lines each.
@@ -213,13 +203,13 @@ def warning_lines(
     for one in told:
         tests = one.tests[0] if len(one.tests) == 1 else plural(len(one.tests), "test")
         tests = tests if one.tests else "as tests are collected"
-        yield f"  {edges_of(one)}{one.category}: {one.message}"
+        yield f"  {describe_releases(one)}{one.category}: {one.message}"
         yield f"    {tests}, in {len(one.cells)} of {plural(cells, 'cell')}"
     if len(warnings) > len(told):
         yield f"  {len(warnings) - len(told)} more in the report"
 
 
-def edges_of(one: RunWarning) -> str:
+def describe_releases(one: RunWarning) -> str:
     """Return with which releases a warning comes and goes, e.g. `new in 0.9.0: `; else nothing."""
     said = [
         f"{word} {', '.join(releases)}"

@@ -1,4 +1,4 @@
-"""Which tests have pages of their own, where there are too many for a page each."""
+"""Selection of the tests with pages of their own, where there are too many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.model.record import Record
     from conformance.report.report import Report
 
 MOST: Final = 2_000
@@ -22,7 +21,7 @@ QUIET: Final = frozenset({Verdict.MATCH, Verdict.EXCLUDED})
 """Verdicts of a test of which there is nothing more to say than that."""
 
 
-def with_pages(report: Report) -> Report:
+def select_pages(report: Report) -> Report:
     """Return a report on what has pages: all, but of very many tests those that pass everywhere.
 
     Args:
@@ -32,11 +31,15 @@ def with_pages(report: Report) -> Report:
     if len(tests) <= MOST:
         return report
     told = {*_mentioned(report), *_slowest(report)}
-    quiet = frozenset(name for name in tests if name not in told and _is_quiet(report, name))
+    quiet = frozenset(
+        name
+        for name in tests
+        if name not in told and all(side.record.verdict in QUIET for side in report.sides(name))
+    )
     return replace(report, runs=[_without(run, quiet) for run in report.runs])
 
 
-def left_out(report: Report, shown: Report) -> str:
+def describe_omitted(report: Report, shown: Report) -> str:
     """Return what is said of the tests without a page, empty where all have one.
 
     Args:
@@ -47,10 +50,6 @@ def left_out(report: Report, shown: Report) -> str:
     if not number:
         return ""
     return f"{number:,} tests that pass or are skipped everywhere have no page and no row: too many"
-
-
-def _is_quiet(report: Report, case: str) -> bool:
-    return all(side.record.verdict in QUIET for side in report.sides(case))
 
 
 def _mentioned(report: Report) -> Iterator[str]:
@@ -64,11 +63,8 @@ def _slowest(report: Report) -> Iterator[str]:
     """Yield the tests that pages of runs link to."""
     for run in report.runs:
         ran = (record for record in run.records if not record.cached)
-        yield from (record.case for record in heapq.nlargest(SLOWEST, ran, key=_seconds))
-
-
-def _seconds(record: Record) -> float:
-    return record.seconds.get("job", 0.0)
+        slowest = heapq.nlargest(SLOWEST, ran, key=lambda record: record.seconds.get("job", 0.0))
+        yield from (record.case for record in slowest)
 
 
 def _without(run: LoadedRun, quiet: Collection[str]) -> LoadedRun:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    """What a store was relieved of.
+class RemovedRuns:
+    """The numbers of removed rows.
 
     Attributes:
         runs: How many runs.
@@ -31,7 +31,7 @@ class Pruned:
     changes: int
 
 
-def prune(connection: Connection, before: datetime) -> Pruned:
+def prune(connection: Connection, before: datetime) -> RemovedRuns:
     """Remove the runs that began before a time, up to the first that did not; the newest stays.
 
     Args:
@@ -53,7 +53,7 @@ def prune(connection: Connection, before: datetime) -> Pruned:
     unused = (states.not_in(select(table.c.state)) for table in (schema.changes, schema.jobs))
     connection.execute(delete(schema.states).where(*unused))
     left = [_size(connection, table) for table in tables]
-    return Pruned(
+    return RemovedRuns(
         **{str(table): size - now for table, size, now in zip(tables, sizes, left, strict=True)}
     )
 
@@ -93,7 +93,7 @@ def _old_changes(first: int) -> Delete:
 
 def _forget_jobs(connection: Connection) -> None:
     """Remove the jobs that no run has run, with their changes."""
-    ran = map(plans.unpacked, connection.execute(select(schema.plans.c.jobs)).scalars())
+    ran = map(plans.unpack_jobs, connection.execute(select(schema.plans.c.jobs)).scalars())
     every = connection.execute(select(schema.jobs.c.id)).scalars()
     idle = {*every}.difference(*(jobs.tolist() for jobs in ran))
     for column in (schema.changes.c.job, schema.jobs.c.id):

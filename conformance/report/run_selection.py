@@ -1,10 +1,10 @@
-"""Which of many runs a report shows, and which are its history alone."""
+"""Selection of the runs that a report shows; all others are history."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.report.history import in_order
+from conformance.report.history import order_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
 
 
-def shown(digests: Iterable[Digest]) -> list[Digest]:
+def select_runs(digests: Iterable[Digest]) -> list[Digest]:
     """Return the runs to be shown: the newest, and of each matrix the newest that ran all of it.
 
     What was tried once with a few cases, and runs before the newest, are history.
@@ -23,7 +23,7 @@ def shown(digests: Iterable[Digest]) -> list[Digest]:
     Returns:
         Some of them, the oldest first.
     """
-    ordered = in_order(digests)
+    ordered = order_runs(digests)
     newest = {digest.matrix: digest for digest in ordered if digest.matrix and not digest.part}
     chosen = [*newest.values(), *ordered[-1:]]
     return [digest for digest in ordered if any(digest is one for one in chosen)]

@@ -8,12 +8,12 @@ import pytest
 
 from conformance.engine.run_loader import load_run
 from conformance.report.report import Report
-from conformance.report.warned import (
+from conformance.report.suite_warnings import (
     RunWarning,
-    collected_warnings,
-    file_of,
-    warning_lines,
-    warnings_of,
+    collect_warnings,
+    read_collection_warnings,
+    render_warnings,
+    shorten_file,
 )
 
 from .suites import cells_of, suite_run
@@ -33,7 +33,7 @@ def said(message: str, where: str = "/e/site-packages/jax/core.py:3", **more: An
 def found(folder: Path, warnings: dict[tuple[str, str], list[Any]]) -> tuple[RunWarning, ...]:
     """Return the warnings of a run."""
     report = Report((load_run(suite_run(folder, RELEASES, TESTS, warnings=warnings).run),))
-    return warnings_of(report.jobs.values(), report.cells)
+    return collect_warnings(report.jobs.values(), report.cells)
 
 
 def test_one_however_many_give_it(tmp_path: Path) -> None:
@@ -62,11 +62,11 @@ def test_what_came_with_the_newest_release_is_first(tmp_path: Path) -> None:
     warnings = found(tmp_path, every)
     assert [one.message for one in warnings] == ["newest", "later", "always", "often", "old"]
     assert [one.new_in for one in warnings[:3]] == [("0.7.0",), ("0.6.2",), ()]
-    lines = "\n".join(warning_lines(warnings, 3, most=3))
+    lines = "\n".join(render_warnings(warnings, 3, most=3))
     assert "new in 0.7.0: DeprecationWarning: newest" in lines
     assert "a/one, in 2 of 3 cells" in lines
     assert "2 more in the report" in lines
-    assert list(warning_lines((), 3)) == []
+    assert list(render_warnings((), 3)) == []
 
 
 def test_what_collecting_warns_of(tmp_path: Path) -> None:
@@ -75,9 +75,11 @@ def test_what_collecting_warns_of(tmp_path: Path) -> None:
     identities = {old: {"warnings": [{"no": 1}, 3]}, new: {"warnings": [said("jax.x is gone")]}}
     run = load_run(suite_run(tmp_path, RELEASES, TESTS, identities=identities).run)
     report = Report((run,))
-    (one,) = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
+    (one,) = collect_warnings(
+        report.jobs.values(), report.cells, read_collection_warnings(report.runs)
+    )
     assert (one.message, one.tests, one.cells) == ("jax.x is gone", (), (new,))
-    assert "    as tests are collected, in 1 of 3 cells" in list(warning_lines([one], 3))
+    assert "    as tests are collected, in 1 of 3 cells" in list(render_warnings([one], 3))
 
 
 def test_what_cannot_be_read_warns_of_nothing(tmp_path: Path) -> None:
@@ -96,4 +98,4 @@ def test_what_cannot_be_read_warns_of_nothing(tmp_path: Path) -> None:
 )
 def test_files(where: str, file: str) -> None:
     """As they are called wherever they lie."""
-    assert file_of(where) == file
+    assert shorten_file(where) == file

@@ -1,4 +1,4 @@
-"""What an upgrade came to: what breaks and changes, put together by release and root cause."""
+"""The result of an upgrade: breaking and other changes, by release and root cause."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upgraded:
-    """An upgrade, as it is told.
+class UpgradeResult:
+    """The result of an upgrade.
 
     Attributes:
         compared: Every case on every platform.
@@ -34,17 +34,17 @@ class Upgraded:
 
     @property
     def axes(self) -> tuple[UpgradeAxis, ...]:
-        """What lies between both ends, by platform."""
+        """The points between both ends, by platform."""
         return tuple({one.axis.platform: one.axis for one in self.compared}.values())
 
     @property
     def noun(self) -> str:
-        """What is compared: cases, or tests of a suite."""
+        """The word for a compared case: `case`, or `test` of a suite."""
         return next((one.case.noun for one in self.compared), "case")
 
     @property
     def whole(self) -> tuple[ComparedCase, ...]:
-        """What could be compared."""
+        """The cases that could be compared."""
         return tuple(one for one in self.compared if one.whole is not None)
 
     @property
@@ -64,7 +64,7 @@ class Upgraded:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class UpgradeGroup:
     """Cases that one release changed in the same way."""
 
     effect: Effect
@@ -78,8 +78,8 @@ class Group:
         return step
 
 
-def groups(upgraded: Upgraded) -> list[Group]:
-    """Return what changed, put together by effect, release and root cause; the gravest first.
+def group_changes(upgraded: UpgradeResult) -> list[UpgradeGroup]:
+    """Return the changes by effect, release and root cause; the gravest first.
 
     Args:
         upgraded: The upgrade.
@@ -89,7 +89,7 @@ def groups(upgraded: Upgraded) -> list[Group]:
         if (step := one.decisive) is not None:
             key = (one.effect, one.axis.labels[step.before], one.axis.labels[step.after])
             found.setdefault((*key, known(one, step), *_cause(step)), []).append(one)
-    made = [Group(effect, tuple(members)) for (effect, *_), members in found.items()]
+    made = [UpgradeGroup(effect, tuple(members)) for (effect, *_), members in found.items()]
     order = list(Effect)
     return sorted(made, key=lambda g: (order.index(g.effect), g.step.after, -len(g.members)))
 

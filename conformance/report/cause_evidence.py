@@ -1,4 +1,4 @@
-"""What was found out about the root causes of a report's runs."""
+"""Results of triage for the root causes of a report."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from conformance.model.evidence import Evidence
 
 
-class LookedInto(NamedTuple):
-    """What was found out about a root cause.
+class CauseEvidence(NamedTuple):
+    """The result of triage for a root cause.
 
     Attributes:
-        found: It.
+        found: The evidence.
         reproduction: The text of the file that shows it, empty where there is none.
     """
 

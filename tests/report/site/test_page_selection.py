@@ -9,11 +9,11 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.run_loader import LoadedRun
 from conformance.model.run import RunCase, RunCell, RunInfo
 from conformance.report.report import Report
-from conformance.report.site import telling
+from conformance.report.site import page_selection
 from conformance.report.site.addresses import case_page, href
-from conformance.report.site.matrix_page import matrix_pages
+from conformance.report.site.matrix_page import render_matrix_pages
+from conformance.report.site.page_selection import select_pages
 from conformance.report.site.run_pages import SLOWEST
-from conformance.report.site.telling import with_pages
 from tests.engine.test_suite_changes import record
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ def report_on(folder: Path, *, kind: Kind = "test", number: int = 30) -> Report:
 def test_few_tests_have_a_page_each(tmp_path: Path) -> None:
     """As cases have, however many these are."""
     report = report_on(tmp_path)
-    assert with_pages(report) is report
+    assert select_pages(report) is report
 
 
 def test_of_very_many_those_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the slowest, which the page of a run names; all are counted, and it is said."""
-    monkeypatch.setattr(telling, "MOST", 20)
+    monkeypatch.setattr(page_selection, "MOST", 20)
     cases = report_on(tmp_path, kind="program")
-    assert with_pages(cases) is cases
+    assert select_pages(cases) is cases
     report = report_on(tmp_path)
-    shown = with_pages(report)
+    shown = select_pages(report)
     slowest = {f"t/test_{n}.py::test" for n in range(30 - SLOWEST, 30)}
     assert set(shown.cases) == {"t/test_4.py::test", *slowest}
-    pages = {name: content.decode() for name, content in matrix_pages(shown, report)}
+    pages = {name: content.decode() for name, content in render_matrix_pages(shown, report)}
     assert "9 tests that pass or are skipped everywhere have no page" in pages["index.html"]
     assert "of 30 jobs" in pages["index.html"]
     for text in pages.values():

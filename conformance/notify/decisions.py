@@ -1,4 +1,4 @@
-"""What is to be done about issues, from a night, the store and the issues that there are. Pure.
+"""Decisions about issues, from a nightly run, the store and the existing issues. Pure.
 
 What people decide stands: an issue that they closed as not planned stays closed, one that they
 opened again stays open, and a regression that is linked to any issue asks for no other.
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.regression_tracker import RegressionStatus
 from conformance.notify import body as text
-from conformance.notify.actions import Action, Kind
-from conformance.notify.marks import Body, cause_in, parts_of
+from conformance.notify.actions import Action, ActionKind
+from conformance.notify.marks import IssueBody, cause_in, parts_of
 from conformance.notify.tracker import Closed
 from conformance.wording import plural
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.engine.regression_tracker import Regression
-    from conformance.notify.topic import Night, Topic
+    from conformance.notify.topic import NotifiedNight, Topic
     from conformance.notify.tracker import Issue
 
 
@@ -41,8 +41,8 @@ _SURE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """How a night is told.
+class NotifyPolicy:
+    """The settings of notification.
 
     Attributes:
         repository: Where the issues are, `owner/name`; empty if nothing is known of them.
@@ -67,7 +67,7 @@ class Policy:
         return int(number) if ours else None
 
 
-def wanted(regressions: Iterable[Regression], policy: Policy) -> set[int]:
+def find_linked_issues(regressions: Iterable[Regression], policy: NotifyPolicy) -> set[int]:
     """Return the numbers of the issues that the store is linked to.
 
     Args:
@@ -79,9 +79,12 @@ def wanted(regressions: Iterable[Regression], policy: Policy) -> set[int]:
 
 
 def decide(
-    night: Night, regressions: Iterable[Regression], issues: Iterable[Issue], policy: Policy
+    night: NotifiedNight,
+    regressions: Iterable[Regression],
+    issues: Iterable[Issue],
+    policy: NotifyPolicy,
 ) -> list[Action]:
-    """Return what is to be done, in order: the largest root cause first, what is gone last.
+    """Return the actions in order: the largest root cause first, fixed causes last.
 
     Args:
         night: The run.
@@ -94,9 +97,9 @@ def decide(
 
 @dataclass(slots=True)
 class _Deciding:
-    night: Night
+    night: NotifiedNight
     known: Mapping[str, Regression]
-    policy: Policy
+    policy: NotifyPolicy
     taken: set[str] = field(default_factory=set)
     """Regressions that an action of tonight links."""
     opened: int = 0
@@ -159,7 +162,7 @@ class _Deciding:
         if not self._sure(free):
             return _nothing(topic.id, "seen once; another run must show it")
         what = Action(
-            kind=Kind.OPEN,
+            kind=ActionKind.OPEN,
             cause=topic.id,
             why=f"seen in {plural(len(topic.jobs), 'job')}",
             title=topic.title,
@@ -172,7 +175,11 @@ class _Deciding:
         if self.opened >= self.policy.limit:
             why = f"this night opened {plural(self.opened, 'issue')} already; --limit allows more"
             return Action(
-                kind=Kind.HOLD, cause=action.cause, why=why, issue=action.issue, title=action.title
+                kind=ActionKind.HOLD,
+                cause=action.cause,
+                why=why,
+                issue=action.issue,
+                title=action.title,
             )
         self.opened += 1
         return action
@@ -187,7 +194,7 @@ class _Deciding:
         linked = {one.id for one in self._linked(issue)}
         mine = [one.id for one in self._open(topic) if one.id in linked]
         what = Action(
-            kind=Kind.REOPEN,
+            kind=ActionKind.REOPEN,
             cause=topic.id,
             why="it was closed as completed, and is seen again",
             issue=issue.number,
@@ -203,7 +210,7 @@ class _Deciding:
         if not known:
             return _nothing(topic.id, "people closed it as not planned", issue)
         return Action(
-            kind=Kind.UPDATE,
+            kind=ActionKind.UPDATE,
             cause=topic.id,
             why="people closed it as not planned; what else shows it is linked to it, no more",
             issue=issue.number,
@@ -227,7 +234,7 @@ class _Deciding:
         if not (body or more or again):
             return _nothing(topic.id, "all of it is told", issue)
         return Action(
-            kind=Kind.UPDATE,
+            kind=ActionKind.UPDATE,
             cause=topic.id,
             why="more shows it" if jobs else "what is told of it is written anew",
             issue=issue.number,
@@ -256,12 +263,12 @@ class _Deciding:
         number = max(one.fixed_in for one in linked if one.fixed_in is not None)
         run = self.night.runs.get(number, f"run {number}")
         parts = parts_of(issue.body)
-        body: Body | None = None if parts is None else text.fixed(parts, run)
+        body: IssueBody | None = None if parts is None else text.fixed(parts, run)
         if body is None:
             return _nothing(cause, "people opened it again, or changed our marks in it", issue)
         jobs = len({(one.case, place) for one in linked for place in one.places})
         return Action(
-            kind=Kind.CLOSE,
+            kind=ActionKind.CLOSE,
             cause=cause,
             why="all of its jobs ran and are fine",
             issue=issue.number,
@@ -289,4 +296,4 @@ def _by_cause(issues: Iterable[Issue]) -> dict[str, Issue]:
 
 def _nothing(cause: str, why: str, issue: Issue | None = None) -> Action:
     number = None if issue is None else issue.number
-    return Action(kind=Kind.NOTHING, cause=cause, why=why, issue=number)
+    return Action(kind=ActionKind.NOTHING, cause=cause, why=why, issue=number)

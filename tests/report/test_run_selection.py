@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.engine.digests import Digest
-from conformance.report.choice import shown
+from conformance.report.run_selection import select_runs
 
 
 def run(name: str, matrix: str = "nightly", part: str = "") -> Digest:
@@ -28,4 +28,4 @@ def run(name: str, matrix: str = "nightly", part: str = "") -> Digest:
 )
 def test_the_newest_and_the_newest_of_each_matrix(runs: list[Digest], chosen: list[str]) -> None:
     """What ran a part of a matrix stands for it in no report but its own."""
-    assert [digest.run for digest in shown(runs)] == chosen
+    assert [digest.run for digest in select_runs(runs)] == chosen

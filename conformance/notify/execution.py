@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.notify.actions import Action, Kind
+from conformance.notify.actions import Action, ActionKind
 from conformance.notify.tracker import RefusedError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ActionResult:
     """An action that was done, or refused.
 
     Attributes:
@@ -31,7 +31,7 @@ class Done:
     problem: str = ""
 
 
-def do(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator[Done]:
+def execute(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator[ActionResult]:
     """Do actions, and yield each that was done.
 
     Args:
@@ -44,12 +44,12 @@ def do(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator[Done
     """
     for action in actions:
         if not action.acts:
-            yield Done(action=action, issue=action.issue)
+            yield ActionResult(action=action, issue=action.issue)
             continue
         try:
-            yield Done(action=action, issue=_one(action, tracker, link))
+            yield ActionResult(action=action, issue=_one(action, tracker, link))
         except RefusedError as error:
-            yield Done(action=action, issue=action.issue, problem=str(error))
+            yield ActionResult(action=action, issue=action.issue, problem=str(error))
 
 
 def _one(action: Action, tracker: Tracker, link: Link) -> int:
@@ -57,9 +57,9 @@ def _one(action: Action, tracker: Tracker, link: Link) -> int:
     number = action.issue
     if number is None:
         number = tracker.open(action.title, action.body)
-    elif action.kind is Kind.CLOSE:
+    elif action.kind is ActionKind.CLOSE:
         tracker.close(number, action.body)
-    elif action.kind is Kind.REOPEN:
+    elif action.kind is ActionKind.REOPEN:
         tracker.reopen(number, action.body)
     elif action.body:
         tracker.edit(number, action.body)

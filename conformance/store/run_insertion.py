@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
 
     from conformance.engine.digests import JobState
-    from conformance.store.entries import Entry
+    from conformance.store.entries import StoreEntry
 
     Seen = dict[tuple[str, str], tuple[int, bool]]
 
@@ -28,7 +28,7 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
 
-def add(connection: Connection, entry: Entry) -> int | None:
+def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
     """Add a run after those that are there.
 
     Args:
@@ -46,7 +46,7 @@ def add(connection: Connection, entry: Entry) -> int | None:
     seq = _next(connection, runs.seq)
     places = stable_cell_ids(digest.cells)
     jobs = _add_changes(connection, seq, _seen(connection, entry, places))
-    key, packed = plans.packed(np.sort(np.array(jobs, np.int64)))
+    key, packed = plans.pack_jobs(np.sort(np.array(jobs, np.int64)))
     row = {
         "seq": seq, "name": digest.run, "started": digest.started, "finished": digest.finished,
         "exit": digest.exit, "matrix": digest.matrix, "part": digest.part,
@@ -62,7 +62,7 @@ def add(connection: Connection, entry: Entry) -> int | None:
     return seq
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """Return a text with what no database takes replaced: NUL, and halves of characters.
 
     Args:
@@ -88,12 +88,12 @@ def _intern(
     return known | numbers
 
 
-def _seen(connection: Connection, entry: Entry, places: Mapping[str, str]) -> Seen:
+def _seen(connection: Connection, entry: StoreEntry, places: Mapping[str, str]) -> Seen:
     """Return the number of each job's state, and whether it was repeated, by case and place."""
     rows: dict[str, dict[str, Any]] = {}
     keys: dict[JobState, str] = {}
     for state in entry.digest.states:
-        row = {name: storable(str(getattr(state, name))) for name in state.__struct_fields__}
+        row = {name: make_storable(str(getattr(state, name))) for name in state.__struct_fields__}
         keys[state] = hashlib.sha256(msgspec.json.encode([*row.values()])).hexdigest()
         rows[keys[state]] = row
     numbers = _intern(connection, schema.states, rows)
