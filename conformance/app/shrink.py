@@ -26,10 +26,10 @@ from conformance.triage.repro.run import run_now
 from conformance.triage.repro.script_file import ScriptRun, script_file
 from conformance.triage.repro.source import extract
 from conformance.triage.repro.writing import write
+from conformance.triage.shrink.candidate_trials import ShrinkLimits
 from conformance.triage.shrink.case import CaseShrinker
 from conformance.triage.shrink.report import shrunk_json, shrunk_lines
 from conformance.triage.shrink.script import ScriptShrinker
-from conformance.triage.shrink.trials import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case, Deviation
     from conformance.triage.programs.program import Program
-    from conformance.triage.shrink.trials import Shrunk
+    from conformance.triage.shrink.candidate_trials import Shrunk
 
     Report = Callable[[], AbstractContextManager[Callable[[str], None]]]
 
@@ -80,9 +80,9 @@ class ShrinkOptions:
     jobs: int
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ShrinkLimits:
         """How much the search may take."""
-        return Limits(probes=self.probes, seconds=self.seconds, width=self.jobs)
+        return ShrinkLimits(probes=self.probes, seconds=self.seconds, width=self.jobs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from conformance.triage.jaxpr_code.writer import Assignment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.triage.jaxpr_code.program import Program, Value
+    from conformance.triage.jaxpr_code.program import CodeValue, WrittenProgram
     from conformance.triage.jaxpr_code.writer import Equation, Rule
 
 OPERATORS: Final = {
@@ -69,11 +69,11 @@ _INDEXING = "{=indices_are_sorted?}{=unique_indices?}{=mode?:mode}"
 _PRECISION = "{=precision?:precision}{=preferred_element_type?:dtype}"
 
 
-def _is_floating(value: Value) -> bool:
+def _is_floating(value: CodeValue) -> bool:
     return value.aval.dtype.startswith(("float", "bfloat", "complex"))
 
 
-def _is_whole(value: Value) -> bool:
+def _is_whole(value: CodeValue) -> bool:
     return value.aval.dtype.startswith(("int", "uint"))
 
 
@@ -93,7 +93,7 @@ def _binary(eqn: Equation) -> str:
     return f"{named}{left.bare or left.text} {operator} {right.bare or right.text}"
 
 
-def _operator_is_same(primitive: str, left: Value, right: Value) -> bool:
+def _operator_is_same(primitive: str, left: CodeValue, right: CodeValue) -> bool:
     """Say whether the operator between two values is the primitive, and nothing more."""
     kind, both = left.aval.dtype, (left, right)
     return (
@@ -107,7 +107,7 @@ def _operator_is_same(primitive: str, left: Value, right: Value) -> bool:
     )
 
 
-def _is_pythons(value: Value) -> bool:
+def _is_pythons(value: CodeValue) -> bool:
     """Say whether a number of Python's may be written for a value."""
     return bool(value.bare) and not (_is_whole(value) and not -INT32 <= int(value.bare) < INT32)
 
@@ -116,7 +116,7 @@ def _negative(eqn: Equation) -> str:
     return f"-{eqn.texts[0]}" if eqn.inputs[0].traced else fill(eqn, "lax.neg({0})")
 
 
-def _convert(eqn: Equation) -> str | list[Value]:
+def _convert(eqn: Equation) -> str | list[CodeValue]:
     (value,), (out,) = eqn.inputs, eqn.outputs
     if out.dtype == value.aval.dtype and out.more == value.aval.more:
         eqn.take("new_dtype")
@@ -170,7 +170,7 @@ def _reduction(eqn: Equation) -> str:
     return f"{named} = {reduction(eqn.program, eqn.primitive, value, plain(over))}"
 
 
-def reduction(program: Program, primitive: str, value: Value, over: str) -> str:
+def reduction(program: WrittenProgram, primitive: str, value: CodeValue, over: str) -> str:
     """Return the text of a reduction over some dimensions, for any element type."""
     if program.release >= NAMED_REDUCTIONS:
         return f"lax.{primitive}({value.text}, {over})"
@@ -178,7 +178,7 @@ def reduction(program: Program, primitive: str, value: Value, over: str) -> str:
     return f"lax.reduce({value.text}, {start}, lax.{how}, {over})"
 
 
-def _monoid(primitive: str, value: Value) -> tuple[str, str]:
+def _monoid(primitive: str, value: CodeValue) -> tuple[str, str]:
     """Return the function and the initial value of a reduction."""
     _, how, start = REDUCTIONS[primitive]
     if _is_whole(value) and start.endswith("np.inf"):
@@ -211,7 +211,7 @@ def _dynamic_update(eqn: Equation) -> str:
     return fill(eqn, f"lax.dynamic_update_slice({{0}}, {{1}}, {starts}{more})")
 
 
-def _starts(eqn: Equation, starts: Sequence[Value]) -> tuple[str, str]:
+def _starts(eqn: Equation, starts: Sequence[CodeValue]) -> tuple[str, str]:
     """Return the start of a part, and the keyword by which none counts from the end."""
     if eqn.program.release >= PLAIN_INDICES:
         return tuple_of(start.text for start in starts), ", allow_negative_indices=False"
@@ -234,7 +234,7 @@ def _svd(eqn: Equation) -> str | Assignment:
     return Assignment(f"{left}, {values}, {right}", call, names)
 
 
-def _linear_solve(eqn: Equation) -> list[Value]:
+def _linear_solve(eqn: Equation) -> list[CodeValue]:
     """Write the solver: that of the transposed system, and its check, are for derivatives."""
     match eqn.take("const_lengths"), eqn.take("jaxprs"):
         case [str(), *lengths], [str(), *jaxprs]:

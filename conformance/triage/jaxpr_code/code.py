@@ -15,9 +15,9 @@ from packaging.version import Version
 from conformance.ir.jaxpr.document import decode
 from conformance.triage.jaxpr_code import arrays, control, sharding
 from conformance.triage.jaxpr_code.literals import one_or_tuple
-from conformance.triage.jaxpr_code.program import Program, UnsupportedJaxprError
+from conformance.triage.jaxpr_code.program import UnsupportedJaxprError, WrittenProgram
 from conformance.triage.jaxpr_code.template import fill
-from conformance.triage.jaxpr_code.writer import Body
+from conformance.triage.jaxpr_code.writer import FunctionBody
 
 LETTERS = ("x", "y", "z", "u", "v", "w")
 
@@ -61,12 +61,12 @@ def code_of(document: bytes, *, release: str, name: str = "f") -> Code:
         name: partial(fill, template=rule) if isinstance(rule, str) else rule
         for name, rule in table.items()
     }
-    program, entry = Program(read, Version(release).release, rules), read.jaxprs[0]
+    program, entry = WrittenProgram(read, Version(release).release, rules), read.jaxprs[0]
     name, count = program.names.fresh(name), len(entry.inputs)
     hints = LETTERS[:count] if count <= len(LETTERS) else ["x"] * count
     given = program.variables(entry.inputs, hints)
     parameters = [value.text for value in given]
-    body = Body(program)
+    body = FunctionBody(program)
     body.function(
         name, parameters,
         lambda inner: one_or_tuple([value.text for value in inner.eqns(entry, given)]), "",

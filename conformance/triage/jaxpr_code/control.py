@@ -8,10 +8,10 @@ from conformance.ir.jaxpr.document import Aval
 from conformance.triage.jaxpr_code.arrays import reduction
 from conformance.triage.jaxpr_code.dataflow import Dataflow
 from conformance.triage.jaxpr_code.literals import one_or_tuple, plain, tuple_of
-from conformance.triage.jaxpr_code.program import Value
+from conformance.triage.jaxpr_code.program import CodeValue
 from conformance.triage.jaxpr_code.sharding import sharding_text, space_text
 from conformance.triage.jaxpr_code.template import fill
-from conformance.triage.jaxpr_code.writer import COMPUTE_TYPE, Assignment, Body, is_default
+from conformance.triage.jaxpr_code.writer import COMPUTE_TYPE, Assignment, FunctionBody, is_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,12 +26,12 @@ POLICIES: Final = frozenset({
 """Policies of `jax.checkpoint` that are functions of `jax.checkpoint_policies` themselves."""
 
 
-def _each(values: Sequence[Value]) -> list[tuple[str, list[str]]]:
+def _each(values: Sequence[CodeValue]) -> list[tuple[str, list[str]]]:
     """Return one parameter for each value."""
     return [("", [value.hint]) for value in values]
 
 
-def _texts(values: Sequence[Value]) -> list[str]:
+def _texts(values: Sequence[CodeValue]) -> list[str]:
     return [value.text for value in values]
 
 
@@ -70,7 +70,7 @@ def _platforms(asked: Eqn | None) -> list[Any]:
     return [*(asked.params.get("platforms") or []), *others]
 
 
-def _inline(eqn: Equation) -> list[Value]:
+def _inline(eqn: Equation) -> list[CodeValue]:
     """Write what is called in place of the call, which means no more than that."""
     number = eqn.jaxpr_number("call_jaxpr", "fun_jaxpr", "jaxpr")
     for name in eqn.eqn.params:
@@ -78,7 +78,7 @@ def _inline(eqn: Equation) -> list[Value]:
     return eqn.body.eqns(eqn.program.document.jaxprs[number], eqn.inputs)
 
 
-def _jit(eqn: Equation) -> str | list[Value]:
+def _jit(eqn: Equation) -> str | list[CodeValue]:
     program, number, called = eqn.program, eqn.jaxpr_number("jaxpr"), str(eqn.take("name"))
     options, jaxpr = _jit_options(eqn), program.document.jaxprs[number]
     if not options and _is_of_a_library(eqn, number):
@@ -86,7 +86,7 @@ def _jit(eqn: Equation) -> str | list[Value]:
     key = number, eqn.context()
     if key not in program.jitted:
         called = "anonymous" if called == "<lambda>" else called
-        top = Body(program)
+        top = FunctionBody(program)
         program.jitted[key] = eqn.function(called, jaxpr, _each(eqn.inputs), body=top)
         program.functions.append("\n".join(top.lines))
     function = f"jax.jit({', '.join([program.jitted[key], *options])})"
@@ -151,7 +151,7 @@ def _reduce(eqn: Equation) -> str:
     return fill(eqn, f"lax.reduce({operands}, {starts}, {name}, {{dimensions}})")
 
 
-def _packed(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
+def _packed(name: str, values: Sequence[CodeValue]) -> tuple[str, list[str]]:
     """Return one parameter for several values."""
     return name, [value.hint for value in values]
 
@@ -169,7 +169,7 @@ def _while(eqn: Equation) -> str:
         return f"loop = lax.while_loop({going}, {step}, {one_or_tuple(_texts(initial))})"
 
     # A batch goes on while any part does; parts that have ended stay as they are.
-    def masked(inner: Body, given: list[Value]) -> str:
+    def masked(inner: FunctionBody, given: list[CodeValue]) -> str:
         carried, go = given[len(body_consts) :], fresh("going")
         inner.add(f"{go} = {going}({one_or_tuple(_texts(carried))})")
         kept = []
@@ -184,7 +184,7 @@ def _while(eqn: Equation) -> str:
 
     going = eqn.function("going_on", cond, carry, consts=cond_consts)
     state = fresh("carry")
-    pred = Value(text=f"{going}({state})", aval=Aval(dtype="bool", shape=shape))
+    pred = CodeValue(text=f"{going}({state})", aval=Aval(dtype="bool", shape=shape))
     anything = reduction(eqn.program, "reduce_or", pred, plain(list(range(len(shape)))))
     go_on = eqn.body.function(fresh("go_on"), [state], lambda _: anything, eqn.context())
     step = eqn.function("step", body, carry, consts=body_consts, write=masked)
@@ -198,7 +198,7 @@ def _scan(eqn: Equation) -> Assignment:
     jaxpr, split = eqn.jaxpr("jaxpr"), consts + carried
     initial, items = eqn.inputs[consts:split], eqn.inputs[split:]
 
-    def write(inner: Body, given: list[Value]) -> str:
+    def write(inner: FunctionBody, given: list[CodeValue]) -> str:
         out = _texts(inner.eqns(jaxpr, given))
         return f"{_group(out[:carried])}, {_group(out[carried:])}"
 

@@ -27,7 +27,7 @@ class UnsupportedJaxprError(ConformanceError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class CodeValue:
     """The code of an atom.
 
     Attributes:
@@ -62,7 +62,7 @@ class Value:
 
 
 @dataclass(eq=False)
-class Program:
+class WrittenProgram:
     """The state that all functions of a program share.
 
     Attributes:
@@ -104,14 +104,14 @@ class Program:
             )
         return found
 
-    def variables(self, avals: Sequence[int], hints: Sequence[str]) -> list[Value]:
+    def variables(self, avals: Sequence[int], hints: Sequence[str]) -> list[CodeValue]:
         """Return new variables, e.g. the parameters of a function."""
         return [
-            Value(text=self.names.fresh(hint), aval=self.document.avals[aval])
+            CodeValue(text=self.names.fresh(hint), aval=self.document.avals[aval])
             for aval, hint in zip(avals, hints, strict=True)
         ]
 
-    def atom(self, atom: Atom, values: Sequence[Value]) -> Value:
+    def atom(self, atom: Atom, values: Sequence[CodeValue]) -> CodeValue:
         """Return the code of an atom."""
         if isinstance(atom, int):
             return values[atom]
@@ -122,7 +122,7 @@ class Program:
         return numeral(bare, aval)
 
 
-def numeral(bare: str, aval: Aval) -> Value:
+def numeral(bare: str, aval: Aval) -> CodeValue:
     """Return a number of a type."""
     if aval.more.weak_type or aval.dtype == "bool":
         text = bare
@@ -130,4 +130,4 @@ def numeral(bare: str, aval: Aval) -> Value:
         text = f"np.array({bare}, {dtype(aval.dtype)})"
     else:
         text = f"np.{aval.dtype}({bare.replace('jnp.', 'np.')})"
-    return Value(text=text, aval=aval, bare=bare, traced=False)
+    return CodeValue(text=text, aval=aval, bare=bare, traced=False)

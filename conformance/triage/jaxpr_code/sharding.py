@@ -10,7 +10,7 @@ from conformance.triage.jaxpr_code.template import fill
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.triage.jaxpr_code.program import Value
+    from conformance.triage.jaxpr_code.program import CodeValue
     from conformance.triage.jaxpr_code.writer import Equation, Rule
 
 CHECKED_BY_TYPE = (0, 6, 0)
@@ -83,11 +83,11 @@ def _shard_map(eqn: Equation) -> str:
     return f"mapped = {call}({', '.join(eqn.texts)})"
 
 
-def _name_within(value: Value) -> str:
+def _name_within(value: CodeValue) -> str:
     return f"{value.text}_shard" if value.text.isidentifier() else "shard"
 
 
-def _varying(eqn: Equation) -> str | list[Value]:
+def _varying(eqn: Equation) -> str | list[CodeValue]:
     """Write that values vary: before types said so, the check added such equations by itself."""
     names = eqn.take("axes")
     eqn.take("axis_index_groups")

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.jaxpr_code.dataflow import Dataflow
 from conformance.triage.jaxpr_code.literals import dtype, number, one_or_tuple, plain
-from conformance.triage.jaxpr_code.program import UnsupportedJaxprError, Value, numeral
+from conformance.triage.jaxpr_code.program import CodeValue, UnsupportedJaxprError, numeral
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from conformance.ir.jaxpr.document import Aval, Eqn, Jaxpr
-    from conformance.triage.jaxpr_code.program import Program
+    from conformance.triage.jaxpr_code.program import WrittenProgram
 
-    Rule = Callable[["Equation"], "str | Assignment | list[Value]"]
+    Rule = Callable[["Equation"], "str | Assignment | list[CodeValue]"]
 
 INDENT: Final = "    "
 COMPUTE_TYPE: Final = "ctx compute_type"
@@ -49,7 +49,7 @@ class Assignment:
 
 
 @dataclass(eq=False)
-class Body:
+class FunctionBody:
     """A function being written.
 
     Attributes:
@@ -59,7 +59,7 @@ class Body:
         lines: Its lines so far.
     """
 
-    program: Program
+    program: WrittenProgram
     depth: int = 0
     context: str = ""
     lines: list[str] = field(default_factory=list)
@@ -74,7 +74,11 @@ class Body:
         self.lines.append(f"{INDENT * (self.depth + bool(inner))}{line}")
 
     def function(
-        self, name: str, signature: Sequence[str], write: Callable[[Body], str], context: str
+        self,
+        name: str,
+        signature: Sequence[str],
+        write: Callable[[FunctionBody], str],
+        context: str,
     ) -> str:
         """Write a function in this one.
 
@@ -87,7 +91,7 @@ class Body:
         Returns:
             Its name.
         """
-        inner = Body(self.program, self.depth + 1, context)
+        inner = FunctionBody(self.program, self.depth + 1, context)
         returned = write(inner)
         inner.add(f"return {returned}", context)
         self._opened = ""
@@ -95,7 +99,7 @@ class Body:
         self.lines += inner.lines
         return name
 
-    def eqns(self, jaxpr: Jaxpr, given: Sequence[Value]) -> list[Value]:
+    def eqns(self, jaxpr: Jaxpr, given: Sequence[CodeValue]) -> list[CodeValue]:
         """Write the equations of a jaxpr as statements, except those whose results nothing reads.
 
         Args:
@@ -113,10 +117,10 @@ class Body:
                 used = [number in flow.read for number in results]
                 values += Equation(self, eqn, flow, values, used).write()
             else:
-                values += [Value(text="None", aval=avals[number]) for number in eqn.outputs]
+                values += [CodeValue(text="None", aval=avals[number]) for number in eqn.outputs]
         return [self.program.atom(atom, values) for atom in jaxpr.out]
 
-    def _constant(self, data: Any, aval: Aval) -> Value:
+    def _constant(self, data: Any, aval: Aval) -> CodeValue:
         items = data if aval.shape and isinstance(data, list) else [data]
         kind, listed = dtype(aval.dtype), [number(item, aval.dtype) for item in items]
         if kind is None or None in listed:
@@ -127,7 +131,7 @@ class Body:
         name = self.program.names.fresh("constant")
         shape = "" if len(aval.shape) == 1 else f".reshape{plain(aval.shape)}"
         self.add(f"{name} = np.array([{', '.join(map(str, listed))}], {kind}){shape}")
-        return Value(text=name, aval=aval, traced=False)
+        return CodeValue(text=name, aval=aval, traced=False)
 
 
 @dataclass(eq=False)
@@ -142,18 +146,18 @@ class Equation:
         used: Which results something reads.
     """
 
-    body: Body
+    body: FunctionBody
     eqn: Eqn
     flow: Dataflow
-    values: Sequence[Value]
+    values: Sequence[CodeValue]
     used: list[bool]
     _taken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.program: Program = self.body.program
+        self.program: WrittenProgram = self.body.program
         self.primitive: str = self.eqn.primitive
         values = [self.program.atom(atom, self.values) for atom in self.eqn.inputs]
-        self.inputs: list[Value] = values
+        self.inputs: list[CodeValue] = values
         self.outputs: list[Aval] = [self.program.document.avals[one] for one in self.eqn.outputs]
 
     @property
@@ -213,10 +217,10 @@ class Equation:
         jaxpr: Jaxpr,
         parameters: Sequence[tuple[str, Sequence[str]]],
         *,
-        consts: Sequence[Value] = (),
-        write: Callable[[Body, list[Value]], str] | None = None,
+        consts: Sequence[CodeValue] = (),
+        write: Callable[[FunctionBody, list[CodeValue]], str] | None = None,
         context: str | None = None,
-        body: Body | None = None,
+        body: FunctionBody | None = None,
     ) -> str:
         """Write a function that computes a jaxpr, and return its name.
 
@@ -242,7 +246,7 @@ class Equation:
                 unpacked.append(f"{targets} = {signature[-1]}")
             given += values
 
-        def statements(inner: Body) -> str:
+        def statements(inner: FunctionBody) -> str:
             for line in unpacked:
                 inner.add(line)
             if write is not None:
@@ -254,7 +258,7 @@ class Equation:
             self.context() if context is None else context,
         )  # fmt: skip
 
-    def write(self) -> list[Value]:
+    def write(self) -> list[CodeValue]:
         """Write the statement.
 
         Returns:
@@ -267,7 +271,7 @@ class Equation:
         if rule is None:
             raise self.refusal("", "no public function is known for it")
         context = self.context()
-        written: str | Assignment | list[Value] = rule(self)
+        written: str | Assignment | list[CodeValue] = rule(self)
         for name, value in self.eqn.params.items():
             if name not in self._taken | DERIVED and not is_default(value):
                 raise self.refusal(name)
@@ -280,7 +284,7 @@ class Equation:
             written = Assignment(", ".join(names) or "_", expression, names)
         self.body.add(f"{written.target} = {written.expression}", context)
         made = zip(written.names, self.outputs, strict=True)
-        return [Value(text=name, aval=aval) for name, aval in made]
+        return [CodeValue(text=name, aval=aval) for name, aval in made]
 
 
 def is_default(value: Any) -> bool:

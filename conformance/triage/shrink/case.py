@@ -22,6 +22,12 @@ from conformance.judge.conformance import conformance
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.failures import quoted
 from conformance.triage.repro.source import extract
+from conformance.triage.shrink.candidate_trials import (
+    CandidateTrials,
+    ShrinkLimits,
+    Shrunk,
+    time_limit,
+)
 from conformance.triage.shrink.criteria import MissingError, SameFact, SameWrongValue
 from conformance.triage.shrink.jaxpr_case import inlined
 from conformance.triage.shrink.layout import (
@@ -34,7 +40,6 @@ from conformance.triage.shrink.originals import choose_criterion, refuse_conform
 from conformance.triage.shrink.results import CaseResult
 from conformance.triage.shrink.search import SpentError
 from conformance.triage.shrink.source import draft_of
-from conformance.triage.shrink.trials import Limits, Shrunk, Trials, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +119,7 @@ class CaseShrinker:
     read: Read
     folder: Path
     blobs: BlobStore
-    limits: Limits = field(default_factory=Limits)
+    limits: ShrinkLimits = field(default_factory=ShrinkLimits)
     progress: Callable[[str], None] = field(default=lambda _: None)
     _stack: ExitStack = field(default_factory=ExitStack)
     _workers: list[CellWorker] = field(default_factory=list)
@@ -141,7 +146,7 @@ class CaseShrinker:
             self._file("driver").write_text(driver, encoding="utf-8")
             tried, good = self._originals()
             results = [tried[0], *([good] if good is not None else [])]
-            trials = Trials(
+            trials = CandidateTrials(
                 keep=self.case.name, prepare=self._prepare, limits=self.limits, start=start,
                 runs=[partial(self._run_candidate, worker) for worker in self._workers],
                 criterion=choose_criterion(self.case, text, tried[0], good, self.fact),
@@ -159,7 +164,7 @@ class CaseShrinker:
             return self._search(trials, text, results)
 
     def _search(
-        self, trials: Trials[Any, CaseResult], text: str, results: Sequence[CaseResult]
+        self, trials: CandidateTrials[Any, CaseResult], text: str, results: Sequence[CaseResult]
     ) -> Shrunk:
         """Cut the text, then what it is traced to; keep what has fewer operations."""
         measured = next((one for one in results if one.measures is not None), results[0])
@@ -232,7 +237,9 @@ class CaseShrinker:
             )
         return None
 
-    def _cut_jaxpr(self, trials: Trials[Any, CaseResult], text: str, whole: str) -> str | None:
+    def _cut_jaxpr(
+        self, trials: CandidateTrials[Any, CaseResult], text: str, whole: str
+    ) -> str | None:
         """Cut the operations that a text is traced to; None where that leaves no fewer of them."""
         if self.case.kind != "program" or (equations := self._equations(text)) is None:
             return None
@@ -263,7 +270,7 @@ class CaseShrinker:
         return None if candidate is None else self._run_candidate(self._workers[0], candidate)
 
     def _confirm(
-        self, trials: Trials[Any, CaseResult], text: str, head: Sequence[str]
+        self, trials: CandidateTrials[Any, CaseResult], text: str, head: Sequence[str]
     ) -> _Confirmed:
         """Try a text as a case file, in fresh workers, with what it should give written down."""
         fresh = [self._open(worker.planned.cell) for worker in self._workers]
@@ -288,7 +295,7 @@ class CaseShrinker:
                 break
         return next((one for one in tried if one.same), tried[0])
 
-    def _referred(self, trials: Trials[Any, CaseResult], text: str) -> str | None:
+    def _referred(self, trials: CandidateTrials[Any, CaseResult], text: str) -> str | None:
         """Return a case with what the good cell gives as its reference."""
         self._limits.clear()  # it is the last: what takes long now took long on a busy host
         candidate = self._prepare(text)

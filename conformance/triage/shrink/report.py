@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.triage.shrink.trials import Shrunk
+    from conformance.triage.shrink.candidate_trials import Shrunk
 
 
 def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:

@@ -18,10 +18,15 @@ from conformance.model.outcome import Outcome
 from conformance.search.failures import SILENT, quoted
 from conformance.search.output import same_output
 from conformance.triage.repro.layout import comment
+from conformance.triage.shrink.candidate_trials import (
+    CandidateTrials,
+    ShrinkLimits,
+    Shrunk,
+    time_limit,
+)
 from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
 from conformance.triage.shrink.layout import lines_of_code
 from conformance.triage.shrink.results import ScriptResult
-from conformance.triage.shrink.trials import Limits, Shrunk, Trials, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -93,7 +98,7 @@ class ScriptShrinker:
     others: Iterable[PlannedCell]
     named: bool
     folder: Path
-    limits: Limits = field(default_factory=Limits)
+    limits: ShrinkLimits = field(default_factory=ShrinkLimits)
     progress: Callable[[str], None] = field(default=lambda _: None)
 
     def run(self) -> Shrunk:
@@ -135,7 +140,9 @@ class ScriptShrinker:
     def _where(self) -> str:
         return f"{self.runner.target.text} on {self.cell.cell.id}"
 
-    def _begin(self, start: float) -> tuple[Trials[ProgramRunner, ScriptResult], list[PlannedCell]]:
+    def _begin(
+        self, start: float
+    ) -> tuple[CandidateTrials[ProgramRunner, ScriptResult], list[PlannedCell]]:
         """Run the script as it is, find out what must stay, and return what tries candidates."""
         self.progress("running the script as it is")
         bad = _run(self.runner, planned=self.cell)
@@ -152,7 +159,7 @@ class ScriptShrinker:
             file.write_text(unwrapped(text), encoding="utf-8")
             return replace(runner, target=replace(runner.target, text=str(file)))
 
-        trials = Trials(
+        trials = CandidateTrials(
             keep=BODY, prepare=prepare, runs=[partial(_run, planned=one) for one in cells],
             criterion=criterion, limits=self.limits, start=start, progress=self.progress,
             lines=lambda text: lines_of_code(unwrapped(text)),

@@ -1,4 +1,4 @@
-"""Trials of candidates, each in the cell and in the one in which the original is right."""
+"""CandidateTrials of candidates, each in the cell and in the one in which the original is right."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HANG_SECONDS: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ShrinkLimits:
     """How much a search may take.
 
     Attributes:
@@ -77,7 +77,7 @@ class Shrunk:
 
 
 @dataclass(kw_only=True)
-class Trials(Generic[C, R]):
+class CandidateTrials(Generic[C, R]):
     """Tries texts in one cell, or in two.
 
     Attributes:
@@ -96,7 +96,7 @@ class Trials(Generic[C, R]):
     prepare: Callable[[str], C | None]
     runs: Sequence[Callable[[C], R]]
     criterion: Criterion[R]
-    limits: Limits
+    limits: ShrinkLimits
     lines: Callable[[str], int]
     progress: Callable[[str], None]
     start: float
