@@ -52,7 +52,7 @@ def run(
     then `{"seconds": ["same_as WAY", S]}`.
 
     Args:
-        ways: Names of them, of `WAYS`.
+        ways: Names of them, of `VARIANTS`.
         fn: The case's function.
         env: Handed to it.
         params: Keyword arguments of the parametrisation.
@@ -64,7 +64,7 @@ def run(
         start = time.perf_counter()
         try:
             _check_runs(env)
-            value = WAYS[way](lambda place: build(fn, place, params), env)
+            value = VARIANTS[way](lambda place: build(fn, place, params), env)
             head, data = flatten(value, largest=largest)
             emit({"same_as": way, "value": head}, data)
         except Unsupported as reason:
@@ -206,7 +206,7 @@ class OneDevice(Env):
         return super().mesh((1,) * len(sizes), names, explicit=explicit)
 
 
-WAYS: dict[str, Callable[[Build, Env], Any]] = {
+VARIANTS: dict[str, Callable[[Build, Env], Any]] = {
     "jit": by_jit,
     "eager": eagerly,
     "aot": ahead_of_time,
