@@ -42,7 +42,7 @@ def new_body(topic: Topic, url: str) -> str:
         topic: The root cause.
         url: Where the site is, empty if it is nowhere.
     """
-    return _written(IssueBody(cause=topic.id, status=""), topic, url).text
+    return _write(IssueBody(cause=topic.id, status=""), topic, url).text
 
 
 def rewritten(body: IssueBody, topic: Topic, url: str) -> IssueBody | None:
@@ -55,19 +55,19 @@ def rewritten(body: IssueBody, topic: Topic, url: str) -> IssueBody | None:
         topic: The root cause.
         url: Where the site is, empty if it is nowhere.
     """
-    return None if LIMIT - body.others < ROOM else _written(body, topic, url)
+    return None if LIMIT - body.others < ROOM else _write(body, topic, url)
 
 
-def _written(body: IssueBody, topic: Topic, url: str) -> IssueBody:
+def _write(body: IssueBody, topic: Topic, url: str) -> IssueBody:
     status = f"Open: first seen in {code(topic.first)}." if topic.first else "Open."
     if topic.good:
         status += f" Last good before it: {code(topic.good)}."
     room = LIMIT - body.others - len(status)
-    facts = tame(_facts(topic, url, min(_FACTS, room)))
+    facts = tame(_render_facts(topic, url, min(_FACTS, room)))
     room -= len(facts)
     evidence = body.evidence
     if topic.evidence is not None:
-        evidence = tame(_evidence(topic.evidence, topic.reproduction, room))
+        evidence = tame(_render_evidence(topic.evidence, topic.reproduction, room))
     if len(evidence) > room:
         evidence = ""
     return replace(body, status=tame(status), facts=facts, evidence=evidence)
@@ -85,7 +85,7 @@ def fixed(body: IssueBody, run: str) -> IssueBody | None:
     return None if body.status == status or len(told.text) > LIMIT else told
 
 
-def _facts(topic: Topic, url: str, most: int) -> str:
+def _render_facts(topic: Topic, url: str, most: int) -> str:
     cases: dict[str, list[str]] = defaultdict(list)
     for job in topic.jobs:
         cases[job.case].append(job.place)
@@ -97,10 +97,10 @@ def _facts(topic: Topic, url: str, most: int) -> str:
         ],
         what="cases",
     )
-    return fitted("\n\n".join(_what(topic, url)), [section], most).rstrip()
+    return fitted("\n\n".join(_describe(topic, url)), [section], most).rstrip()
 
 
-def _what(topic: Topic, url: str) -> Iterator[str]:
+def _describe(topic: Topic, url: str) -> Iterator[str]:
     yield f"**What:** {code(str(topic.verdict))}\n\n{block(topic.reason)}"
     releases = dict.fromkeys(job.release for job in topic.jobs if job.release)
     if releases:
@@ -120,8 +120,8 @@ def _place_line(case: str, places: list[str]) -> str:
     return f"- {code(case)} on {', '.join(map(code, places[:_PLACES]))}{more}"
 
 
-def _evidence(found: Evidence, reproduction: str, most: int) -> str:
-    text = "\n\n".join(_findings(found))
+def _render_evidence(found: Evidence, reproduction: str, most: int) -> str:
+    text = "\n\n".join(_render_findings(found))
     if not found.repro:
         return text
     told = f"**Reproduction:** {_UNATTACHED}{code(found.repro)} in the directory of the run."
@@ -137,7 +137,7 @@ def _evidence(found: Evidence, reproduction: str, most: int) -> str:
     return f"{text}\n\n<details><summary>The file</summary>\n\n{python}{note}\n\n</details>"
 
 
-def _findings(found: Evidence) -> Iterator[str]:
+def _render_findings(found: Evidence) -> Iterator[str]:
     yield f"**Looked into:** {code(found.case)} on {code(found.cell)}"
     if found.first_bad:
         good = found.last_good or found.good
@@ -167,7 +167,7 @@ def grown(jobs: Iterable[TopicJob], run: str) -> str:
         jobs: The jobs that are new.
         run: The run.
     """
-    return f"Also seen since {code(run)}:\n\n{_listed(jobs)}"
+    return f"Also seen since {code(run)}:\n\n{_list_jobs(jobs)}"
 
 
 def seen_again(jobs: Iterable[TopicJob], run: str) -> str:
@@ -177,7 +177,7 @@ def seen_again(jobs: Iterable[TopicJob], run: str) -> str:
         jobs: The jobs that show it.
         run: The run.
     """
-    return f"This was closed as completed, and is seen in {code(run)}:\n\n{_listed(jobs)}"
+    return f"This was closed as completed, and is seen in {code(run)}:\n\n{_list_jobs(jobs)}"
 
 
 def gone(jobs: int, run: str) -> str:
@@ -191,7 +191,7 @@ def gone(jobs: int, run: str) -> str:
     return f"Fixed: {told} ran up to {code(run)}, and what they show is fine."
 
 
-def _listed(jobs: Iterable[TopicJob]) -> str:
+def _list_jobs(jobs: Iterable[TopicJob]) -> str:
     cases: dict[str, list[str]] = defaultdict(list)
     for job in jobs:
         cases[job.case].append(job.place)

@@ -106,14 +106,16 @@ class _Deciding:
 
     def actions(self, issues: Iterable[Issue]) -> Iterator[Action]:
         ours = _by_cause(issues)
-        live = [topic for topic in self.night.topics if self._open(topic)]
+        live = [topic for topic in self.night.topics if self._find_open(topic)]
         told = self._issues_of(live, ours)
         for topic in live:
-            action = self._about(topic, told.get(topic.id))
+            action = self._decide_topic(topic, told.get(topic.id))
             self.taken.update(action.regressions)
             yield action
         numbers = {issue.number for issue in told.values()}
-        yield from (self._gone(issue) for issue in ours.values() if issue.number not in numbers)
+        yield from (
+            self._decide_gone(issue) for issue in ours.values() if issue.number not in numbers
+        )
 
     def _issues_of(self, topics: Iterable[Topic], ours: Mapping[str, Issue]) -> dict[str, Issue]:
         """Return the issue of each topic that has one.
@@ -124,43 +126,45 @@ class _Deciding:
         found = {topic.id: ours[topic.id] for topic in topics if topic.id in ours}
         free = {one.number: one for cause, one in ours.items() if cause not in found}
         for topic in topics:
-            numbers = (self.policy.number(one.issue) for one in self._open(topic))
+            numbers = (self.policy.number(one.issue) for one in self._find_open(topic))
             counts = Counter(number for number in numbers if number in free)
             if topic.id not in found and counts:
                 found[topic.id] = free.pop(counts.most_common(1)[0][0])
         return found
 
-    def _open(self, topic: Topic) -> list[Regression]:
+    def _find_open(self, topic: Topic) -> list[Regression]:
         """Return those regressions of a topic that no later run showed fixed."""
         found = (self.known[one] for one in topic.regressions if one in self.known)
         return [one for one in found if one.fixed_in is None]
 
-    def _free(self, topic: Topic) -> list[Regression]:
+    def _find_unlinked(self, topic: Topic) -> list[Regression]:
         """Return those of them that no issue is linked to."""
-        return [one for one in self._open(topic) if not one.issue and one.id not in self.taken]
+        return [one for one in self._find_open(topic) if not one.issue and one.id not in self.taken]
 
-    def _sure(self, regressions: Iterable[Regression]) -> list[Regression]:
+    def _find_sure(self, regressions: Iterable[Regression]) -> list[Regression]:
         if self.policy.when is When.NEW:
             return list(regressions)
         return [one for one in regressions if one.status in _SURE]
 
-    def _linked(self, issue: Issue) -> list[Regression]:
+    def _find_linked(self, issue: Issue) -> list[Regression]:
         return [one for one in self.known.values() if self.policy.number(one.issue) == issue.number]
 
-    def _about(self, topic: Topic, issue: Issue | None) -> Action:
+    def _decide_topic(self, topic: Topic, issue: Issue | None) -> Action:
         if issue is None:
-            return self._without(topic)
+            return self._decide_new(topic)
         if issue.closed is not None:
-            return self._closed(topic, issue, issue.closed)
-        return self._update(topic, issue)
+            return self._decide_closed(topic, issue, issue.closed)
+        return self._decide_update(topic, issue)
 
-    def _without(self, topic: Topic) -> Action:
-        free = self._free(topic)
+    def _decide_new(self, topic: Topic) -> Action:
+        free = self._find_unlinked(topic)
         if not free:
-            issues = {one.issue for one in self._open(topic) if one.issue}
-            return _nothing(topic.id, f"known: {', '.join(sorted(issues)) or 'told with another'}")
-        if not self._sure(free):
-            return _nothing(topic.id, "seen once; another run must show it")
+            issues = {one.issue for one in self._find_open(topic) if one.issue}
+            return _do_nothing(
+                topic.id, f"known: {', '.join(sorted(issues)) or 'told with another'}"
+            )
+        if not self._find_sure(free):
+            return _do_nothing(topic.id, "seen once; another run must show it")
         what = Action(
             kind=ActionKind.OPEN,
             cause=topic.id,
@@ -184,31 +188,31 @@ class _Deciding:
         self.opened += 1
         return action
 
-    def _closed(self, topic: Topic, issue: Issue, closed: Closed) -> Action:
+    def _decide_closed(self, topic: Topic, issue: Issue, closed: Closed) -> Action:
         if closed is Closed.DECLINED:
-            return self._declined(topic, issue)
+            return self._decide_declined(topic, issue)
         if issue.closed_at is not None and issue.closed_at >= self.night.started:
-            return _nothing(topic.id, "it was closed after this run began", issue)
-        if not self._sure(self._open(topic)):
-            return _nothing(topic.id, "seen once since; another run must show it", issue)
-        linked = {one.id for one in self._linked(issue)}
-        mine = [one.id for one in self._open(topic) if one.id in linked]
+            return _do_nothing(topic.id, "it was closed after this run began", issue)
+        if not self._find_sure(self._find_open(topic)):
+            return _do_nothing(topic.id, "seen once since; another run must show it", issue)
+        linked = {one.id for one in self._find_linked(issue)}
+        mine = [one.id for one in self._find_open(topic) if one.id in linked]
         what = Action(
             kind=ActionKind.REOPEN,
             cause=topic.id,
             why="it was closed as completed, and is seen again",
             issue=issue.number,
-            body=self._rewritten(topic, issue) or issue.body,
+            body=self._rewrite(topic, issue) or issue.body,
             comment=text.seen_again(topic.jobs, self.night.run),
-            regressions=(*mine, *(one.id for one in self._free(topic))),
+            regressions=(*mine, *(one.id for one in self._find_unlinked(topic))),
         )
         return self._within_limit(what)
 
-    def _declined(self, topic: Topic, issue: Issue) -> Action:
+    def _decide_declined(self, topic: Topic, issue: Issue) -> Action:
         """Return what is done about what people want nothing done about: it is known."""
-        known = [*self._again(topic, issue), *self._sure(self._free(topic))]
+        known = [*self._find_reopened(topic, issue), *self._find_sure(self._find_unlinked(topic))]
         if not known:
-            return _nothing(topic.id, "people closed it as not planned", issue)
+            return _do_nothing(topic.id, "people closed it as not planned", issue)
         return Action(
             kind=ActionKind.UPDATE,
             cause=topic.id,
@@ -217,22 +221,22 @@ class _Deciding:
             regressions=tuple(one.id for one in known),
         )
 
-    def _again(self, topic: Topic, issue: Issue) -> list[Regression]:
+    def _find_reopened(self, topic: Topic, issue: Issue) -> list[Regression]:
         """Return what was fixed, is linked to an issue, and is there again."""
-        linked = {one.id for one in self._linked(issue)}
-        found = (one for one in self._open(topic) if one.id in linked)
+        linked = {one.id for one in self._find_linked(issue)}
+        found = (one for one in self._find_open(topic) if one.id in linked)
         return [one for one in found if one.status is RegressionStatus.REOPENED]
 
-    def _update(self, topic: Topic, issue: Issue) -> Action:
-        linked = bool(self._linked(issue))
-        again = [one.id for one in self._again(topic, issue)]
-        more = [one.id for one in self._sure(self._free(topic))]
+    def _decide_update(self, topic: Topic, issue: Issue) -> Action:
+        linked = bool(self._find_linked(issue))
+        again = [one.id for one in self._find_reopened(topic, issue)]
+        more = [one.id for one in self._find_sure(self._find_unlinked(topic))]
         # Where the store knows of no link at all it is the store that is new, not what is seen.
         cases = {self.known[one].case for one in more} if linked else set()
         jobs = [job for job in topic.jobs if job.case in cases]
-        body = self._rewritten(topic, issue)
+        body = self._rewrite(topic, issue)
         if not (body or more or again):
-            return _nothing(topic.id, "all of it is told", issue)
+            return _do_nothing(topic.id, "all of it is told", issue)
         return Action(
             kind=ActionKind.UPDATE,
             cause=topic.id,
@@ -243,29 +247,29 @@ class _Deciding:
             regressions=(*again, *more),
         )
 
-    def _rewritten(self, topic: Topic, issue: Issue) -> str:
+    def _rewrite(self, topic: Topic, issue: Issue) -> str:
         """Return the new text of an issue, empty if it stays as it is."""
         parts = parts_of(issue.body)
         made = None if parts is None else text.rewritten(parts, topic, self.policy.url)
         return "" if made is None or made == parts else made.text
 
-    def _gone(self, issue: Issue) -> Action:
+    def _decide_gone(self, issue: Issue) -> Action:
         cause = cause_in(issue.body)
         if issue.closed is not None:
-            return _nothing(cause, "closed, and not seen", issue)
-        linked = self._linked(issue)
+            return _do_nothing(cause, "closed, and not seen", issue)
+        linked = self._find_linked(issue)
         if not linked:
-            return _nothing(cause, "the store knows no regression of it", issue)
+            return _do_nothing(cause, "the store knows no regression of it", issue)
         if any(one.fixed_in is None for one in linked):
-            return _nothing(cause, "not seen, but not all of its jobs have run since", issue)
+            return _do_nothing(cause, "not seen, but not all of its jobs have run since", issue)
         if self._otherwise(linked):
-            return _nothing(cause, "its jobs are not fine: they show something else", issue)
+            return _do_nothing(cause, "its jobs are not fine: they show something else", issue)
         number = max(one.fixed_in for one in linked if one.fixed_in is not None)
         run = self.night.runs.get(number, f"run {number}")
         parts = parts_of(issue.body)
         body: IssueBody | None = None if parts is None else text.fixed(parts, run)
         if body is None:
-            return _nothing(cause, "people opened it again, or changed our marks in it", issue)
+            return _do_nothing(cause, "people opened it again, or changed our marks in it", issue)
         jobs = len({(one.case, place) for one in linked for place in one.places})
         return Action(
             kind=ActionKind.CLOSE,
@@ -294,6 +298,6 @@ def _by_cause(issues: Iterable[Issue]) -> dict[str, Issue]:
     return found
 
 
-def _nothing(cause: str, why: str, issue: Issue | None = None) -> Action:
+def _do_nothing(cause: str, why: str, issue: Issue | None = None) -> Action:
     number = None if issue is None else issue.number
     return Action(kind=ActionKind.NOTHING, cause=cause, why=why, issue=number)

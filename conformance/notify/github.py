@@ -127,19 +127,22 @@ class GithubTracker:
 
         Whoever may set labels is trusted: the text of such an issue says which cause it is of.
         """
-        with self._told("read its issues"):
+        with self._translate_errors("read its issues"):
             listed = self._repository.get_issues(
                 state="all", labels=[self._label], sort="created", direction="asc"
             )
             self._known = {one.number: one for one in listed if not _is_pull_request(one)}
             for number in sorted(set(numbers) - set(self._known)):
-                with contextlib.suppress(_GoneError), self._told(f"read #{number}", number):
+                with (
+                    contextlib.suppress(_GoneError),
+                    self._translate_errors(f"read #{number}", number),
+                ):
                     self._known[number] = self._repository.get_issue(number)
             return [_issue(one) for one in self._known.values()]
 
     def open(self, title: str, body: str) -> int:
         """Open an issue with our label."""
-        with self._told("open an issue"):
+        with self._translate_errors("open an issue"):
             self._ensure_label()
             made = self._repository.create_issue(title=title, body=body, labels=[self._label])
             self._known[made.number] = made
@@ -147,22 +150,22 @@ class GithubTracker:
 
     def edit(self, number: int, body: str) -> None:
         """Replace the text of an issue."""
-        with self._told(f"edit #{number}", number):
+        with self._translate_errors(f"edit #{number}", number):
             self._known[number].edit(body=body)
 
     def close(self, number: int, body: str) -> None:
         """Close an issue as completed, with a text."""
-        with self._told(f"close #{number}", number):
+        with self._translate_errors(f"close #{number}", number):
             self._known[number].edit(body=body, state="closed", state_reason="completed")
 
     def reopen(self, number: int, body: str) -> None:
         """Open a closed issue again, with a text."""
-        with self._told(f"reopen #{number}", number):
+        with self._translate_errors(f"reopen #{number}", number):
             self._known[number].edit(body=body, state="open", state_reason="reopened")
 
     def comment(self, number: int, text: str) -> None:
         """Add a comment to an issue."""
-        with self._told(f"comment on #{number}", number):
+        with self._translate_errors(f"comment on #{number}", number):
             self._known[number].create_comment(text)
 
     def _ensure_label(self) -> None:
@@ -191,7 +194,7 @@ class GithubTracker:
             )
 
     @contextlib.contextmanager
-    def _told(self, what: str, number: int | None = None) -> Iterator[None]:
+    def _translate_errors(self, what: str, number: int | None = None) -> Iterator[None]:
         """Raise what goes wrong as one sentence of ours, never with the token.
 
         Args:

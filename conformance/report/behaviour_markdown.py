@@ -64,9 +64,9 @@ class _Writer:
         """Return the page of all families: declared changes by release."""
         told = [(history.name, one) for history in histories for one in history.told]
         count = f"{plural(len(told), 'change')} of behaviour, by release. {HEAD}"
-        parts = ["# What JAX changed", paragraph(count), "## Families", _families(histories)]
+        parts = ["# What JAX changed", paragraph(count), "## Families", _render_families(histories)]
         for release in _newest_first(one.change.shown_at for _, one in told):
-            heading = self._heading(release)
+            heading = self._render_heading(release)
             lines = [
                 f"- {one.change.told} ([{name}]({name}.md#{_anchor(heading)}))"
                 for name, one in told
@@ -89,34 +89,36 @@ class _Writer:
         return "\n\n".join(parts) + "\n"
 
     def _release(self, changed: ReleaseChanges) -> Iterator[str]:
-        yield self._heading(changed.release)
+        yield self._render_heading(changed.release)
         if changed.told:
-            yield "\n".join(self._told(told) for told in changed.told)
+            yield "\n".join(self._render_declared(told) for told in changed.told)
         if changed.also:
-            lines = "\n".join(self._also(changed.also))
+            lines = "\n".join(self._render_others(changed.also))
             count = len({one.case.id for one in changed.also})
             cases = plural(count, "case")
             what = "also other" if changed.told else "other"
             yield details(f"{cases} {what} than before", lines)
 
-    def _told(self, told: DeclaredChange) -> str:
+    def _render_declared(self, told: DeclaredChange) -> str:
         change, shown = told.change, told.evidence[:SHOWN]
         source = address_of(change.source)
         named = f"[{change.source}]({source})" if source else WORDS[change.source]
         lines = [f"- **{change.told}** {named}"]
-        lines += [f"  - {self._case(one.case)}: {self._shown(one)}" for one in shown]
-        more = [self._case(one.case) for one in told.evidence[SHOWN:]]
+        lines += [
+            f"  - {self._link_case(one.case)}: {self._render_golden_change(one)}" for one in shown
+        ]
+        more = [self._link_case(one.case) for one in told.evidence[SHOWN:]]
         lines += [f"  - the same in {', '.join(more)}"] if more else []
         lines += [f"  - instead: {change.instead}"] if change.instead else []
         if change.seen:
             lines.append(f"  - upstream says {change.release}: {change.why}")
         return "\n".join(lines)
 
-    def _also(self, turned: Iterable[GoldenChange]) -> Iterator[str]:
+    def _render_others(self, turned: Iterable[GoldenChange]) -> Iterator[str]:
         """Yield a line for each way in which cases changed, with all cases that did so."""
         alike: dict[str, list[Case]] = {}
         for one in turned:
-            alike.setdefault(self._shown(one), []).append(one.case)
+            alike.setdefault(self._render_golden_change(one), []).append(one.case)
         for said, cases in alike.items():
             yield f"- {self._functions(cases)}: {said}"
 
@@ -124,7 +126,7 @@ class _Writer:
         """Return the functions of cases, each with its parameters; of many only the first."""
         params: dict[str, list[str]] = {}
         for case in cases:
-            link = self._case(case, case.name)
+            link = self._link_case(case, case.name)
             params.setdefault(link, []).append(case.id.partition("[")[2].removesuffix("]"))
         told = [
             f"{link} ({', '.join(map(code, names))})" if all(names) else link
@@ -133,24 +135,24 @@ class _Writer:
         more = f" and {len(told) - FUNCTIONS} more" if len(told) > FUNCTIONS else ""
         return f"{', '.join(told[:FUNCTIONS])}{more}"
 
-    def _case(self, case: Case, name: str = "") -> str:
+    def _link_case(self, case: Case, name: str = "") -> str:
         inside = case.file.is_relative_to(self.root)
         file = f"../../{case.file.relative_to(self.root).as_posix()}" if inside else str(case.file)
         return f"[{code(name or case.id.partition('/')[2])}]({file})"
 
-    def _shown(self, one: GoldenChange) -> str:
+    def _render_golden_change(self, one: GoldenChange) -> str:
         """Return what changed, and between which releases where some are not recorded."""
         start, end = version(one.last), version(one.release)
         between = any(start < version(release) < end for release in self.dates)
         since = f" (nothing is recorded between {one.last} and {one.release})" if between else ""
         return f"{before_and_since(one)}{since}"
 
-    def _heading(self, release: str) -> str:
+    def _render_heading(self, release: str) -> str:
         date = self.dates.get(release)
         return f"## {release} ({date})" if date else f"## {release}"
 
 
-def _families(histories: Iterable[FamilyHistory]) -> str:
+def _render_families(histories: Iterable[FamilyHistory]) -> str:
     rows = [["family", "what it watches", "cases", "changes"]]
     rows += [
         [f"[{one.name}]({one.name}.md)", one.about, str(len(one.cases)), str(len(one.told))]

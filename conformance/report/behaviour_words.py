@@ -42,38 +42,38 @@ def before_and_since(turned: GoldenChange) -> str:
         turned: What changed.
     """
     if turned.endings is not None:
-        return _other_ending(*turned.endings)
+        return _compare_endings(*turned.endings)
     if turned.facts is not None:
-        return _other_facts(*turned.facts)
+        return _compare_fact_rows(*turned.facts)
     ir, _, structure = turned.shown_by.partition("-")
     return f"another {ir}{' (in its structure alone)' if structure else ''}"
 
 
-def _other_ending(before: Content, after: Content) -> str:
+def _compare_endings(before: Content, after: Content) -> str:
     if before.value is not None and after.value is not None:
-        return _other_value(before.value, after.value)
+        return _compare_values(before.value, after.value)
     if before.error is not None and after.error is not None:
-        return _other_error(before.error, after.error)
-    return f"{_ending(before)} → {_ending(after)}"
+        return _compare_errors(before.error, after.error)
+    return f"{_describe_ending(before)} → {_describe_ending(after)}"
 
 
-def _ending(content: Content) -> str:
+def _describe_ending(content: Content) -> str:
     if content.error is not None:
-        return _error(content.error)
-    return "works" if content.value is None else f"gives {_value(content.value)}"
+        return _describe_error(content.error)
+    return "works" if content.value is None else f"gives {_describe_value(content.value)}"
 
 
-def _error(error: RecordedError) -> str:
+def _describe_error(error: RecordedError) -> str:
     said = one_line(error.message, MOST)
     kind = f"{error.type}: {said}" if error.type and said else error.type or said
     verb = "raises" if error.outcome == "raised" else f"ends as {error.outcome}:"
     return f"{verb} {code(kind, MOST)}" if kind else verb.removesuffix(":")
 
 
-def _other_error(before: RecordedError, after: RecordedError) -> str:
+def _compare_errors(before: RecordedError, after: RecordedError) -> str:
     """Return both errors, from the words on in which they differ where only the message does."""
     if (before.outcome, before.type) != (after.outcome, after.type):
-        return f"{_error(before)} → {_error(after)}"
+        return f"{_describe_error(before)} → {_describe_error(after)}"
     one, other = before.message.split(), after.message.split()
     alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
     start = max(0, sum(1 for _ in alike) - CONTEXT)
@@ -82,13 +82,13 @@ def _other_error(before: RecordedError, after: RecordedError) -> str:
     return f"the {code(before.type)} says {' → '.join(said)}"
 
 
-def _value(value: Value) -> str:
-    told = ", ".join(f"{leaf.path} {_leaf(leaf)}" for leaf in value.leaves[:FEW_LEAVES])
+def _describe_value(value: Value) -> str:
+    told = ", ".join(f"{leaf.path} {_describe_leaf(leaf)}" for leaf in value.leaves[:FEW_LEAVES])
     more = len(value.leaves) - FEW_LEAVES
     return code(told or value.structure, MOST) + (f" and {more} more" if more > 0 else "")
 
 
-def _leaf(leaf: Leaf) -> str:
+def _describe_leaf(leaf: Leaf) -> str:
     try:
         if leaf.kind == "python":
             return repr(to_python(leaf))
@@ -99,19 +99,21 @@ def _leaf(leaf: Leaf) -> str:
     return f"{leaf.dtype}{list(leaf.shape)}"
 
 
-def _other_value(before: Value, after: Value) -> str:
+def _compare_values(before: Value, after: Value) -> str:
     if [leaf.path for leaf in before.leaves] != [leaf.path for leaf in after.leaves]:
         said = list(_other_members(_members(before), _members(after)))
-        return _listed(said or compare_values(after, before, word="before").messages)
+        return _join(said or compare_values(after, before, word="before").messages)
     other = [pair for pair in zip(before.leaves, after.leaves, strict=True) if pair[0] != pair[1]]
     if other and all(_is_small(leaf) for pair in other[:ROWS] for leaf in pair):
-        return _listed([f"{one.path} {_leaf(one)} → {_leaf(two)}" for one, two in other])
-    return _listed(compare_values(after, before, word="before").messages or ("another value",))
+        return _join(
+            [f"{one.path} {_describe_leaf(one)} → {_describe_leaf(two)}" for one, two in other]
+        )
+    return _join(compare_values(after, before, word="before").messages or ("another value",))
 
 
 def _members(value: Value) -> Counter[tuple[str, str]]:
     """Return the leaves of a value, each with its path, that of a list where it is in one."""
-    return Counter((_INDEX.sub("", leaf.path), _leaf(leaf)) for leaf in value.leaves)
+    return Counter((_INDEX.sub("", leaf.path), _describe_leaf(leaf)) for leaf in value.leaves)
 
 
 def _other_members(
@@ -131,11 +133,11 @@ def _is_small(leaf: Leaf) -> bool:
     return leaf.kind == "python" or math.prod(leaf.shape) <= FEW_NUMBERS
 
 
-def _other_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def _compare_fact_rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     rows = [row for row in compare_facts(before, after) if row.gates]
-    return _listed([f"{row.name} {row.before} → {row.after}" for row in rows] or ["other facts"])
+    return _join([f"{row.name} {row.before} → {row.after}" for row in rows] or ["other facts"])
 
 
-def _listed(said: list[str] | tuple[str, ...]) -> str:
+def _join(said: list[str] | tuple[str, ...]) -> str:
     more = f" and {len(said) - ROWS} more" if len(said) > ROWS else ""
     return "; ".join(code(one, MOST) for one in said[:ROWS]) + more

@@ -65,8 +65,8 @@ def encode_history(history: SuiteHistory) -> bytes:
     parts = [
         "\n".join(["{", *lines, '"releases": [']),
         ",\n".join(releases),
-        "],\n" + _grouped("tests", history.tests, history.groups, names) + ",",
-        _grouped("beside", history.beside, history.families, names),
+        "],\n" + _encode_groups("tests", history.tests, history.groups, names) + ",",
+        _encode_groups("beside", history.beside, history.families, names),
         "}\n",
     ]
     return "\n".join(parts).encode()
@@ -98,7 +98,7 @@ def decode_history(content: bytes, where: str) -> SuiteHistory:
     )  # fmt: skip
 
 
-def _grouped(
+def _encode_groups(
     field: str, tests: Mapping[str, TrackedTest], groups: Iterable[str], releases: list[str]
 ) -> str:
     told = []
@@ -125,13 +125,13 @@ def _tests(
     grouped: Mapping[str, Mapping[str, _Test]], releases: list[str]
 ) -> dict[str, TrackedTest]:
     return {
-        name: TrackedTest(group=group, results=_expanded(test.since, releases), doc=test.doc)
+        name: TrackedTest(group=group, results=_expand(test.since, releases), doc=test.doc)
         for group, members in grouped.items()
         for name, test in members.items()
     }
 
 
-def _expanded(
+def _expand(
     since: Mapping[str, SuiteOutcome | SuiteResult], releases: list[str]
 ) -> dict[str, SuiteResult]:
     found, last = {}, ABSENT

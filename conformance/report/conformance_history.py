@@ -191,12 +191,12 @@ class SuiteHistory:
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """The groups of the suite, by name; the one of tests that are in none comes last."""
-        return _ordered(self.tests.values())
+        return _sort_groups(self.tests.values())
 
     @cached_property
     def families(self) -> tuple[str, ...]:
         """The families of the cases beside it."""
-        return _ordered(self.beside.values())
+        return _sort_groups(self.beside.values())
 
     @property
     def newest(self) -> SuiteRelease | None:
@@ -259,7 +259,7 @@ class SuiteHistory:
         )
 
 
-def _ordered(tests: Iterable[TrackedTest]) -> tuple[str, ...]:
+def _sort_groups(tests: Iterable[TrackedTest]) -> tuple[str, ...]:
     return tuple(sorted({one.group for one in tests}, key=lambda name: (name == OTHER, name)))
 
 

@@ -103,14 +103,15 @@ def make_suite_histories(
     return tuple(
         SuiteHistory(
             suite=suite.name, title=suite.title, revision=suite.revision, settings=settings,
-            place=track.name, releases=tuple(_held(cell, run, dates) for cell in track.cells),
-            tests=_followed(run, track, group, deviations),
+            place=track.name,
+            releases=tuple(_make_release(cell, run, dates) for cell in track.cells),
+            tests=_track_tests(run, track, group, deviations),
         )
         for track in tracks
     )  # fmt: skip
 
 
-def _followed(
+def _track_tests(
     run: LoadedRun,
     track: Track,
     group: Callable[[str], str] | None,
@@ -124,19 +125,19 @@ def _followed(
         if cell is not None and record.outcome not in {Outcome.INFRA, Outcome.NOT_RUN}:
             declared = [
                 one
-                for one in _declared(record.case, run, deviations)
+                for one in _find_declared(record.case, run, deviations)
                 if one.covers(cell.release or "0", platform, cell.versions)
             ]
             result = make_result(record, declared, anew=deviations is not None)
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
     return {
-        name: TrackedTest(group=_group(name, run.info.cases.get(name), group), results=results)
+        name: TrackedTest(group=_find_group(name, run.info.cases.get(name), group), results=results)
         for name, results in found.items()
     }
 
 
-def _declared(
+def _find_declared(
     test: str, run: LoadedRun, deviations: Mapping[str, Sequence[Deviation]] | None
 ) -> Sequence[Deviation]:
     if deviations is not None:
@@ -230,7 +231,8 @@ def find_difference(old: SuiteHistory, new: SuiteHistory) -> str:
         ("platform", old.place, new.place),
     ):
         if one != other:
-            return f"another {what}: {_told(one)} is what is kept, {_told(other)} what is new"
+            kept, found = _format_value(one), _format_value(other)
+            return f"another {what}: {kept} is what is kept, {found} what is new"
     return ""
 
 
@@ -262,14 +264,14 @@ def make_result(
         outcome = SuiteOutcome.FAILED if shown is None else SuiteOutcome.KNOWN
     if outcome is SuiteOutcome.PASSED:
         return SuiteResult(outcome=outcome)
-    why = _why(record, outcome)
+    why = _explain(record, outcome)
     if outcome is not SuiteOutcome.KNOWN or shown is None:
         return SuiteResult(outcome=outcome, why=why)
     reason = one_line(shown.reason, WHY)
     return SuiteResult(outcome=outcome, why=why, reason=reason, issue=shown.issue)
 
 
-def _why(record: Record, outcome: SuiteOutcome) -> str:
+def _explain(record: Record, outcome: SuiteOutcome) -> str:
     if outcome is SuiteOutcome.SKIPPED or record.error is None:
         return one_line("; ".join(record.reasons), WHY)
     return one_line(said_first(record.error.signature or record.error.type), WHY)
@@ -286,7 +288,7 @@ def said_first(signature: str) -> str:
     return "\n".join(lines[:own] or lines)
 
 
-def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> SuiteRelease:
+def _make_release(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> SuiteRelease:
     facts = run.info.identities.get(cell.id, {}).get("facts", {})
     return SuiteRelease(
         release=cell.label, cell=cell.id, standard=str(facts.get("standard", "")),
@@ -302,14 +304,14 @@ def _is_development(cell: RunCell) -> bool:
         return False
 
 
-def _group(name: str, case: RunCase | None, group: Callable[[str], str] | None) -> str:
+def _find_group(name: str, case: RunCase | None, group: Callable[[str], str] | None) -> str:
     said = group(name) if group is not None else ""
     if said or case is None:
         return said or OTHER
     return case.group or case.file or OTHER
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {said}" for name, said in value.items() if said is not None)
     return str(value) or "none"

@@ -44,7 +44,7 @@ def render_exclusions(exclusions: Iterable[Exclusion]) -> list[str]:
     """Return the exclusions in a few lines, grouped by what is left out and why."""
     groups: dict[tuple[str, str], list[str]] = {}
     for exclusion in exclusions:
-        groups.setdefault((exclusion.case, _said(exclusion)), []).append(exclusion.cell)
+        groups.setdefault((exclusion.case, _shorten_reason(exclusion)), []).append(exclusion.cell)
     by_reason: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for (case, reason), cells in groups.items():
         by_reason.setdefault((tuple(cells), reason), []).append(case)
@@ -63,7 +63,7 @@ def group_exclusions(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
     """
     groups: dict[str, list[Exclusion]] = defaultdict(list)
     for exclusion in exclusions:
-        groups[_said(exclusion)].append(exclusion)
+        groups[_shorten_reason(exclusion)].append(exclusion)
     made = [
         ExclusionGroup(
             reason=reason,
@@ -76,6 +76,6 @@ def group_exclusions(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
     return sorted(made, key=lambda group: -group.pairs)
 
 
-def _said(exclusion: Exclusion) -> str:
+def _shorten_reason(exclusion: Exclusion) -> str:
     """Return a reason without what is said of the very cell."""
     return exclusion.reason.partition(", the cell ")[0]

@@ -115,10 +115,10 @@ def make_history(digests: Iterable[Digest]) -> History:
         digests: What is known of each, in any order; a run that is given twice counts once.
     """
     named = order_runs(digests)
-    ordered = [_placed(digest) for digest in named]
+    ordered = [_rename_cells(digest) for digest in named]
     names = sorted({name for digest in ordered for name in digest.cases})
     cases = {name: place for place, name in enumerate(names)}
-    cells = _cells(named)
+    cells = _number_cells(named)
     size = len(cases) * len(cells)
     ranks = np.full((len(ordered), size), NOTHING, np.uint8)
     case_of, cell_of = np.divmod(np.arange(size), max(1, len(cells)))
@@ -133,7 +133,7 @@ def make_history(digests: Iterable[Digest]) -> History:
         tracker.add(run, jobs, states, StateTable(dict(enumerate(digest.states, 1))), ran=jobs)
     told = (one for one in tracker.events if one.kind is not RegressionStatus.CONFIRMED)
     return History(
-        runs=tuple(map(_point, ordered)),
+        runs=tuple(map(_make_point, ordered)),
         cases=tuple(cases),
         cells=tuple(cells),
         ranks=ranks.reshape(len(ordered), len(cases), len(cells)),
@@ -159,13 +159,13 @@ def order_runs(digests: Iterable[Digest]) -> list[Digest]:
     return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))
 
 
-def _placed(digest: Digest) -> Digest:
+def _rename_cells(digest: Digest) -> Digest:
     """Return a digest whose cells are called by their places: those of nightlies stay the same."""
     places = stable_cell_ids(digest.cells)
     return structs.replace(digest, cells=tuple(places[cell] for cell in digest.cells))
 
 
-def _cells(digests: Iterable[Digest]) -> dict[str, int]:
+def _number_cells(digests: Iterable[Digest]) -> dict[str, int]:
     """Return the number of every cell's place: by track, then by release."""
     releases: dict[str, str] = {}
     newest: dict[str, str] = {}
@@ -179,7 +179,7 @@ def _cells(digests: Iterable[Digest]) -> dict[str, int]:
     return {place: number for number, place in enumerate(ordered)}
 
 
-def _point(digest: Digest) -> RunPoint:
+def _make_point(digest: Digest) -> RunPoint:
     return RunPoint(
         id=digest.run,
         started=digest.started,

@@ -36,11 +36,11 @@ def compare_facts(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[FactRow]:
         b: Those of the second.
     """
     names = [*GATING, *(n for n in {**a, **b} if n not in GATING)]
-    rows = [row for name in names for row in _rows(name, a.get(name), b.get(name))]
+    rows = [row for name in names for row in _compare(name, a.get(name), b.get(name))]
     return sorted(rows, key=lambda row: not row.gates)
 
 
-def _rows(name: str, a: Any, b: Any) -> Iterator[FactRow]:
+def _compare(name: str, a: Any, b: Any) -> Iterator[FactRow]:
     gates = name in GATING
     match a, b:
         case dict(), dict():
@@ -49,16 +49,18 @@ def _rows(name: str, a: Any, b: Any) -> Iterator[FactRow]:
                 if before != after:
                     yield FactRow(name, of, str(before), str(after), gates)
         case list(), list() if all(isinstance(one, dict) for one in [*a, *b]):
-            yield from _sides(name, a, b)
+            yield from _compare_sides(name, a, b)
         case list(), list():
             gone = [FactRow(name, str(item), "yes", "no", gates) for item in a if item not in b]
             new = [FactRow(name, str(item), "no", "yes", gates) for item in b if item not in a]
             yield from (*gone, *new)
         case _ if a != b:
-            yield FactRow(name, "", _said(a), _said(b), gates)
+            yield FactRow(name, "", _format_value(a), _format_value(b), gates)
 
 
-def _sides(name: str, a: list[dict[str, Any]], b: list[dict[str, Any]]) -> Iterator[FactRow]:
+def _compare_sides(
+    name: str, a: list[dict[str, Any]], b: list[dict[str, Any]]
+) -> Iterator[FactRow]:
     """Yield what differs of parameters or results: their number, or one by one."""
     if len(a) != len(b):
         yield FactRow(name, "", f"{len(a)} of them", f"{len(b)}", gates=True)
@@ -68,10 +70,12 @@ def _sides(name: str, a: list[dict[str, Any]], b: list[dict[str, Any]]) -> Itera
             before, after = one.get(key), other.get(key)
             if before != after:
                 gates = key not in _UNSAID or None not in {before, after}
-                yield FactRow(f"{name}[{number}]", key, _said(before), _said(after), gates)
+                yield FactRow(
+                    f"{name}[{number}]", key, _format_value(before), _format_value(after), gates
+                )
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "not said" if value is None else str(value)

@@ -55,22 +55,22 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> list[Row]:
     """
     ours, theirs = ([[*map(meaning, words(x))] for x in lines] for lines in (before, after))
     # Where both begin or end alike there is nothing to choose, and most lines are so.
-    head = _alike(ours, theirs)
-    tail = _alike(ours[head:][::-1], theirs[head:][::-1])
+    head = _count_alike(ours, theirs)
+    tail = _count_alike(ours[head:][::-1], theirs[head:][::-1])
     n, m = len(ours) - tail, len(theirs) - tail
     rows: list[Row] = [(at, at) for at in range(head)]
-    for one, other in _paired(ours[head:n], theirs[head:m]):
+    for one, other in _pair(ours[head:n], theirs[head:m]):
         rows.append((None if one is None else one + head, None if other is None else other + head))
     return [*rows, *((n + at, m + at) for at in range(tail))]
 
 
-def _alike(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> int:
+def _count_alike(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> int:
     """Return with how many equal lines both begin."""
     pairs = zip(ours, theirs, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _paired(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]:
+def _pair(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]:
     """Set lines against each other such that as much as can be is alike."""
     best: dict[tuple[int, int], tuple[float, list[Row]]] = {}
     matchers = [SequenceMatcher(None, [], line, autojunk=False) for line in theirs]
@@ -84,7 +84,7 @@ def _paired(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]
                 score, rows = best[n, m + 1]
                 options.append((score, [(None, m), *rows]))
             if n < len(ours) and m < len(theirs):
-                ratio = _share(ours[n], matchers[m])
+                ratio = _measure_share(ours[n], matchers[m])
                 score, rows = best[n + 1, m + 1]
                 if ratio >= _ALIKE:
                     options.append((score + ratio, [(n, m), *rows]))
@@ -92,7 +92,7 @@ def _paired(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]
     return best[0, 0][1]
 
 
-def _share(line: list[str], matcher: SequenceMatcher[str]) -> float:
+def _measure_share(line: list[str], matcher: SequenceMatcher[str]) -> float:
     """Return the share of words in common, or a bound of it that is too small already."""
     matcher.set_seq1(line)
     for bound in (matcher.real_quick_ratio, matcher.quick_ratio):
@@ -114,8 +114,8 @@ def styled(line: str, other: str | None, style: str) -> Styled:
     """
     if other is None:
         return Styled(Text(line, style=style, end=""), 0)
-    name, ours = _halves(line)
-    _, theirs = _halves(other)
+    name, ours = _split_result(line)
+    _, theirs = _split_result(other)
     mine, yours = words(ours), words(theirs)
     meant, other_meant = [*map(meaning, mine)], [*map(meaning, yours)]
     if meant == other_meant:
@@ -129,7 +129,7 @@ def styled(line: str, other: str | None, style: str) -> Styled:
     return Styled(text, max(first, 0))
 
 
-def _halves(line: str) -> tuple[str, str]:
+def _split_result(line: str) -> tuple[str, str]:
     """Return the name a line gives its result, which says nothing, and the rest of the line."""
     name, sign, rest = line.partition(" = ")
     return (name + sign, rest) if sign and _RESULT.fullmatch(name) else ("", line)

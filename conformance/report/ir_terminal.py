@@ -107,18 +107,18 @@ class DiffReport:
             names: What they are called.
             diff: How they differ.
         """
-        self._line(Text(" -> ".join(names), style="bold"))
-        self._ir(diff.kind, diff)
+        self._print_line(Text(" -> ".join(names), style="bold"))
+        self._print_ir(diff.kind, diff)
 
     def job(self, job: JobComparison) -> None:
         """Print how two jobs of one case differ."""
-        self._line(Text(job.id, style="bold"))
+        self._print_line(Text(job.id, style="bold"))
         if job.said:
-            self._line(Text.assemble(("differ: ", "bold red"), job.said))
+            self._print_line(Text.assemble(("differ: ", "bold red"), job.said))
         if not job.irs:
-            self._line(Text("neither has an IR", style=QUIET))
+            self._print_line(Text("neither has an IR", style=QUIET))
         for one in job.irs:
-            self._one(one)
+            self._print_comparison(one)
 
     def many(
         self,
@@ -136,25 +136,29 @@ class DiffReport:
             transitions: What each pair's change is, in the order of `jobs`; none where only IRs
                 are asked about.
         """
-        self._line(Text(" -> ".join(names), style="bold"))
+        self._print_line(Text(" -> ".join(names), style="bold"))
         if transitions:
-            self._kinds(transitions)
+            self._print_kinds(transitions)
         if any(job.irs for job in jobs):
-            self._tally(jobs)
+            self._print_tally(jobs)
         self._cells_told = len({job.cells for job in jobs}) > 1
         pairs = list(zip(jobs, transitions, strict=False))
         for kind in TOLD:
-            of_kind = [(_said(job, change), job) for job, change in pairs if change.kind is kind]
-            self._alike(of_kind, str(kind))
+            of_kind = [
+                (_describe_change(job, change), job) for job, change in pairs if change.kind is kind
+            ]
+            self._print_alike(of_kind, str(kind))
         within = [job for job, change in pairs if change.kind is TransitionKind.SAME and job.said]
-        self._alike([(job.said, job) for job in within], "differs within the tolerance")
-        self._alike([(said, job) for job in jobs for said in _problems(job)], "not compared")
+        self._print_alike([(job.said, job) for job in within], "differs within the tolerance")
+        self._print_alike(
+            [(said, job) for job in jobs for said in _find_problems(job)], "not compared"
+        )
         told = [g for g in groups if self._full or not g.example.neutral_equal]
         shown = told if self._full else told[:GROUPS]
         for number, group in enumerate(shown):
-            self._group(group, brief=not self._full and number >= EXAMPLES)
+            self._print_group(group, brief=not self._full and number >= EXAMPLES)
         if len(told) > len(shown):
-            self._more(len(told) - len(shown), "group")
+            self._print_more(len(told) - len(shown), "group")
 
     def alone(self, where: str, jobs: Sequence[str]) -> None:
         """Print the jobs that only one side has, if there are any.
@@ -165,154 +169,156 @@ class DiffReport:
         """
         if jobs:
             number = len(jobs)
-            self._line(Text(f"\n{plural(number, 'job')} only in {where}:", style="bold"))
-            self._members(jobs)
+            self._print_line(Text(f"\n{plural(number, 'job')} only in {where}:", style="bold"))
+            self._print_members(jobs)
 
-    def _kinds(self, transitions: Sequence[Transition]) -> None:
+    def _print_kinds(self, transitions: Sequence[Transition]) -> None:
         found = Counter(change.kind for change in transitions)
         words = ", ".join(
             f"{found[kind]} {kind}" for kind in (*TOLD, TransitionKind.SAME) if found[kind]
         )
         number = len(transitions)
-        self._line(Text(f"{plural(number, 'job')}: {words}", style="bold"))
+        self._print_line(Text(f"{plural(number, 'job')}: {words}", style="bold"))
 
-    def _tally(self, jobs: Sequence[JobComparison]) -> None:
+    def _print_tally(self, jobs: Sequence[JobComparison]) -> None:
         diffs = [one.diff for job in jobs for one in job.irs if one.diff is not None]
         counts = Counter(
             TALLY[0] if d.equal else TALLY[1] if d.neutral_equal else TALLY[2] for d in diffs
         )
         words = ", ".join(f"{counts[word]} {word}" for word in TALLY if counts[word])
         head = f"{plural(len(diffs), 'pair')} of IRs: {words or 'none to compare'}"
-        self._line(Text(head, style="bold"))
+        self._print_line(Text(head, style="bold"))
 
-    def _alike(self, found: Iterable[tuple[str, JobComparison]], title: str) -> None:
+    def _print_alike(self, found: Iterable[tuple[str, JobComparison]], title: str) -> None:
         by_words: dict[str, list[JobComparison]] = {}
         for said, job in found:
             by_words.setdefault(said, []).append(job)
         for said, members in sorted(by_words.items(), key=lambda item: -len(item[1])):
             head = f"\n{title} in {plural(len(members), 'job')}: "
-            self._line(Text.assemble((head, "bold"), said))
-            self._members([self._called(job) for job in members])
+            self._print_line(Text.assemble((head, "bold"), said))
+            self._print_members([self._name_job(job) for job in members])
 
-    def _group(self, group: ComparisonGroup, *, brief: bool) -> None:
+    def _print_group(self, group: ComparisonGroup, *, brief: bool) -> None:
         number = len(group.jobs)
-        self._line(Text(f"\n{group.ir}, in {plural(number, 'job')}:", style="bold"))
-        self._members([self._called(job) for job in group.jobs])
-        self._trust(group.example)
-        self._changes(group.example, brief=brief)
+        self._print_line(Text(f"\n{group.ir}, in {plural(number, 'job')}:", style="bold"))
+        self._print_members([self._name_job(job) for job in group.jobs])
+        self._print_warnings(group.example)
+        self._print_changes(group.example, brief=brief)
 
-    def _called(self, job: JobComparison) -> str:
+    def _name_job(self, job: JobComparison) -> str:
         return job.id if self._cells_told else job.case
 
-    def _members(self, jobs: Sequence[str]) -> None:
+    def _print_members(self, jobs: Sequence[str]) -> None:
         shown = jobs if self._full else jobs[:JOBS]
         for job in shown:
-            self._line(Text(f"  {job}", style=QUIET))
+            self._print_line(Text(f"  {job}", style=QUIET))
         if len(jobs) > len(shown):
-            self._more(len(jobs) - len(shown), "job")
+            self._print_more(len(jobs) - len(shown), "job")
 
-    def _one(self, one: IrComparison) -> None:
+    def _print_comparison(self, one: IrComparison) -> None:
         if one.diff is None:
-            self._line(Text.assemble((f"\n{one.ir}", "bold"), (f"  {one.problem}", "yellow")))
+            self._print_line(Text.assemble((f"\n{one.ir}", "bold"), (f"  {one.problem}", "yellow")))
         else:
-            self._ir(one.ir, one.diff)
+            self._print_ir(one.ir, one.diff)
 
-    def _ir(self, ir: str, diff: IrDiff) -> None:
-        self._line(Text.assemble((f"\n{ir}", "bold"), "  ", headline(diff)))
+    def _print_ir(self, ir: str, diff: IrDiff) -> None:
+        self._print_line(Text.assemble((f"\n{ir}", "bold"), "  ", headline(diff)))
         if not diff.neutral_equal:
-            self._line(_aligned(diff))
-        self._trust(diff)
-        self._changes(diff)
+            self._print_line(_describe_alignment(diff))
+        self._print_warnings(diff)
+        self._print_changes(diff)
         if self._detail is not Detail.PATTERNS:
-            self._facts(diff.facts)
+            self._print_facts(diff.facts)
 
-    def _trust(self, diff: IrDiff) -> None:
+    def _print_warnings(self, diff: IrDiff) -> None:
         """Say what stands in the way of trusting the patterns."""
         if diff.aligned < POOR:
             share = f"only {diff.aligned:.0%} of the instructions correspond"
-            self._line(Text(f"  warning: {share}, the patterns below may mislead", "bold yellow"))
+            self._print_line(
+                Text(f"  warning: {share}, the patterns below may mislead", "bold yellow")
+            )
         if diff.not_understood:
             items = sorted(diff.not_understood.items(), key=lambda item: -item[1])
             shown = items if self._full else items[:UNKNOWN]
             words = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in shown)
             more = f" and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
-            self._line(Text(f"  compared as text only: {words}{more}", style="yellow"))
+            self._print_line(Text(f"  compared as text only: {words}{more}", style="yellow"))
 
-    def _changes(self, diff: IrDiff, *, brief: bool = False) -> None:
+    def _print_changes(self, diff: IrDiff, *, brief: bool = False) -> None:
         """Print the patterns: the first with their lines, then a line each, then how many more."""
         changes = self._level.shown(diff)
         whole = 0 if brief or self._detail is Detail.PATTERNS else EXAMPLES
         for number, change in enumerate(changes):
             if not self._full and self._detail is Detail.SHORT and number >= PATTERNS:
-                self._more(len(changes) - number, "pattern")
+                self._print_more(len(changes) - number, "pattern")
                 break
             if not self._full and number >= whole:
                 if number == whole > 0:
-                    self._line(Text())
-                self._line(_title(change))
+                    self._print_line(Text())
+                self._print_line(_render_title(change))
                 continue
-            self._line(Text())
-            self._line(_title(change))
+            self._print_line(Text())
+            self._print_line(_render_title(change))
             if change.where:
-                self._indented(Text(f"in {change.where}", style=QUIET))
-            self._excerpts(change)
+                self._print_indented(Text(f"in {change.where}", style=QUIET))
+            self._print_excerpts(change)
 
-    def _excerpts(self, change: Change) -> None:
+    def _print_excerpts(self, change: Change) -> None:
         """Print the lines of the worked example, those that correspond against each other."""
         rows = [
             (
-                _excerpt("- ", BEFORE, _of(change.before, one), _of(change.after, other)),
-                _excerpt("+ ", AFTER, _of(change.after, other), _of(change.before, one)),
+                _make_excerpt("- ", BEFORE, _of(change.before, one), _of(change.after, other)),
+                _make_excerpt("+ ", AFTER, _of(change.after, other), _of(change.before, one)),
             )
             for one, other in aligned(change.before, change.after)
         ]
         columns = [list(filter(None, column)) for column in zip(*rows, strict=True)]
         wide = self._console.is_terminal and self._console.width >= WIDE
         if wide and rows and all(columns):
-            self._beside(rows)
+            self._print_columns(rows)
             return
         for lines in columns:
             shown = lines if self._full else lines[:LINES]
             for mark, line in shown:
-                self._quoted(mark, line)
-            self._cut_short(len(lines) - len(shown))
+                self._print_excerpt(mark, line)
+            self._print_omitted(len(lines) - len(shown))
 
-    def _beside(self, rows: Sequence[tuple[_Line | None, _Line | None]]) -> None:
+    def _print_columns(self, rows: Sequence[tuple[_Line | None, _Line | None]]) -> None:
         width = (self._console.width - 2 * INDENT) // 2
         table = Table.grid(padding=(0, INDENT, 0, 0))
         table.add_column(width=width, overflow="fold")
         table.add_column(width=width, overflow="fold")
         shown = rows if self._full else rows[:LINES]
         for row in shown:
-            table.add_row(*(self._cell(line, width) for line in row))
+            table.add_row(*(self._fit_cell(line, width) for line in row))
         self._console.print(Padding(table, (0, 0, 0, INDENT), expand=False), soft_wrap=False)
-        self._cut_short(len(rows) - len(shown))
+        self._print_omitted(len(rows) - len(shown))
 
-    def _cell(self, line: _Line | None, width: int) -> Text:
+    def _fit_cell(self, line: _Line | None, width: int) -> Text:
         if line is None:
             return Text()
         mark, text = line
         return Text.assemble(mark, text.text if self._full else fitted(text, width - len(mark)))
 
-    def _quoted(self, mark: Text, line: Styled) -> None:
+    def _print_excerpt(self, mark: Text, line: Styled) -> None:
         if self._full or not self._console.is_terminal:
-            self._indented(Text.assemble(mark, line.text))
+            self._print_indented(Text.assemble(mark, line.text))
         else:
             width = self._console.width - INDENT - len(mark)
-            self._indented(Text.assemble(mark, fitted(line, width)))
+            self._print_indented(Text.assemble(mark, fitted(line, width)))
 
-    def _indented(self, text: Text) -> None:
+    def _print_indented(self, text: Text) -> None:
         """Print a text as long as it is; in a terminal, folded below its beginning."""
         if self._console.is_terminal:
             self._console.print(Padding(text, (0, 0, 0, INDENT), expand=False), soft_wrap=False)
         else:
-            self._line(Text.assemble(" " * INDENT, text))
+            self._print_line(Text.assemble(" " * INDENT, text))
 
-    def _cut_short(self, more: int) -> None:
+    def _print_omitted(self, more: int) -> None:
         if more > 0:
-            self._line(Text(f"{' ' * INDENT}... {more} more (--full)", style=QUIET))
+            self._print_line(Text(f"{' ' * INDENT}... {more} more (--full)", style=QUIET))
 
-    def _facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
+    def _print_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
         """Print the facts that differ; unless all are asked for, those that gate, a few."""
         rows = compare_facts(facts.get("a", {}), facts.get("b", {}))
         shown = rows if self._full else [row for row in rows if row.gates][:FACTS]
@@ -321,35 +327,35 @@ class DiffReport:
         more = len(rows) - len(shown)
         if shown:
             rest = f", {more} more with --full" if more else ""
-            self._line(Text.assemble(("\n  facts that differ", "bold"), (rest, QUIET)))
+            self._print_line(Text.assemble(("\n  facts that differ", "bold"), (rest, QUIET)))
         else:
             words = f"\n  no fact that gates differs; {plural(more, 'other')} with --full"
-            self._line(Text(words, style=QUIET))
+            self._print_line(Text(words, style=QUIET))
         margin = max((min(len(row.name), MARGIN) for row in shown), default=0)
         for row in shown:
             gates = ("gates  ", "bold red") if row.gates else ("       ", "")
-            self._line(
+            self._print_line(
                 Text.assemble(
                     "    ", gates, f"{row.name:{margin}}  ",
                     (row.before, BEFORE), " -> ", (row.after, AFTER),
                 )
             )  # fmt: skip
 
-    def _more(self, number: int, what: str) -> None:
-        self._line(Text(f"  ... {plural(number, f'more {what}')} (--full)", style=QUIET))
+    def _print_more(self, number: int, what: str) -> None:
+        self._print_line(Text(f"  ... {plural(number, f'more {what}')} (--full)", style=QUIET))
 
-    def _line(self, text: Text) -> None:
+    def _print_line(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
 
 
-def _said(job: JobComparison, change: Transition) -> str:
+def _describe_change(job: JobComparison, change: Transition) -> str:
     """Return what changed, in words: how it ended, its value, else its facts."""
     before, after = change.before.record, change.after.record
     facts = "; ".join(changed_facts(after.facts, before.facts)).replace("golden", "before")
     return job.said or facts or f"{before.conformance} -> {after.conformance}"
 
 
-def _problems(job: JobComparison) -> list[str]:
+def _find_problems(job: JobComparison) -> list[str]:
     """Return why IRs of two jobs were not compared, unless the jobs' ends say it all."""
     by_words: dict[str, list[str]] = {}
     for one in job.irs:
@@ -370,7 +376,7 @@ def headline(diff: IrDiff) -> Text:
     return Text(f"{plural(number, 'pattern')}: {parts}", style="bold red")
 
 
-def _title(change: Change) -> Text:
+def _render_title(change: Change) -> Text:
     times = f" x{change.count}" if change.count > 1 else ""
     about = f" ({change.about})" if change.about else ""
     return Text.assemble(
@@ -379,12 +385,12 @@ def _title(change: Change) -> Text:
     )  # fmt: skip
 
 
-def _aligned(diff: IrDiff) -> Text:
+def _describe_alignment(diff: IrDiff) -> Text:
     counts = f"{diff.matched} matched, {diff.changed} changed, {diff.unmatched} unmatched"
     return Text(f"  {diff.aligned:.0%} aligned: {counts}", style=QUIET)
 
 
-def _excerpt(sign: str, colour: str, line: str | None, other: str | None) -> _Line | None:
+def _make_excerpt(sign: str, colour: str, line: str | None, other: str | None) -> _Line | None:
     """Return a line with its sign, in colour where its counterpart differs; None for no line."""
     if line is None:
         return None

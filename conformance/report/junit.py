@@ -58,7 +58,7 @@ def render_junit(report: Report) -> bytes:
     Args:
         report: The runs to report.
     """
-    cases = _tests(report)
+    cases = _make_tests(report)
     cells = {cell.id: (cell, run) for run in report.runs for cell in run.info.cells}
     root = ET.Element("testsuites", name=NAME)
     for id_ in dict.fromkeys([*cells, *cases]):
@@ -73,44 +73,44 @@ def render_junit(report: Report) -> bytes:
     return bytes(ET.tostring(root, "utf-8", xml_declaration=True)) + b"\n"
 
 
-def _tests(report: Report) -> dict[str, list[ET.Element]]:
+def _make_tests(report: Report) -> dict[str, list[ET.Element]]:
     """Return the tests of each suite."""
     found: defaultdict[str, list[ET.Element]] = defaultdict(list)
     examples = {(c.records[0].case, c.records[0].cell) for c in report.causes}
     for (case, cell), side in report.jobs.items():
-        test = _test(case, cell, _seconds(side.record))
+        test = _make_test(case, cell, _seconds(side.record))
         told_whole = (case, cell) in examples
-        _end(test, _judged(side.record, report, whole=told_whole))
+        _add_end(test, _make_end(side.record, report, whole=told_whole))
         if told_whole:
             for tag, artifact in _PRINTED.items():
                 if artifact in side.record.artifacts:
-                    ET.SubElement(test, tag).text = _printed(side, artifact)
+                    ET.SubElement(test, tag).text = _read_output(side, artifact)
         found[cell].append(test)
     for case, cell in report.not_run:
         said = "planned, but it never ended: its run was killed or interrupted"
         again = rerun(case, report.cases.get(case, RunCase()), report.selector(cell))
-        test = _test(case, cell)
-        _end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{again}"))
+        test = _make_test(case, cell)
+        _add_end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{again}"))
         found[cell].append(test)
     for left_out in report.exclusions:
         case = left_out.case or EVERY
-        test = _test(case, left_out.cell)
-        _end(test, _End("skipped", Verdict.EXCLUDED, left_out.reason, left_out.reason))
+        test = _make_test(case, left_out.cell)
+        _add_end(test, _End("skipped", Verdict.EXCLUDED, left_out.reason, left_out.reason))
         found[left_out.cell].append(test)
     for problem in report.problems:
         test = ET.Element("testcase", name=one_line(problem), classname="runs", time="0.000")
-        _end(test, _End("error", Outcome.INFRA, problem, problem))
+        _add_end(test, _End("error", Outcome.INFRA, problem, problem))
         found["runs"].append(test)
     return found
 
 
-def _test(case: str, cell: str, seconds: float = 0.0) -> ET.Element:
+def _make_test(case: str, cell: str, seconds: float = 0.0) -> ET.Element:
     family = case.partition("/")[0] if "/" in case else NAME
     named = {"name": one_line(case), "classname": one_line(f"{cell}.{family}")}
     return ET.Element("testcase", named, time=f"{seconds:.3f}")
 
 
-def _end(test: ET.Element, end: _End | None) -> None:
+def _add_end(test: ET.Element, end: _End | None) -> None:
     if end is not None:
         made = ET.SubElement(
             test, end.tag, type=end.type, message=one_line(end.message, MOST_MESSAGE)
@@ -118,27 +118,27 @@ def _end(test: ET.Element, end: _End | None) -> None:
         made.text = visible(end.text, MOST_OUTPUT * 10)
 
 
-def _judged(record: Record, report: Report, *, whole: bool) -> _End | None:
+def _make_end(record: Record, report: Report, *, whole: bool) -> _End | None:
     """Return how a job ended, None where that is as expected."""
     verdict = record.verdict
     message = record.reasons[0] if record.reasons else str(verdict)
     if verdict in SKIPPED:
-        return _End("skipped", verdict, message, "\n".join(_reasons(record)))
+        return _End("skipped", verdict, message, "\n".join(_list_reasons(record)))
     if verdict in ERRORS or record.unexpected:
         tag = "error" if verdict in ERRORS else "failure"
-        return _End(tag, verdict, message, "\n".join(_told(record, report, whole=whole)))
+        return _End(tag, verdict, message, "\n".join(_describe_end(record, report, whole=whole)))
     return None
 
 
-def _reasons(record: Record) -> Iterator[str]:
+def _list_reasons(record: Record) -> Iterator[str]:
     yield from (visible(reason, MOST_TEXT) for reason in record.reasons[:MOST_REASONS])
     if len(record.reasons) > MOST_REASONS:
         yield f"and {len(record.reasons) - MOST_REASONS} more reasons"
 
 
-def _told(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
+def _describe_end(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
     """Yield what is told of an unexpected end; also the error where it is told as a whole."""
-    yield from _reasons(record)
+    yield from _list_reasons(record)
     if record.error is not None:
         if whole:
             yield visible(f"{record.error.type}: {record.error.message}", MOST_TEXT)
@@ -152,7 +152,7 @@ def _told(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
     yield f"repeat it with: {rerun(record.case, about, report.selector(record.cell))}"
 
 
-def _printed(side: StoredJob, artifact: str) -> str:
+def _read_output(side: StoredJob, artifact: str) -> str:
     """Return the end of what a job printed."""
     try:
         data = side.blobs.get(side.record.artifacts[artifact])

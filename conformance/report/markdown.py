@@ -64,11 +64,11 @@ def render_markdown(report: Report, most: int = MOST) -> str:
         report: The runs to report.
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
-    head = "\n\n".join(_head(make_story(report), report))
-    return fitted(head, list(_sections(report)), most)
+    head = "\n\n".join(_render_head(make_story(report), report))
+    return fitted(head, list(_make_sections(report)), most)
 
 
-def _head(story: Story, report: Report) -> Iterator[str]:
+def _render_head(story: Story, report: Report) -> Iterator[str]:
     """Yield what a person must know, should nothing else be read."""
     runs = report.runs
     said = "nothing unexpected"
@@ -93,13 +93,13 @@ def _head(story: Story, report: Report) -> Iterator[str]:
         yield f"Not compared with an earlier run: {code(why)}."
 
 
-def _sections(report: Report) -> Iterator[Section]:
+def _make_sections(report: Report) -> Iterator[Section]:
     if report.since is not None:
-        yield _since(report.since)
+        yield _make_since(report.since)
     if report.problems:
         yield Section(
             head="## Runs that cannot be read",
-            entries=[SectionEntry(partial(_bullet, problem)) for problem in report.problems],
+            entries=[SectionEntry(partial(_render_bullet, problem)) for problem in report.problems],
             what="runs",
             share=0.3,
         )
@@ -109,7 +109,8 @@ def _sections(report: Report) -> Iterator[Section]:
         yield Section(
             head=f"## Unexpected: {plural(len(telling), 'root cause')}",
             entries=[
-                SectionEntry(partial(_cause, report, one), len(one.records)) for one in telling
+                SectionEntry(partial(_render_cause, report, one), len(one.records))
+                for one in telling
             ],
             what="root causes",
             gap="\n\n",
@@ -121,7 +122,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if noted := [*collect_cell_notes(report.cells), *collect_notes(report.records)]:
         yield Section(
             head=f"## To be known: {plural(len(noted), 'note')}",
-            entries=[SectionEntry(partial(_bullet, note), 1) for note in noted],
+            entries=[SectionEntry(partial(_render_bullet, note), 1) for note in noted],
             what="notes",
             share=0.2,
         )
@@ -132,7 +133,7 @@ def _sections(report: Report) -> Iterator[Section]:
     yield from _exclusions(report)
 
 
-def _since(since: Since) -> Section:
+def _make_since(since: Since) -> Section:
     """Return what changed since the last night: root causes that are new are told first."""
     told = [
         (
@@ -147,7 +148,7 @@ def _since(since: Since) -> Section:
         SectionEntry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
         for kind, text, jobs in told
     ]
-    entries += [SectionEntry(partial(_bullet, line)) for line in render_other_changes(since)]
+    entries += [SectionEntry(partial(_render_bullet, line)) for line in render_other_changes(since)]
     head = (
         f"## Since the last night: {count_changes(since)}\n\n"
         f"Compared with run {code(since.run)} of {code(format_day(since.started))}."
@@ -155,11 +156,11 @@ def _since(since: Since) -> Section:
     return Section(head=head, entries=entries, what="lines", share=0.4)
 
 
-def _bullet(text: str) -> str:
+def _render_bullet(text: str) -> str:
     return f"- {code(text)}"
 
 
-def _cause(report: Report, cause: RootCause) -> str:
+def _render_cause(report: Report, cause: RootCause) -> str:
     """Return what is told of jobs that are unexpected for one reason, and what was found out."""
     members, looked_into = cause.records, report.evidence.get(cause.id)
     first = members[0]
@@ -172,7 +173,7 @@ def _cause(report: Report, cause: RootCause) -> str:
     lines = render_record_traceback(report, first)
     return "\n\n".join(
         [
-            f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
+            f"**{first.verdict}** {_join_names(cases)} on {_join_names(cells)}",
             block("\n".join(said)),
             *([details("Traceback", block("\n".join(lines), MOST_TRACEBACK))] if lines else []),
             *([] if looked_into is None else [block("\n".join(evidence_lines(looked_into.found)))]),
@@ -183,11 +184,13 @@ def _cause(report: Report, cause: RootCause) -> str:
 
 def _indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
     infra = sum(len(cause.records) for cause in causes)
-    entries = [SectionEntry(partial(_cause, report, cause), len(cause.records)) for cause in causes]
+    entries = [
+        SectionEntry(partial(_render_cause, report, cause), len(cause.records)) for cause in causes
+    ]
     if not_run := report.not_run:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
-        said = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"
+        said = f"**{Outcome.NOT_RUN}** {_join_names(cases)} on {_join_names(cells)}"
         entries.append(SectionEntry(lambda: said, len(not_run)))
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
@@ -212,7 +215,7 @@ def _changes(report: Report) -> Iterator[Section]:
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",
         entries=[
-            SectionEntry(partial(_changed, group), group.points)
+            SectionEntry(partial(_render_change, group), group.points)
             for group in collect_changes(report)
         ],
         what="changes",
@@ -220,13 +223,15 @@ def _changes(report: Report) -> Iterator[Section]:
     )
 
 
-def _changed(group: ReleaseChangeGroup) -> str:
+def _render_change(group: ReleaseChangeGroup) -> str:
     change = group.change
-    where = f"{_listed(group.cases)} on {_listed(group.tracks)}"
-    return f"- **{change.kind}** in {code(change.release)}: {_difference(change)}\n  {where}"
+    where = f"{_join_names(group.cases)} on {_join_names(group.tracks)}"
+    return (
+        f"- **{change.kind}** in {code(change.release)}: {_describe_difference(change)}\n  {where}"
+    )
 
 
-def _difference(change: ReleaseChange) -> str:
+def _describe_difference(change: ReleaseChange) -> str:
     before, after = (code(ending, MOST_ENDING) for ending in change.endings)
     if ENDING in change.artifacts:
         return f"another message of {after}" if before == after else f"{before} became {after}"
@@ -241,17 +246,19 @@ def _irs(report: Report) -> Iterator[Section]:
         jobs = sum(len(group.records) for group in groups)
         yield Section(
             head=f"## IRs that are not their goldens: {plural(jobs, 'warning')}",
-            entries=[SectionEntry(partial(_ir, group), len(group.records)) for group in groups],
+            entries=[
+                SectionEntry(partial(_render_ir, group), len(group.records)) for group in groups
+            ],
             what="groups",
             gap="\n\n",
             share=0.4,
         )
 
 
-def _ir(group: IrGroup) -> str:
+def _render_ir(group: IrGroup) -> str:
     cases = list(dict.fromkeys(record.case for record in group.records))
     cells = list(dict.fromkeys(record.cell for record in group.records))
-    said = f"**{group.ir}** of {_listed(cases)} on {_listed(cells)}"
+    said = f"**{group.ir}** of {_join_names(cases)} on {_join_names(cells)}"
     return f"{said}\n\n{block(chr(10).join(group.changes))}" if group.changes else said
 
 
@@ -261,7 +268,7 @@ def _table(report: Report) -> Section:
     found: defaultdict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     for record in report.records:
         found[record.cell, record.case.partition("/")[0]][record.verdict] += 1
-    rows = [cells for track in report.tracks for cells in _rows(track, families, found)]
+    rows = [cells for track in report.tracks for cells in _make_rows(track, families, found)]
     heading = ["track", "release", *map(code, families)]
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     seen = {verdict for counter in found.values() for verdict in counter}
@@ -276,13 +283,13 @@ def _table(report: Report) -> Section:
     )
 
 
-def _rows(
+def _make_rows(
     track: Track, families: Sequence[str], found: Mapping[tuple[str, str], Counter[Verdict]]
 ) -> list[list[str]]:
     """Return the rows of a track, one for neighbouring releases that are the same."""
     rows: list[tuple[list[str], list[str]]] = []
     for cell in reversed(track.cells):
-        told = [_letters(found.get((cell.id, family), Counter())) for family in families]
+        told = [_render_letters(found.get((cell.id, family), Counter())) for family in families]
         if not any(told):
             continue
         release = cell.label
@@ -290,17 +297,17 @@ def _rows(
             rows[-1][0].append(release)
         else:
             rows.append(([release], told))
-    return [[code(track.name), _span(releases), *told] for releases, told in rows]
+    return [[code(track.name), _render_span(releases), *told] for releases, told in rows]
 
 
-def _span(releases: Sequence[str]) -> str:
+def _render_span(releases: Sequence[str]) -> str:
     """Return neighbouring releases, of which the newest comes first."""
     if len(releases) == 1:
         return code(releases[0])
     return f"{code(releases[-1])} to {code(releases[0])}"
 
 
-def _letters(found: Counter[Verdict]) -> str:
+def _render_letters(found: Counter[Verdict]) -> str:
     told = " ".join(f"{found[v]}{LETTERS[v]}" for v in WORST_FIRST if found[v])
     return code(told) if told else ""
 
@@ -312,13 +319,15 @@ def _exclusions(report: Report) -> Iterator[Section]:
         yield Section(
             head=f"<details><summary>{plural(len(found), 'exclusion')}, "
             f"for {plural(len(groups), 'reason')}</summary>",
-            entries=[SectionEntry(partial(_left_out, group), group.pairs) for group in groups],
+            entries=[
+                SectionEntry(partial(_render_exclusion, group), group.pairs) for group in groups
+            ],
             what="reasons",
             end="</details>",
         )
 
 
-def _left_out(group: ExclusionGroup) -> str:
+def _render_exclusion(group: ExclusionGroup) -> str:
     cells = plural(len(group.cells), "cell")
     if EVERY in group.cases:
         return f"- {code(group.reason)}: {EVERY} in {cells}, such as {code(group.cells[0])}"
@@ -327,6 +336,6 @@ def _left_out(group: ExclusionGroup) -> str:
     return f"- {code(group.reason)}: {cases} in {cells}, such as {example}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     shown = ", ".join(code(name, 150) for name in names[:SHOWN])
     return f"{shown} and {len(names) - SHOWN:,} more" if len(names) > SHOWN else shown

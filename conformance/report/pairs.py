@@ -36,13 +36,13 @@ def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> st
         about: What a reader should know first, empty for nothing.
     """
     said = [paragraph(about)] if about else []
-    parts = [f"# {title}", paragraph(HEAD), *said, "## All", _share(tables)]
+    parts = [f"# {title}", paragraph(HEAD), *said, "## All", _render_share(tables)]
     for name, pairs in tables.items():
-        parts += [f"## {name}", "\n".join(("```text", *_matrix(pairs), "```"))]
+        parts += [f"## {name}", "\n".join(("```text", *_render_matrix(pairs), "```"))]
     return "\n\n".join(parts) + "\n"
 
 
-def _share(tables: Mapping[str, Pairs]) -> str:
+def _render_share(tables: Mapping[str, Pairs]) -> str:
     """Return a table of how much of it is right: within what is promised, and beyond."""
     rows = [["", "promised", "older", "newer"]]
     for name, pairs in tables.items():
@@ -62,44 +62,44 @@ def _is_older(pair: ReleasePair) -> bool:
     return version(pair.writer) < version(pair.reader)
 
 
-def _matrix(pairs: Pairs) -> Iterator[str]:
+def _render_matrix(pairs: Pairs) -> Iterator[str]:
     """Yield the lines of one matrix: heading, a row a writer, legend."""
-    writers = _in_order(pair.writer for pair in pairs)
-    readers = _in_order(pair.reader for pair in pairs)
-    letters = _letters(pairs.values())
+    writers = _sort_releases(pair.writer for pair in pairs)
+    readers = _sort_releases(pair.reader for pair in pairs)
+    letters = _assign_letters(pairs.values())
     width = max(map(len, writers), default=0)
-    yield from (f"{'':{width}} {line}".rstrip() for line in _upright(readers))
+    yield from (f"{'':{width}} {line}".rstrip() for line in _render_upright(readers))
     for writer in writers:
-        signs = (_sign(pairs.get(ReleasePair(writer, reader)), letters) for reader in readers)
+        signs = (_find_sign(pairs.get(ReleasePair(writer, reader)), letters) for reader in readers)
         yield f"{writer:>{width}} {''.join(signs)}".rstrip()
     if letters:
         yield ""
     yield from (f"{letter}  {one_line(said, WIDTH - 3)}" for said, letter in letters.items())
 
 
-def _letters(all_said: Iterable[LoadResult]) -> dict[str, str]:
+def _assign_letters(all_said: Iterable[LoadResult]) -> dict[str, str]:
     """Return a letter for each way in which something is refused, in order of appearance."""
     refused = dict.fromkeys(
-        one.said for one in all_said if one.said not in SAID and not _crashed(one.said)
+        one.said for one in all_said if one.said not in SAID and not _is_crash(one.said)
     )
     return {said: LETTERS[number % len(LETTERS)] for number, said in enumerate(sorted(refused))}
 
 
-def _sign(become: LoadResult | None, letters: Mapping[str, str]) -> str:
+def _find_sign(become: LoadResult | None, letters: Mapping[str, str]) -> str:
     if become is None:
         return NOTHING
     said = become.said
-    sign = CRASHED if _crashed(said) else SAID.get(said) or letters[said]
+    sign = CRASHED if _is_crash(said) else SAID.get(said) or letters[said]
     if not become.promised or sign in {RIGHT, NOTHING}:
         return sign
     return BROKEN.get(sign, sign.upper())
 
 
-def _crashed(said: str) -> bool:
+def _is_crash(said: str) -> bool:
     return said.startswith("crashed")
 
 
-def _upright(names: Sequence[str]) -> Iterator[str]:
+def _render_upright(names: Sequence[str]) -> Iterator[str]:
     """Yield the lines of names that are written from top to bottom."""
     height = max(map(len, names), default=0)
     padded = [name.rjust(height) for name in names]
@@ -107,5 +107,5 @@ def _upright(names: Sequence[str]) -> Iterator[str]:
         yield "".join(name[number] for name in padded)
 
 
-def _in_order(releases: Iterable[str]) -> list[str]:
+def _sort_releases(releases: Iterable[str]) -> list[str]:
     return sorted(set(releases), key=version)

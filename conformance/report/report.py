@@ -162,7 +162,7 @@ class Report:
     def timelines(self, case: str) -> Mapping[str, Timeline]:
         """Return the history of a case on each track that has a job of it, by track name."""
         if case not in self._timelines:
-            self._timelines[case] = dict(self._made(case))
+            self._timelines[case] = dict(self._make_timelines(case))
         return self._timelines[case]
 
     def points(self) -> Iterator[tuple[str, str, Transition]]:
@@ -177,7 +177,7 @@ class Report:
         """The histories asked for before: every page asks for them again."""
         return {}
 
-    def _made(self, case: str) -> Iterator[tuple[str, Timeline]]:
+    def _make_timelines(self, case: str) -> Iterator[tuple[str, Timeline]]:
         for track in self.tracks:
             jobs = [self.jobs.get((case, cell.id)) for cell in track.shown]
             if any((case, cell.id) in self.jobs for cell in track.cells):

@@ -55,11 +55,11 @@ def render_script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | Non
         "platform": cell.platform,
     }
     return fill_template(
-        f"{code(one_line(what, TITLE))} {since}", _description(run, origin), file, system
+        f"{code(one_line(what, TITLE))} {since}", _render_description(run, origin), file, system
     )
 
 
-def _description(run: ScriptRun, origin: FirstBadRelease | None) -> Iterator[str]:
+def _render_description(run: ScriptRun, origin: FirstBadRelease | None) -> Iterator[str]:
     if origin is not None:
         good = "the script ends well" if origin.good == "ok" else code(origin.good)
         yield f"Expected, as on jax {origin.last_good}: {good}"

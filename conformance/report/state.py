@@ -88,10 +88,10 @@ def render_state(state: RecordedState) -> str:
     cells = (
         RunCell(id=p.cell.id, versions=dict(p.versions)) for p in state.plan.cells if p.versions
     )
-    return "\n".join([HEAD, *(_track(track, state) for track in group_tracks(cells))])
+    return "\n".join([HEAD, *(_render_track(track, state) for track in group_tracks(cells))])
 
 
-def _track(track: Track, state: RecordedState) -> str:
+def _render_track(track: Track, state: RecordedState) -> str:
     members = {cell.id for cell in track.cells}
     jobs = [job for job in state.plan.jobs if job.planned.cell.id in members]
     families = sorted({job.case.family for job in jobs})
@@ -102,18 +102,23 @@ def _track(track: Track, state: RecordedState) -> str:
             numbers[job.planned.cell.id, job.case.family].update(
                 all=1, conforming=int(not kept.deviates)
             )
-    changes = _steps(track, {job.case.id: job.case for job in jobs}, state)
-    overview = _table(track, numbers, changes, state.dates)
+    changes = _find_steps(track, {job.case.id: job.case for job in jobs}, state)
+    overview = _render_table(track, numbers, changes, state.dates)
     told = [
-        details(f"{release}: {_summary(steps)}", "\n".join(_lines(steps, state.root)))
+        details(f"{release}: {_summary(steps)}", "\n".join(_render_steps(steps, state.root)))
         for release, steps in changes
         if steps
     ]
-    parts = [f"## {track.name}", overview, _by_family(track, families, numbers), "\n".join(told)]
+    parts = [
+        f"## {track.name}",
+        overview,
+        _render_families(track, families, numbers),
+        "\n".join(told),
+    ]
     return "\n\n".join(parts)
 
 
-def _steps(
+def _find_steps(
     track: Track, cases: Mapping[str, Case], state: RecordedState
 ) -> list[tuple[str, list[StateStep]]]:
     """Return what each release changed, the newest first."""
@@ -143,7 +148,7 @@ def kind_of(before: Recorded, after: Recorded) -> TransitionKind:
     return TransitionKind.SAME if before.ending == after.ending else TransitionKind.CHANGED
 
 
-def _table(
+def _render_table(
     track: Track,
     numbers: Mapping[tuple[str, str], Counter[str]],
     changes: Iterable[tuple[str, list[StateStep]]],
@@ -155,30 +160,30 @@ def _table(
     for cell in reversed(track.cells):
         found = sum((n for (name, _), n in numbers.items() if name == cell.id), Counter[str]())
         release = cell.release
-        rows.append([release, dates.get(release, ""), _conforming(found), changed[release]])
+        rows.append([release, dates.get(release, ""), _render_share(found), changed[release]])
     return table(rows)
 
 
-def _by_family(
+def _render_families(
     track: Track, families: Sequence[str], numbers: Mapping[tuple[str, str], Counter[str]]
 ) -> str:
     """Return the same for each family, folded: a row a family, a column a line of releases."""
-    lines = {_line(cell.release): cell for cell in track.cells}  # the last of each line
+    lines = {_find_minor(cell.release): cell for cell in track.cells}  # the last of each line
     rows = [["family", *(cell.release for cell in lines.values())]]
     rows += [
-        [family, *(_conforming(numbers[cell.id, family]) for cell in lines.values())]
+        [family, *(_render_share(numbers[cell.id, family]) for cell in lines.values())]
         for family in families
     ]
     return details("By family", table(rows))
 
 
-def _line(release: str) -> str:
+def _find_minor(release: str) -> str:
     """Return the line of a release: `0.6` of 0.6.2."""
     found = version(release)
     return f"{found.major}.{found.minor}"
 
 
-def _conforming(found: Counter[str]) -> str:
+def _render_share(found: Counter[str]) -> str:
     return f"{found['conforming']} of {found['all']}" if found["all"] else "-"
 
 
@@ -187,7 +192,7 @@ def _summary(steps: Sequence[StateStep]) -> str:
     return ", ".join(f"{found[kind]} {kind}" for kind in TOLD if found[kind])
 
 
-def _lines(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
+def _render_steps(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
     """Yield a line for each function; its parametrisations are named behind it."""
     functions: dict[tuple[TransitionKind, str], list[Case]] = defaultdict(list)
     for step in steps:
@@ -195,10 +200,10 @@ def _lines(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
     for kind in TOLD:
         for (of, name), cases in functions.items():
             if of is kind:
-                yield f"- {kind}: {_linked(name, cases, root)}"
+                yield f"- {kind}: {_link_function(name, cases, root)}"
 
 
-def _linked(name: str, cases: Sequence[Case], root: Path) -> str:
+def _link_function(name: str, cases: Sequence[Case], root: Path) -> str:
     case = cases[0]
     file = case.file.relative_to(root) if case.file.is_relative_to(root) else case.file
     params = [case.id.partition("[")[2].removesuffix("]") for case in cases]

@@ -52,7 +52,7 @@ def render_suite_diff(
     found = Counter(one.change for one in changes)
     yield " -> ".join(names)
     words = ", ".join(
-        f"{found[change]:,} {_word(change)}" for change in SuiteTestChange if found[change]
+        f"{found[change]:,} {_find_word(change)}" for change in SuiteTestChange if found[change]
     )
     yield f"{plural(len(changes), 'test')}: {words}"
     groups = group_by_cause(changes)
@@ -61,11 +61,11 @@ def render_suite_diff(
         shown = of_kind if every else of_kind[:GROUPS]
         for group in shown:
             yield ""
-            yield from _group_lines(group, names, every=every)
+            yield from _render_group(group, names, every=every)
         if left := of_kind[len(shown) :]:
-            tests = sum(map(len, left))
-            yield f"\n{_word(change)}: {plural(tests, 'test')} of {len(left)} more causes (--full)"
-    yield from _slower_lines(changes, every=every)
+            tests = plural(sum(map(len, left)), "test")
+            yield f"\n{_find_word(change)}: {tests} of {len(left)} more causes (--full)"
+    yield from _render_slower(changes, every=every)
 
 
 def make_diff_json(
@@ -84,7 +84,7 @@ def make_diff_json(
         "b": names[1],
         "equal": not any(one.change.counts for one in changes),
         "counts": {change: found[change] for change in SuiteTestChange},
-        "seconds": list(_total(changes)),
+        "seconds": list(_sum_seconds(changes)),
         "groups": [
             {
                 "change": group[0].change,
@@ -94,21 +94,21 @@ def make_diff_json(
             }
             for group in groups
         ],
-        "tests": [_told(one) for group in groups for one in group],
-        "slower": [_told(one) for one in _slower(changes)],
+        "tests": [_encode_test(one) for group in groups for one in group],
+        "slower": [_encode_test(one) for one in _find_slower(changes)],
     }
 
 
-def _told(one: SuiteTestComparison) -> dict[str, Any]:
+def _encode_test(one: SuiteTestComparison) -> dict[str, Any]:
     return {
         "test": one.test,
         "change": one.change,
-        "before": None if one.before is None else _side(one.before),
-        "after": None if one.after is None else _side(one.after),
+        "before": None if one.before is None else _encode_side(one.before),
+        "after": None if one.after is None else _encode_side(one.after),
     }
 
 
-def _side(record: Record) -> dict[str, Any]:
+def _encode_side(record: Record) -> dict[str, Any]:
     return {
         "cell": record.cell,
         "state": classify_test(record),
@@ -120,7 +120,7 @@ def _side(record: Record) -> dict[str, Any]:
     }
 
 
-def _group_lines(
+def _render_group(
     group: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool
 ) -> Iterator[str]:
     """Yield the tests to which the same happened, for one reason as it seems."""
@@ -131,24 +131,24 @@ def _group_lines(
         SuiteTestChange.REMOVED: f", not in {names[1]}",
     }
     yield visible(
-        f"{_word(first.change)}: {plural(len(group), 'test')}{where.get(first.change, '')}"
+        f"{_find_word(first.change)}: {plural(len(group), 'test')}{where.get(first.change, '')}"
     )
-    yield f"  {visible(_said(first), 2 * LONGEST)}"
+    yield f"  {visible(_describe(first), 2 * LONGEST)}"
     yield from (f"  {visible(test)}" for test in (tests if every else [listed(tests)]))
     last = first.after if first.change is not SuiteTestChange.FIXED else None
     if last is not None and last.error is not None and last.error.where:
         yield visible(f"  at {last.error.where}")
 
 
-def _said(one: SuiteTestComparison) -> str:
+def _describe(one: SuiteTestComparison) -> str:
     """Return how tests ended on both sides; of those that only one has, on that."""
-    sides = [_ended(record) for record in (one.before, one.after)]
+    sides = [_describe_ending(record) for record in (one.before, one.after)]
     if one.change in ALONE:
         return sides[one.change is SuiteTestChange.ADDED]
     return " -> ".join(sides)
 
 
-def _ended(record: Record | None) -> str:
+def _describe_ending(record: Record | None) -> str:
     """Return how a test ended, with what is declared of it."""
     if record is None:
         return "not run"
@@ -160,7 +160,7 @@ def _ended(record: Record | None) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestComparison]:
+def _find_slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestComparison]:
     """Return the tests that are slower, the one that lost most first."""
 
     def lost(one: SuiteTestComparison) -> float:
@@ -170,16 +170,16 @@ def _slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestComparison]
     return sorted((one for one in changes if one.slower), key=lost)
 
 
-def _total(changes: Sequence[SuiteTestComparison]) -> tuple[float, float]:
+def _sum_seconds(changes: Sequence[SuiteTestComparison]) -> tuple[float, float]:
     """Return the seconds of all tests that passed on both sides."""
     both = [one.seconds for one in changes if one.seconds is not None]
     return round(sum(a for a, _ in both), 3), round(sum(b for _, b in both), 3)
 
 
-def _slower_lines(changes: Sequence[SuiteTestComparison], *, every: bool) -> Iterator[str]:
+def _render_slower(changes: Sequence[SuiteTestComparison], *, every: bool) -> Iterator[str]:
     """Yield which tests take longer: a figure, no more, for the host has its part in it."""
-    slower = _slower(changes)
-    before, after = _total(changes)
+    slower = _find_slower(changes)
+    before, after = _sum_seconds(changes)
     if before or after:
         passed = sum(one.seconds is not None for one in changes)
         yield ""
@@ -191,5 +191,5 @@ def _slower_lines(changes: Sequence[SuiteTestComparison], *, every: bool) -> Ite
         yield f"  slower: {plural(more, 'test')} more (--full)"
 
 
-def _word(change: SuiteTestChange) -> str:
+def _find_word(change: SuiteTestChange) -> str:
     return WORDS.get(change, str(change))

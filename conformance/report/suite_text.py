@@ -66,23 +66,23 @@ def render_suite(
     cells = list(dict.fromkeys(record.cell for record in records))
     margin = max(map(len, cells), default=0)
     for cell in cells:
-        yield f"{cell:{margin}}  {_counts([one for one in records if one.cell == cell])}"
+        yield f"{cell:{margin}}  {_render_counts([one for one in records if one.cell == cell])}"
     for cause in causes:
         yield ""
-        yield from _group(cause.reason, cause.records, every=every)
+        yield from _render_group(cause.reason, cause.records, every=every)
         first = cause.records[0]
         yield from (f"  {line}" for line in tracebacks(cause.records))
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
             yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"
-    left_out = [*render_exclusions(exclusions), *_skipped(records)]
+    left_out = [*render_exclusions(exclusions), *_render_skipped(records)]
     yield from ([""] if left_out else [])
     yield from (visible(line, LONGEST) for line in left_out)
     yield from ([""] if warnings else [])
     yield from render_warnings(warnings, len(cells), most=None if every else WARNINGS)
 
 
-def _skipped(records: Sequence[Record]) -> Iterator[str]:
+def _render_skipped(records: Sequence[Record]) -> Iterator[str]:
     """Yield why tests were skipped, a line for each reason."""
     reasons: dict[str, list[Record]] = {}
     for record in records:
@@ -95,20 +95,20 @@ def _skipped(records: Sequence[Record]) -> Iterator[str]:
         yield f"skipped: {what} on {listed(where)}: {reason}"
 
 
-def _counts(records: Sequence[Record]) -> str:
-    found = Counter(map(_word, records))
+def _render_counts(records: Sequence[Record]) -> str:
+    found = Counter(map(_find_word, records))
     words = (*WORDS.values(), DECLARED)
     return ", ".join(f"{found[word]:,} {word}" for word in words if found[word])
 
 
-def _word(record: Record) -> str:
+def _find_word(record: Record) -> str:
     """Return what came of a test in a word: by its own mark it is expected to fail, or by ours."""
     if record.verdict is Verdict.KNOWN and XFAIL not in record.artifacts:
         return DECLARED
     return WORDS.get(record.verdict, record.verdict)
 
 
-def _group(reason: str, members: Sequence[Record], *, every: bool) -> Iterator[str]:
+def _render_group(reason: str, members: Sequence[Record], *, every: bool) -> Iterator[str]:
     """Yield the tests that fail for one reason."""
     first = members[0]
     tests = list(dict.fromkeys(member.case for member in members))

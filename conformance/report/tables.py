@@ -56,12 +56,12 @@ def render_matrix_csv(report: Report) -> str:
     said.update(dict.fromkeys(report.not_run, Outcome.NOT_RUN))
     said.update({(e.case, e.cell): Verdict.EXCLUDED for e in report.exclusions if e.case})
     without = {e.cell: str(Verdict.EXCLUDED) for e in report.exclusions if not e.case}
-    cells = list(dict.fromkeys([*_places(report), *(cell for _, cell in said), *without]))
+    cells = list(dict.fromkeys([*_find_places(report), *(cell for _, cell in said), *without]))
     rows = (
         [case, *(said.get((case, cell), without.get(cell, "")) for cell in cells)]
         for case in sorted({case for case, _ in said})
     )
-    return _csv(["case", *cells], rows)
+    return _write_csv(["case", *cells], rows)
 
 
 def render_jobs_csv(report: Report) -> str:
@@ -70,14 +70,14 @@ def render_jobs_csv(report: Report) -> str:
     Args:
         report: The runs to report.
     """
-    return _csv(JOB, _jobs(report))
+    return _write_csv(JOB, _list_jobs(report))
 
 
-def _jobs(report: Report) -> Iterator[Sequence[str | float]]:
-    places = _places(report)
+def _list_jobs(report: Report) -> Iterator[Sequence[str | float]]:
+    places = _find_places(report)
     nowhere = _Place()
     for (case, cell), side in report.jobs.items():
-        yield [case, cell, *places.get(cell, nowhere), *_said(side.record)]
+        yield [case, cell, *places.get(cell, nowhere), *_describe_record(side.record)]
     for case, cell in report.not_run:
         yield [case, cell, *places.get(cell, nowhere), Outcome.NOT_RUN, "", "", "", "", ""]
     for left_out in report.exclusions:
@@ -86,7 +86,7 @@ def _jobs(report: Report) -> Iterator[Sequence[str | float]]:
         yield [left_out.case, left_out.cell, *place, *said]
 
 
-def _said(record: Record) -> Iterator[str | float]:
+def _describe_record(record: Record) -> Iterator[str | float]:
     yield from (record.outcome, record.conformance, record.verdict)
     yield "; ".join(reason[:MOST] for reason in record.reasons)
     yield "" if record.error is None else record.error.signature
@@ -94,7 +94,7 @@ def _said(record: Record) -> Iterator[str | float]:
     yield "" if seconds is None else round(seconds, 3)
 
 
-def _places(report: Report) -> Mapping[str, _Place]:
+def _find_places(report: Report) -> Mapping[str, _Place]:
     """Return where each cell is, in the order of tracks and releases."""
     return {
         cell.id: _Place(track.name, cell.release, track.kind)
@@ -103,16 +103,16 @@ def _places(report: Report) -> Mapping[str, _Place]:
     }
 
 
-def _csv(heading: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
+def _write_csv(heading: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
     out = io.StringIO()
     # Texts are quoted, so that no sign in one divides it where a reader guesses what divides.
     writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(map(_shown, heading))
-    writer.writerows(map(_shown, row) for row in rows)
+    writer.writerow(map(_escape_field, heading))
+    writer.writerows(map(_escape_field, row) for row in rows)
     return out.getvalue()
 
 
-def _shown(field: str | float) -> str | float:
+def _escape_field(field: str | float) -> str | float:
     """Return a field that a spreadsheet shows and does not calculate."""
     if not isinstance(field, str):
         return field

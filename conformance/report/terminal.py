@@ -84,20 +84,24 @@ def print_report(
     _print_causes(console, report, hosts, verbose=verbose)
     # What changed is what a reader of a nightly looks for.
     _print_since(console, report)
-    rows = _rows(records, verbose=verbose)
+    rows = _count_rows(records, verbose=verbose)
     labels = cell_labels(report.cells)
-    table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)
+    table = (
+        _tabulate_families(rows, labels)
+        if len(labels) <= MAX_COLUMNS
+        else _tabulate_cells(rows, labels)
+    )
     # Measured as if there were room for all: a console's own measure is never beyond its width.
     anywhere = console.options.update(max_width=WIDEST)
     if not verbose and console.measure(table, options=anywhere).maximum <= console.width:
         console.print(table)
     else:
-        for text in _timelines(rows, labels, console.width):
+        for text in _render_timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
-    console.print(_legend(records))
+    console.print(_render_legend(records))
     telling = [cause for cause in report.causes if cause.telling]
     _print_causes(console, report, telling, verbose=verbose)
-    for text in _ir_texts(group_irs(report.cases, records), verbose=verbose):
+    for text in _render_irs(group_irs(report.cases, records), verbose=verbose):
         console.print(text, soft_wrap=True)
     for line in render_exclusions((*report.exclusions, *find_unsupported(records))):
         console.print(Text(visible(line, LONGEST), style="bright_black"), soft_wrap=True)
@@ -106,7 +110,7 @@ def print_report(
     unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
     unfinished = f"; {len(report.not_run)} did not run" if report.not_run else ""
     console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
-    for line in (*_ir_lines(records), *render_notes(records)):
+    for line in (*_summarize_irs(records), *render_notes(records)):
         console.print(line, soft_wrap=True)
     notes = [f"note: {note}" for note in collect_cell_notes(report.cells)]
     for line in (*notes, *render_exit(report)):
@@ -126,12 +130,12 @@ def _print_causes(
     console: Console, report: Report, causes: Iterable[RootCause], *, verbose: bool
 ) -> None:
     for cause in causes:
-        console.print(_group(cause.reason, cause.records), soft_wrap=True)
+        console.print(_render_group(cause.reason, cause.records), soft_wrap=True)
         for line in render_cause_tracebacks(report, cause.records, every=verbose):
             console.print(Text(f"  {line}", style="bright_black"), soft_wrap=True)
 
 
-def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:
+def _count_rows(records: Sequence[Record], *, verbose: bool) -> Rows:
     rows: Rows = {}
     for record in records:
         row = record.case if verbose else record.case.partition("/")[0]
@@ -139,36 +143,38 @@ def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:
     return rows
 
 
-def _by_family(rows: Rows, labels: Mapping[str, str]) -> Table:
-    table = _table("family", (label.replace(" ", "\n") for label in labels.values()))
+def _tabulate_families(rows: Rows, labels: Mapping[str, str]) -> Table:
+    table = _make_table("family", (label.replace(" ", "\n") for label in labels.values()))
     for name in sorted(rows):
-        table.add_row(name, *(_counts(rows[name].get(cell, Counter())) for cell in labels))
+        table.add_row(name, *(_render_counts(rows[name].get(cell, Counter())) for cell in labels))
     return table
 
 
-def _by_cell(rows: Rows, labels: Mapping[str, str]) -> Table:
+def _tabulate_cells(rows: Rows, labels: Mapping[str, str]) -> Table:
     families = sorted(rows)
     # A family's name is longer than its counts: broken at an underscore it needs half as much.
-    table = _table("cell", (_broken(name) for name in families))
+    table = _make_table("cell", (_break_name(name) for name in families))
     for cell, label in labels.items():
-        table.add_row(label, *(_counts(rows[name].get(cell, Counter())) for name in families))
+        table.add_row(
+            label, *(_render_counts(rows[name].get(cell, Counter())) for name in families)
+        )
     return table
 
 
-def _table(first: str, others: Iterable[str]) -> Table:
+def _make_table(first: str, others: Iterable[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in (first, *others):
         table.add_column(Text(heading), no_wrap=True)
     return table
 
 
-def _broken(name: str) -> str:
+def _break_name(name: str) -> str:
     words = name.split("_")
     half = (len(words) + 1) // 2
     return "\n".join("_".join(part) for part in (words[:half], words[half:]) if part)
 
 
-def _counts(found: Counter[Verdict]) -> Text:
+def _render_counts(found: Counter[Verdict]) -> Text:
     marks = [
         Text(f"{found[verdict]}{LETTERS[verdict]}", style=COLOURS[verdict])
         for verdict in Verdict
@@ -177,7 +183,7 @@ def _counts(found: Counter[Verdict]) -> Text:
     return Text(" ").join(marks)
 
 
-def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Text]:
+def _render_timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Text]:
     """Yield a line for each row with the worst verdict of each cell, in blocks that fit."""
     title = "a letter a cell:"
     margin = max(map(len, (title, *rows))) + 2
@@ -203,32 +209,32 @@ def cell_labels(cells: Sequence[RunCell]) -> dict[str, str]:
     of a release have.
     """
     factors = {cell.id: cell.id.split("-")[1:] for cell in cells}
-    of_all = _shared(factors.values())
+    of_all = _find_shared(factors.values())
     releases: dict[str, list[list[str]]] = {}
     for cell in cells:
         releases.setdefault(cell.release, []).append(factors[cell.id])
     labels = {}
     for cell in cells:
-        of_release = _shared(releases[cell.release])
+        of_release = _find_shared(releases[cell.release])
         silent = of_all | {factor for factor in of_release if factor.startswith("py")}
         own = [factor for factor in factors[cell.id] if factor not in silent]
         labels[cell.id] = " ".join([cell.label, *own])
     return labels
 
 
-def _shared(factors: Iterable[Sequence[str]]) -> set[str]:
+def _find_shared(factors: Iterable[Sequence[str]]) -> set[str]:
     each = [set(own) for own in factors]
     return set.intersection(*each) if each else set()
 
 
-def _legend(records: Sequence[Record]) -> Text:
+def _render_legend(records: Sequence[Record]) -> Text:
     text = Text()
     for verdict in counts(records):
         text.append(f"{LETTERS[Verdict(verdict)]} {verdict}  ", style=COLOURS[Verdict(verdict)])
     return text
 
 
-def _group(reason: str, members: Sequence[Record]) -> Text:
+def _render_group(reason: str, members: Sequence[Record]) -> Text:
     first = members[0]
     text = Text("\n")
     text.append(f"{first.verdict}", style=COLOURS[first.verdict])
@@ -238,19 +244,19 @@ def _group(reason: str, members: Sequence[Record]) -> Text:
     text.append(visible(f" {what} on {listed(cells)}\n  {reason}", LONGEST))
     for more in first.reasons[1:]:
         text.append(visible(f"\n  {more}", LONGEST))
-    text.append(_names(members))
+    text.append(_render_names(members))
     if first.error is not None and first.error.where:
         text.append(visible(f"\n  at {first.error.where}"), style="bright_black")
     return text
 
 
-def _names(members: Sequence[Record]) -> str:
+def _render_names(members: Sequence[Record]) -> str:
     """Return a line with the names of the cases of a group, the first of many; one has none."""
     names = list(dict.fromkeys(member.case for member in members))
     return f"\n  {visible(listed(names, NAMED), LONGEST)}" if len(names) > 1 else ""
 
 
-def _ir_group(group: IrGroup) -> Text:
+def _render_ir_group(group: IrGroup) -> Text:
     text = Text("\n")
     warns = group.policy is Policy.WARN
     text.append(f"{group.policy}", style="bold yellow" if warns else "bright_black")
@@ -258,7 +264,7 @@ def _ir_group(group: IrGroup) -> Text:
     what = next(iter(cases)) if len(cases) == 1 else plural(len(cases), "case")
     cells = list(dict.fromkeys(record.cell for record in group.records))
     text.append(f" {group.ir} of {what} on {listed(cells)} is not its golden")
-    text.append(_names(group.records))
+    text.append(_render_names(group.records))
     for change in group.changes[:LISTED]:
         text.append(f"\n  {visible(change, LONGEST)}")
     if len(group.changes) > LISTED:
@@ -266,12 +272,12 @@ def _ir_group(group: IrGroup) -> Text:
     return text
 
 
-def _ir_texts(groups: Sequence[IrGroup], *, verbose: bool) -> Iterator[Text]:
+def _render_irs(groups: Sequence[IrGroup], *, verbose: bool) -> Iterator[Text]:
     """Yield the groups of IRs that are not their goldens; of many that only warn, the largest."""
     shown = [group for group in groups if verbose or group.policy is not Policy.INFORM]
     warnings = [group for group in shown if group.policy is Policy.WARN]
     folded = [] if verbose else warnings[WARNED:]
-    yield from (_ir_group(group) for group in shown if group not in folded)
+    yield from (_render_ir_group(group) for group in shown if group not in folded)
     if folded:
         number = sum(len(group.records) for group in folded)
         yield Text(
@@ -281,7 +287,7 @@ def _ir_texts(groups: Sequence[IrGroup], *, verbose: bool) -> Iterator[Text]:
         )
 
 
-def _ir_lines(records: Sequence[Record]) -> Iterator[str]:
+def _summarize_irs(records: Sequence[Record]) -> Iterator[str]:
     """Yield how many IRs were understood, and how many differ from their goldens."""
     seen, whole = count_understood(records)
     if not seen:

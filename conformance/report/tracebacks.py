@@ -112,16 +112,16 @@ def collect_stacks(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, .
     Returns:
         None for a job without a traceback.
     """
-    data = _artifact(side, FRAMES)
+    data = _read_artifact(side, FRAMES)
     try:
         found = () if data is None else decode_traceback(data)
     except ValueError:  # a case's own artifact of that name, or damaged
         found = ()
     if not found:
-        text = _plain(side)
+        text = _read_plain(side)
         return (Stack(text=text),) if text else ()
     where = (side.record.case, *roots)
-    stacks = tuple(_stack(raised, where) for raised in found)
+    stacks = tuple(_make_stack(raised, where) for raised in found)
     # Without a frame or a note it says no more than the reason above it: a CaseError, say.
     return stacks if any(stack.parts or stack.notes for stack in stacks) else ()
 
@@ -138,7 +138,7 @@ def render_traceback(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
     """
     stacks = collect_stacks(side, roots)
     head = [HEAD.strip().lower()] if stacks else []
-    return [*head, *(line for stack in stacks for line in _told(stack))]
+    return [*head, *(line for stack in stacks for line in _render_stack(stack))]
 
 
 def render_record_traceback(report: Report, record: Record) -> list[str]:
@@ -171,7 +171,7 @@ def render_cause_tracebacks(
         yield from lines
 
 
-def _told(stack: Stack) -> Iterator[str]:
+def _render_stack(stack: Stack) -> Iterator[str]:
     """Yield an exception in lines: a further one of the chain begins with what it is."""
     yield from (f"  {line}" for line in stack.text.splitlines())
     if not stack.first:
@@ -188,8 +188,8 @@ def _told(stack: Stack) -> Iterator[str]:
     yield from (f"  {note}" for note in stack.notes)
 
 
-def _plain(side: StoredJob) -> str:
-    data = _artifact(side, TEXT)
+def _read_plain(side: StoredJob) -> str:
+    data = _read_artifact(side, TEXT)
     if data is None:
         return ""
     text = _SHIM.sub("", data.decode("utf-8", "replace")).removeprefix(HEAD).rstrip()
@@ -198,7 +198,7 @@ def _plain(side: StoredJob) -> str:
     return "\n".join([f"... {cut} more lines ..."] * (cut > 0) + lines[max(0, cut) :])
 
 
-def _artifact(side: StoredJob, name: str) -> bytes | None:
+def _read_artifact(side: StoredJob, name: str) -> bytes | None:
     """Return an artifact of a job, of several processes that of the first that has one."""
     held = side.record.artifacts
     of_ranks = sorted(one for one in held if one.startswith(f"{name}.rank"))
@@ -211,19 +211,21 @@ def _artifact(side: StoredJob, name: str) -> bytes | None:
     return None
 
 
-def _stack(raised: Raised, where: Sequence[str]) -> Stack:
+def _make_stack(raised: Raised, where: Sequence[str]) -> Stack:
     lines = raised.message.strip().splitlines() or [""]
     message = one_line(lines[0], MOST_MESSAGE) + (" ..." if lines[1:] else "")
     named = one_line(raised.type, MOST_TEXT)
     return Stack(
         title=f"{RELATIONS.get(raised.relation, '')}{named}{': ' if message else ''}{message}",
-        parts=tuple(_parts(raised.frames, where)),
+        parts=tuple(_split_frames(raised.frames, where)),
         notes=tuple(one_line(note, MOST_MESSAGE) for note in raised.notes),
         first=not raised.relation,
     )
 
 
-def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[FramePlace | Fold]:
+def _split_frames(
+    frames: Sequence[TracebackFrame], where: Sequence[str]
+) -> Iterator[FramePlace | Fold]:
     """Yield frames as they are shown: those of libraries folded, but for the one that raised."""
     runs = [(own, list(run)) for own, run in groupby(frames, key=_is_own)]
     parts: list[tuple[TracebackFrame, ...]] = []
@@ -240,16 +242,16 @@ def _parts(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Iterator[F
     for number, part in enumerate(parts, 1):
         raises = number == len(parts) and part[-1].file
         single = len(part) == 1 and (raises or _is_own(part[0]))
-        yield _place(part[0], where) if single else _fold(part, where)
+        yield _make_place(part[0], where) if single else _make_fold(part, where)
 
 
 def _is_own(frame: TracebackFrame) -> bool:
     return bool(frame.file) and not frame.library
 
 
-def _place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
+def _make_place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
     return FramePlace(
-        at=one_line(f"{_shown(frame.file, where)}:{frame.line}", MOST_TEXT),
+        at=one_line(f"{_shorten_file(frame.file, where)}:{frame.line}", MOST_TEXT),
         function=one_line(frame.function, MOST_TEXT) or "?",
         source=one_line(frame.source, MOST_TEXT),
         own=_is_own(frame),
@@ -257,14 +259,14 @@ def _place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
     )
 
 
-def _shown(file: str, where: Sequence[str]) -> str:
+def _shorten_file(file: str, where: Sequence[str]) -> str:
     """Return a file as seen from its project; of one elsewhere, the end of its path."""
     text = relative_to_project(file, *where)
     parts = PurePath(text).parts
     return f".../{'/'.join(parts[-END:])}" if text.startswith("/") and len(parts) > END else text
 
 
-def _fold(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Fold:
+def _make_fold(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Fold:
     number = sum(frame.count for frame in frames)
     names = list(dict.fromkeys(frame.library for frame in frames if frame.library))
     shown = ["the standard library" if name == STDLIB else name for name in names]
@@ -274,5 +276,5 @@ def _fold(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Fold:
     inside = f" in {libraries}" if libraries and not any(map(_is_own, frames)) else ""
     return Fold(
         label=one_line(f"{number} frame{'' if number == 1 else 's'}{inside}", MOST_TEXT),
-        places=tuple(_place(frame, where) for frame in frames if frame.file),
+        places=tuple(_make_place(frame, where) for frame in frames if frame.file),
     )

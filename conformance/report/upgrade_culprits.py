@@ -72,10 +72,10 @@ def culprit(one: ComparedCase, step: UpgradeStep) -> str:
     """
     if step.culprits is None:
         return "" if beside(one, step) else "jax"
-    return " or ".join(map(_called, step.culprits.guilty))
+    return " or ".join(map(_name_packages, step.culprits.guilty))
 
 
-def _called(packages: Iterable[PackageMove]) -> str:
+def _name_packages(packages: Iterable[PackageMove]) -> str:
     names = [moved.package for moved in packages]
     own = "jax" in names and all(map(JAX_PACKAGES.fullmatch, names))
     return "jax" if own else ", ".join(names)
@@ -125,10 +125,10 @@ def with_culprits(upgraded: UpgradeResult, found: Mapping[int, Culprits]) -> Upg
         changes = [(one, step) for one in group.members if (step := one.decisive) is not None]
         if asked := [found[id(step)] for _, step in changes if id(step) in found]:
             told |= {id(step): asked[0] for one, step in changes if beside(one, step)}
-    return replace(upgraded, compared=tuple(_told(one, told) for one in upgraded.compared))
+    return replace(upgraded, compared=tuple(_add_to_case(one, told) for one in upgraded.compared))
 
 
-def _told(one: ComparedCase, told: Mapping[int, Culprits]) -> ComparedCase:
+def _add_to_case(one: ComparedCase, told: Mapping[int, Culprits]) -> ComparedCase:
     if not any(id(step) in told for step in one.steps):
         return one
     steps = (replace(s, culprits=told.get(id(s), s.culprits)) for s in one.steps)
@@ -145,7 +145,7 @@ def culprit_lines(one: ComparedCase, step: UpgradeStep) -> Iterator[str]:
     found = step.culprits
     if found is None:
         if packages := beside(one, step):
-            versions = _few(f"{name} {a} -> {b}" for name, (a, b) in packages.items())
+            versions = _join_few(f"{name} {a} -> {b}" for name, (a, b) in packages.items())
             yield f"with {versions}: {blame(one, step)}"
         return
     tried = f" (tried with {found.case})" if found.case != one.case.id else ""
@@ -166,13 +166,13 @@ def culprit_cell(one: ComparedCase, step: UpgradeStep) -> str:
     """
     found = step.culprits
     if found is None:
-        return _few(["jax", *beside(one, step)], " or ")
+        return _join_few(["jax", *beside(one, step)], " or ")
     if not found.guilty:
         return f"not told: {found.untold}"
     return " or ".join(", ".join(map(str, packages)) for packages in found.guilty)
 
 
-def _few(texts: Iterable[str], sign: str = ", ") -> str:
+def _join_few(texts: Iterable[str], sign: str = ", ") -> str:
     first, rest = (several := list(texts))[:FEW], several[FEW:]
     return f"{sign.join(first)}{f' and {len(rest)} more' if rest else ''}"
 
@@ -187,11 +187,11 @@ def searched(found: Culprits | None) -> Searched | None:
         return None
     return Searched(
         case=found.case,
-        guilty=tuple(tuple(map(_package, packages)) for packages in found.guilty),
-        beside=tuple(map(_package, found.beside)),
+        guilty=tuple(tuple(map(_make_package, packages)) for packages in found.guilty),
+        beside=tuple(map(_make_package, found.beside)),
         untold=found.untold,
     )
 
 
-def _package(one: PackageMove) -> Package:
+def _make_package(one: PackageMove) -> Package:
     return Package(package=one.package, from_=one.before, to=one.after)

@@ -62,16 +62,16 @@ def verdict(upgraded: UpgradeResult) -> str:
     before, after = upgraded.axes[0].ends
     where = " and ".join(axis.platform for axis in upgraded.axes)
     found = Counter(one.effect for one in upgraded.whole)
-    first = {effect: _first(upgraded, effect) for effect in BREAKING if found[effect]}
+    first = {effect: _find_first_release(upgraded, effect) for effect in BREAKING if found[effect]}
     phrases = [
         f"{found[effect]} {WORDS[effect][found[effect] > 1]}{first.get(effect, '')}"
         for effect in Effect
         if found[effect]
     ]
-    text = f"From {_named(before)} to {after} on {where}, "
+    text = f"From {_name_end(before)} to {after} on {where}, "
     if phrases:
-        text += f"of {plural(len(upgraded.whole), upgraded.noun)} {_joined(phrases)}."
-        text += _nothing_breaks(upgraded) + _between(upgraded)
+        text += f"of {plural(len(upgraded.whole), upgraded.noun)} {_join_phrases(phrases)}."
+        text += _describe_unbroken(upgraded) + _describe_between(upgraded)
     else:
         text += "nothing can be compared."
     silent = sum(found[effect] for effect in SILENT)
@@ -84,7 +84,7 @@ def verdict(upgraded: UpgradeResult) -> str:
     return text
 
 
-def _nothing_breaks(upgraded: UpgradeResult) -> str:
+def _describe_unbroken(upgraded: UpgradeResult) -> str:
     """Return that nothing breaks, unless something does; what never worked cannot break."""
     if upgraded.breaks or upgraded.passing:
         return ""
@@ -97,7 +97,7 @@ def _nothing_breaks(upgraded: UpgradeResult) -> str:
     return f" Nothing breaks, but {plural(failing, upgraded.noun)} {fail} at both ends."
 
 
-def _between(upgraded: UpgradeResult) -> str:
+def _describe_between(upgraded: UpgradeResult) -> str:
     """Return what breaks between the ends alone, and how many cases may do so unseen."""
     text = ""
     if passing := upgraded.passing:
@@ -119,12 +119,12 @@ def _between(upgraded: UpgradeResult) -> str:
     return text
 
 
-def _named(end: str) -> str:
+def _name_end(end: str) -> str:
     """Return what the end that is left is called; a lock or a path is no release."""
     return f"jax {end}" if end[0].isdigit() else end
 
 
-def _first(upgraded: UpgradeResult, effect: Effect) -> str:
+def _find_first_release(upgraded: UpgradeResult, effect: Effect) -> str:
     """Return the release that had an effect first, in brackets."""
     of_effect = [one for one in upgraded.whole if one.effect is effect]
     releases = {s.after: one.axis.labels[s.after] for one in of_effect if (s := one.decisive)}
@@ -132,7 +132,7 @@ def _first(upgraded: UpgradeResult, effect: Effect) -> str:
     return f" (the first in {label})" if len(releases) > 1 else f" (in {label})"
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_phrases(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
@@ -149,7 +149,7 @@ def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[
         yield f"{TITLES[effect]}: {sum(len(group.members) for group in made)}"
         shown = made if every or effect in BREAKING else made[:MOST]
         for group in shown:
-            yield from (f"  {line}" for line in _group_lines(group, upgraded.root, every=every))
+            yield from (f"  {line}" for line in _render_group(group, upgraded.root, every=every))
         if len(shown) < len(made):
             yield f"  and {len(made) - len(shown)} more kinds, with --verbose"
     yield ""
@@ -168,13 +168,13 @@ def group_by_effect(upgraded: UpgradeResult) -> Iterator[tuple[Effect, list[Upgr
             yield effect, found
 
 
-def _group_lines(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[str]:
+def _render_group(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[str]:
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
     many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
     yield f"{since(first, step)}{many}: {visible(said(show_change(step.change)))}"
     yield f"  {', '.join(names) if every else listed(names)}"
-    if others := "; ".join(_others(first, step)):
+    if others := "; ".join(_render_others(first, step)):
         yield f"  also {others}"
     if reason := known(first, step):
         yield f"  known: {visible(quoted(reason))}"
@@ -182,11 +182,11 @@ def _group_lines(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[str
         yield f"  upstream {issue}"
     yield from (f"  {line}" for line in culprit_lines(first, step))
     if every or group.effect is Effect.BROKEN:
-        yield from (f"  {line}" for line in _raised(step, root))
+        yield from (f"  {line}" for line in _render_traceback(step, root))
     yield f"  {command(first, step)}"
 
 
-def _raised(step: UpgradeStep, root: str) -> list[str]:
+def _render_traceback(step: UpgradeStep, root: str) -> list[str]:
     """Return the traceback of the newer job that a change of an ending is about."""
     if show_change(step.change).artifact != ENDING:
         return []
@@ -195,7 +195,7 @@ def _raised(step: UpgradeStep, root: str) -> list[str]:
     return next(found, [])
 
 
-def _others(one: ComparedCase, decisive: UpgradeStep) -> Iterator[str]:
+def _render_others(one: ComparedCase, decisive: UpgradeStep) -> Iterator[str]:
     """Yield what else changed on the way, by effect."""
     found: dict[Effect, list[str]] = {}
     for step in one.steps:
@@ -240,10 +240,10 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
         if one.flaky:
             yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
     refused = (one.refused for one in upgraded.compared if one.refused)
-    yield from _counted("not compared", upgraded.noun, refused)
+    yield from _render_reasons("not compared", upgraded.noun, refused)
     alike = filter(None, map(failure, upgraded.whole))
-    yield from _counted("fails at both ends alike", upgraded.noun, alike)
-    yield from _unclear(upgraded)
+    yield from _render_reasons("fails at both ends alike", upgraded.noun, alike)
+    yield from _render_unclear(upgraded)
     for entry in upgraded.left_out:
         yield f"left out {entry.cell}: {visible(entry.reason)}"
     releases = max(len(axis.cells) for axis in upgraded.axes)
@@ -269,7 +269,7 @@ def failure(one: ComparedCase) -> str:
     return "" if declared else quoted(ending(record))
 
 
-def _unclear(upgraded: UpgradeResult) -> Iterator[str]:
+def _render_unclear(upgraded: UpgradeResult) -> Iterator[str]:
     """Yield of how many changes the package is not known that made them, and how it is found."""
     if every := sum(1 for _ in unclear(upgraded, frozenset(Effect))):
         breaking = sum(1 for _ in unclear(upgraded, BREAKING))
@@ -277,7 +277,7 @@ def _unclear(upgraded: UpgradeResult) -> Iterator[str]:
         yield f"which package: not asked of {plural(every, 'change')}; {how}--blame-all of all"
 
 
-def _counted(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
+def _render_reasons(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
     for reason, count in Counter(reasons).items():
         yield f"{what}: {plural(count, noun)}: {visible(reason)}"
 
@@ -289,21 +289,21 @@ def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
         upgraded: The upgrade.
     """
     before, after = upgraded.axes[0].ends
-    lines = [f"# {_named(before)} to {after}", "", verdict(upgraded), ""]
+    lines = [f"# {_name_end(before)} to {after}", "", verdict(upgraded), ""]
     for effect, made in group_by_effect(upgraded):
         lines += [f"## {TITLES[effect].capitalize()}", ""]
         lines += ["| since | cases | before | after | package | upstream |"]
         lines += ["|---|---|---|---|---|---|"]
-        lines += [*map(_markdown_row, made), ""]
+        lines += [*map(_render_row, made), ""]
         for group in made[:MOST] if effect is Effect.BROKEN else ():
-            if raised := _raised(group.step, upgraded.root):
+            if raised := _render_traceback(group.step, upgraded.root):
                 title = f"Traceback of {escape(group.members[0].case.id)}"
                 lines += [details(title, block("\n".join(raised), LONGEST)), ""]
     lines += [f"- {line}" for line in render_asides(upgraded)]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_row(group: UpgradeGroup) -> str:
+def _render_row(group: UpgradeGroup) -> str:
     first, step = group.members[0], group.step
     seen = show_change(step.change)
     name = FIGURES.get(seen.artifact, seen.artifact)

@@ -59,7 +59,11 @@ def render_issue(bug: Upstream) -> str:
         bug: What is reported.
     """
     return fill_template(
-        code(_title(bug)), _description(bug), bug.file, _system(bug), difference=_difference(bug)
+        code(_make_title(bug)),
+        _render_description(bug),
+        bug.file,
+        _list_system(bug),
+        difference=_render_difference(bug),
     )
 
 
@@ -92,28 +96,28 @@ def fill_template(
     return "\n\n".join(parts) + "\n"
 
 
-def _description(bug: Upstream) -> Iterator[str]:
+def _render_description(bug: Upstream) -> Iterator[str]:
     if bug.case.doc:
         yield block(bug.case.doc)
-    yield f"Expected: {_expected(bug)}"
+    yield f"Expected: {_describe_expected(bug)}"
     yield f"Seen: {code(ending(bug.observation))}"
     if bug.observation.error is not None:
         yield block(f"{bug.observation.error.type}: {bug.observation.error.message}")
     elif bug.reasons:
         yield block("\n".join(bug.reasons))
-    yield from _declared(bug)
+    yield from _render_declared(bug)
     if bug.history:
         yield f"By bisection over releases:\n\n{block(bug.history)}"
 
 
-def _title(bug: Upstream) -> str:
+def _make_title(bug: Upstream) -> str:
     name, release = bug.case.name, bug.planned.release
     if bug.observation.outcome is Outcome.OK:
         return f"{name}: {bug.reasons[0] if bug.reasons else 'runs'} (jax {release})"
     return f"{name}: {ending(bug.observation)} (jax {release})"
 
 
-def _expected(bug: Upstream) -> str:
+def _describe_expected(bug: Upstream) -> str:
     reference = bug.observation.reference
     if isinstance(reference, ExpectedError):
         matching = f" matching {code(reference.match)}" if reference.match else ""
@@ -125,7 +129,7 @@ def _expected(bug: Upstream) -> str:
     return f"{'; '.join(told) or 'it runs'}."
 
 
-def _declared(bug: Upstream) -> Iterator[str]:
+def _render_declared(bug: Upstream) -> Iterator[str]:
     """Yield what the case declares of the releases that show it."""
     planned = bug.planned
     if bug.span:
@@ -143,7 +147,7 @@ def _declared(bug: Upstream) -> Iterator[str]:
         yield f"{told}."
 
 
-def _difference(bug: Upstream) -> Iterator[str]:
+def _render_difference(bug: Upstream) -> Iterator[str]:
     """Yield how it ends on the other cell, and how the IRs differ."""
     if bug.compared is None:
         return
@@ -162,7 +166,7 @@ def _difference(bug: Upstream) -> Iterator[str]:
         yield block("\n".join(lines))
 
 
-def _system(bug: Upstream) -> dict[str, object]:
+def _list_system(bug: Upstream) -> dict[str, object]:
     planned = bug.planned
     cell = planned.cell
     real = "compile-only, no such devices here" if cell.place.compile_only else "devices"

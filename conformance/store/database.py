@@ -61,7 +61,9 @@ class Database:
     def __init__(self, address: Address, wait: float = WAIT) -> None:
         self.address = address
         self.wait = wait
-        self._engine = _server(address, wait) if address.file is None else _file(address, wait)
+        self._engine = (
+            _open_server(address, wait) if address.file is None else _open_file(address, wait)
+        )
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -92,7 +94,7 @@ class Database:
         if self.address.file is None and not writing:
             options["isolation_level"] = "REPEATABLE READ"
         with (
-            self._telling(),
+            self._translate_errors(),
             self._engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
@@ -113,7 +115,7 @@ class Database:
             with locked_file(self.address.file, inform, patience):
                 yield
             return
-        with self._telling(), self._engine.connect() as connection:
+        with self._translate_errors(), self._engine.connect() as connection:
             # No transaction: the server may end those in which nothing happens for long.
             held = connection.execution_options(isolation_level="AUTOCOMMIT", writing=False)
             held.execute(text(f"SET lock_timeout = {int(patience * 1000)}"))
@@ -150,18 +152,18 @@ class Database:
         return version
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            raise self._error(error) from None  # its text may hold what was sent
+            raise self._make_error(error) from None  # its text may hold what was sent
 
-    def _error(self, error: DBAPIError) -> ConformanceError:
+    def _make_error(self, error: DBAPIError) -> ConformanceError:
         cause = error.orig
         if isinstance(cause, sqlite3.Error):
             return self.error_of_file(cause)
         if getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
-            return self._held()
+            return self._make_lock_error()
         said = self.address.hidden(" ".join(str(cause).split()))
         return InfrastructureError(
             f"{self.address.name}: {said}; check the address, and that the server runs"
@@ -176,7 +178,7 @@ class Database:
         file = self.address.file or Path(self.address.name)
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in _HELD:
-            return self._held()
+            return self._make_lock_error()
         if code in _DAMAGED:
             return CorruptStoreError(
                 f"{file}: damaged: {error}; try again: its last good backup is used then"
@@ -186,31 +188,31 @@ class Database:
             return disk_error(file, OSError(number, os.strerror(number)))
         return CorruptStoreError(f"{file}: expected a store of runs: {str(error).lower()}")
 
-    def _held(self) -> InfrastructureError:
+    def _make_lock_error(self) -> InfrastructureError:
         return InfrastructureError(
             f"{self.address.name}: another process has been writing to it for {self.wait:g} s; "
             "try again when that has ended"
         )
 
 
-def _file(address: Address, wait: float) -> Engine:
+def _open_file(address: Address, wait: float) -> Engine:
     # Connections are closed after use, so that the file may be replaced between two.
     engine = create_engine(address.url, poolclass=NullPool, connect_args={"timeout": wait})
 
-    def _connected(connection: sqlite3.Connection, _: object) -> None:
+    def _set_autocommit(connection: sqlite3.Connection, _: object) -> None:
         # Python's own transactions begin late, and end where the schema changes.
         connection.isolation_level = None
 
-    def _begins(connection: Connection) -> None:
+    def _begin(connection: Connection) -> None:
         writing = connection.get_execution_options().get("writing", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
-    event.listen(engine, "connect", _connected)
-    event.listen(engine, "begin", _begins)
+    event.listen(engine, "connect", _set_autocommit)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
-def _server(address: Address, wait: float) -> Engine:
+def _open_server(address: Address, wait: float) -> Engine:
     try:
         return create_engine(
             address.url, poolclass=NullPool, connect_args={"connect_timeout": max(2, int(wait))}

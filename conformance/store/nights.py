@@ -56,10 +56,10 @@ def load_last_night(
         run=last.name,
         started=last.started,
         jobs={
-            JobAt(case=case, place=place): _shown(case, state, cause_by)
+            JobAt(case=case, place=place): _make_job(case, state, cause_by)
             for (case, place), state in states.items()
         },
-        causes={one.id: _cause(one, runs) for one in open_ones},
+        causes={one.id: _make_cause(one, runs) for one in open_ones},
     )
 
 
@@ -73,7 +73,7 @@ def load_known_regressions(store: Store) -> frozenset[tuple[str, str, str]]:
     )
 
 
-def _cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
+def _make_cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
     shown = [run for run in runs if one.first <= run.number <= one.last]
     return CauseSince(
         id=one.id,
@@ -86,7 +86,7 @@ def _cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
     )
 
 
-def _shown(case: str, state: JobState, causes: Mapping[tuple[str, str, str], str]) -> NightJob:
+def _make_job(case: str, state: JobState, causes: Mapping[tuple[str, str, str], str]) -> NightJob:
     shows = (str(state.verdict), state.cause) if state.unexpected else ()
     cause = causes.get((case, *shows), "") if state.unexpected else ""
     return NightJob(telling=state.telling, shows=shows, cause=cause)

@@ -43,9 +43,9 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
     there = select(runs.seq).where(*once, runs.finished == digest.finished)
     if connection.execute(there).first() is not None:
         return None
-    seq = _next(connection, runs.seq)
+    seq = _find_next(connection, runs.seq)
     places = stable_cell_ids(digest.cells)
-    jobs = _add_changes(connection, seq, _seen(connection, entry, places))
+    jobs = _add_changes(connection, seq, _number_states(connection, entry, places))
     key, packed = plans.pack_jobs(np.sort(np.array(jobs, np.int64)))
     row = {
         "seq": seq, "name": digest.run, "started": digest.started, "finished": digest.finished,
@@ -71,7 +71,7 @@ def make_storable(text: str) -> str:
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
-def _next(connection: Connection, column: Column[int]) -> int:
+def _find_next(connection: Connection, column: Column[int]) -> int:
     return (connection.execute(select(func.max(column))).scalar_one() or 0) + 1
 
 
@@ -81,14 +81,14 @@ def _intern(
     """Return the number of each row by the hash of its content; those that are new are added."""
     known = {key: number for key, number in connection.execute(select(table.c.key, table.c.id))}  # noqa: C416
     new = [key for key in rows if key not in known]
-    numbers = dict(zip(new, count(_next(connection, table.c.id)), strict=False))
+    numbers = dict(zip(new, count(_find_next(connection, table.c.id)), strict=False))
     if new:
         added = [{"id": numbers[key], "key": key, **rows[key]} for key in new]
         connection.execute(insert(table), added)
     return known | numbers
 
 
-def _seen(connection: Connection, entry: StoreEntry, places: Mapping[str, str]) -> Seen:
+def _number_states(connection: Connection, entry: StoreEntry, places: Mapping[str, str]) -> Seen:
     """Return the number of each job's state, and whether it was repeated, by case and place."""
     rows: dict[str, dict[str, Any]] = {}
     keys: dict[JobState, str] = {}
@@ -108,7 +108,7 @@ def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
     jobs = schema.jobs.c
     query = select(jobs.case, jobs.place, jobs.id, jobs.state)
     known = {(case, place): (job, state) for case, place, job, state in connection.execute(query)}
-    free = count(_next(connection, jobs.id))
+    free = count(_find_next(connection, jobs.id))
     added: list[dict[str, Any]] = []
     updated: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []

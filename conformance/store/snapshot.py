@@ -114,11 +114,11 @@ class _Jobs:
             raise CorruptStoreError("the history names jobs by other things than text; restore it")
         numbers, cases, places = zip(*rows, strict=True) if rows else ((), (), ())
         size = max(numbers, default=0) + 1
-        self.cases, self.case = _numbered(numbers, cases, size)
-        self.places, self.place = _numbered(numbers, places, size)
+        self.cases, self.case = _number_names(numbers, cases, size)
+        self.places, self.place = _number_names(numbers, places, size)
 
 
-def _numbered(
+def _number_names(
     jobs: tuple[int, ...], names: tuple[str, ...], size: int
 ) -> tuple[list[str], Numbers]:
     """Return the distinct names in order, and for each job the number of its name."""
@@ -225,7 +225,7 @@ class StoreSnapshot:
                 for job, place in places.items():
                     ran = job in within[step.plan]
                     found[place].append((step.run, self.states[step.shown[job]] if ran else None))
-        return {place: list(_spans(shown)) for place, shown in sorted(found.items())}
+        return {place: list(_make_spans(shown)) for place, shown in sorted(found.items())}
 
     def states_at(self, run: int) -> dict[tuple[str, str], JobState]:
         """Return the state of every job of a run, by case and place.
@@ -267,7 +267,7 @@ class StoreSnapshot:
         return tracker
 
 
-def _spans(shown: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
+def _make_spans(shown: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
     for state, members in groupby(shown, key=lambda pair: pair[1]):
         runs = [run for run, _ in members]
         yield CaseSpan(state=state, first=runs[0], last=runs[-1], runs=len(runs))

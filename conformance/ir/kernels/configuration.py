@@ -56,16 +56,16 @@ def configuration(value: Attribute) -> Configuration | None:
     if isinstance(value, str):
         if _RAW not in value and _BASE64 not in value and "ML\\EFR" not in value:
             return None
-        value = _parsed(value)
+        value = _parse(value)
     kernels: list[tuple[str, bytes]] = []
-    rest = _without(value, "kernel", kernels, 0)
+    rest = _remove_kernels(value, "kernel", kernels, 0)
     return Configuration(rest, tuple(kernels)) if kernels else None
 
 
-def _parsed(text: str) -> Attribute:
+def _parse(text: str) -> Attribute:
     """Return what a text says, or itself."""
     try:
-        return _frozen(json.loads(text, parse_constant=str))
+        return _freeze(json.loads(text, parse_constant=str))
     except (ValueError, RecursionError):
         pass
     found: dict[str, Attribute] = {}
@@ -78,16 +78,18 @@ def _parsed(text: str) -> Attribute:
     return text if scan.next or unknown else tuple(sorted(found.items()))
 
 
-def _frozen(value: Any) -> Attribute:
+def _freeze(value: Any) -> Attribute:
     if isinstance(value, dict):
-        return tuple([(key, _frozen(value[key])) for key in sorted(value)])
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+        return tuple([(key, _freeze(value[key])) for key in sorted(value)])
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
-def _without(value: Attribute, key: str, kernels: list[tuple[str, bytes]], depth: int) -> Attribute:
+def _remove_kernels(
+    value: Attribute, key: str, kernels: list[tuple[str, bytes]], depth: int
+) -> Attribute:
     """Return a configuration without its kernels; what is empty says nothing either."""
     if isinstance(value, str):
-        data = _bytecode(value)
+        data = _find_bytecode(value)
         if data is None:
             return value
         kernels.append((key, data))
@@ -102,15 +104,15 @@ def _without(value: Attribute, key: str, kernels: list[tuple[str, bytes]], depth
             name = item[0]
             if name in _NOISE:
                 continue
-            inner = _without(item[1], name, kernels, depth + 1)
+            inner = _remove_kernels(item[1], name, kernels, depth + 1)
             if inner not in ((), None):
                 found.append((name, inner))
         else:
-            found.append(_without(item, key, kernels, depth + 1))
+            found.append(_remove_kernels(item, key, kernels, depth + 1))
     return tuple(found)
 
 
-def _bytecode(text: str) -> bytes | None:
+def _find_bytecode(text: str) -> bytes | None:
     """Return the bytecode that a text is, if it is some."""
     if text.startswith(_RAW):
         try:

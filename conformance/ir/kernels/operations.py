@@ -118,7 +118,7 @@ class KernelReader:
     def read(self) -> Computation:
         """Return the body of the module."""
         cursor = Cursor(self._container.code)
-        outermost = self._block("kernel", cursor, [], 0, depth=0)
+        outermost = self._read_block("kernel", cursor, [], 0, depth=0)
         if cursor.left or len(outermost.instructions) != 1:
             raise NotReadError("one module")
         module = outermost.instructions[0]
@@ -129,7 +129,7 @@ class KernelReader:
         body.attributes = module.attributes
         return body
 
-    def _block(
+    def _read_block(
         self, name: str, cursor: Cursor, scope: Scope, values: int, *, depth: int
     ) -> Computation:
         """Read a block, and put what it does into its order."""
@@ -141,15 +141,15 @@ class KernelReader:
         scope += [None] * values
         block = _Block(Computation(name), cursor, scope, begin)
         if has_arguments:
-            self._arguments(block)
+            self._read_arguments(block)
         for left in reversed(range(operations)):
-            made, count, isolated = self._operation(block, is_last=not left)
+            made, count, isolated = self._read_operation(block, is_last=not left)
             if count > cursor.left:
                 raise NotReadError("regions that fit in the bytes that are left")
             # An isolated operation's regions see none of the values around it.
-            inner = self._isolated(cursor) if count and isolated else (cursor, scope)
+            inner = self._enter_isolated(cursor) if count and isolated else (cursor, scope)
             for _ in range(count):
-                self._region(made, *inner, depth=depth)
+                self._read_region(made, *inner, depth=depth)
         del scope[begin:]
         self._effects.chain(block.computation)
         named = [i for i in block.computation.instructions if "symbol" in i.attributes]
@@ -157,7 +157,7 @@ class KernelReader:
         block.computation.results += [(instruction, ()) for instruction in named]
         return block.computation
 
-    def _arguments(self, block: _Block) -> None:
+    def _read_arguments(self, block: _Block) -> None:
         version, cursor = self._container.version, block.cursor
         count = cursor.varint()
         for number in range(count):
@@ -172,7 +172,7 @@ class KernelReader:
         if version >= FormatVersion.ORDERS_OF_USES and cursor.byte():
             _skip_orders(cursor, count)
 
-    def _operation(self, block: _Block, *, is_last: bool) -> tuple[Instruction, int, bool]:
+    def _read_operation(self, block: _Block, *, is_last: bool) -> tuple[Instruction, int, bool]:
         """Read an operation; return it, how many regions follow, and whether they are isolated."""
         cursor = block.cursor
         op, known = at(self._container.operations, cursor.varint())
@@ -188,14 +188,14 @@ class KernelReader:
         if mask & _ORDERS:
             _skip_orders(cursor, len(types))
         count, isolated = cursor.flagged() if mask & _REGIONS else (0, False)
-        made = _instruction(f"{canonical_op(op)}.{block.next}", types, attributes, operands)
+        made = _make_instruction(f"{canonical_op(op)}.{block.next}", types, attributes, operands)
         if is_last and _is_end(made) and not count:
             block.computation.results = operands
         else:
             block.add(made, len(types))
         return made, count, isolated
 
-    def _isolated(self, cursor: Cursor) -> tuple[Cursor, Scope]:
+    def _enter_isolated(self, cursor: Cursor) -> tuple[Cursor, Scope]:
         if self._container.version < FormatVersion.SECTIONS_OF_REGIONS:
             return cursor, []
         number, data = cursor.section()
@@ -203,7 +203,7 @@ class KernelReader:
             raise NotReadError("a section with regions")
         return Cursor(data), []
 
-    def _region(self, made: Instruction, cursor: Cursor, scope: Scope, *, depth: int) -> None:
+    def _read_region(self, made: Instruction, cursor: Cursor, scope: Scope, *, depth: int) -> None:
         """Read the next region of an operation."""
         role = f"region {len(made.bodies)}"
         name = f"{made.op} {role}"
@@ -216,7 +216,7 @@ class KernelReader:
             if values > cursor.left:
                 raise NotReadError("values that fit in the bytes that are left")
             made.attributes = {k: v for k, v in made.attributes.items() if k != SIGNATURE}
-            body = self._block(name, cursor, scope, values, depth=depth + 1)
+            body = self._read_block(name, cursor, scope, values, depth=depth + 1)
         made.bodies += ((role, body),)
 
     def _attributes(self, op: str, known: bool, mask: int, cursor: Cursor) -> dict[str, Attribute]:
@@ -228,10 +228,10 @@ class KernelReader:
         )
         found = self._dictionaries.get(key)
         if found is None:
-            found = self._dictionaries[key] = meant(canonical_op(op), self._stored(key, known))
+            found = self._dictionaries[key] = meant(canonical_op(op), self._read_stored(key, known))
         return found
 
-    def _stored(self, key: _Stored, known: bool) -> list[tuple[str, Attribute]]:
+    def _read_stored(self, key: _Stored, known: bool) -> list[tuple[str, Attribute]]:
         op, dictionary, inherent = key
         found = [] if dictionary is None else self._values.named(dictionary)
         if inherent is None:
@@ -246,7 +246,7 @@ class KernelReader:
         return found + read
 
 
-def _instruction(
+def _make_instruction(
     name: str, types: list[Type], attributes: dict[str, Attribute], operands: list[Value]
 ) -> Instruction:
     type_: Type = types[0] if len(types) == 1 else tuple(types)

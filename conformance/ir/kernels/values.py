@@ -97,7 +97,7 @@ class KernelValues:
             lambda c: Tensor(_kind("memref", self._element(c)), ("*",)),
             lambda c: Tensor(_kind("memref", *(self._space(c), self._element(c))[::-1]), ("*",)),
             lambda c: Tensor(_kind("tensor", self._element(c)), ("*",)),
-            lambda c: self._shaped(c, "vector"),
+            lambda c: self._read_shaped(c, "vector"),
         )
 
     def attribute(self, number: int) -> Attribute:
@@ -280,7 +280,7 @@ class KernelValues:
         found = _SPACE.fullmatch(text)
         return text if found is None else found[1]
 
-    def _shaped(self, cursor: Cursor, kind: str = "") -> Tensor:
+    def _read_shaped(self, cursor: Cursor, kind: str = "") -> Tensor:
         sizes = [cursor.signed() for _ in range(cursor.varint())]
         shape = tuple(["?" if size == _DYNAMIC else size for size in sizes])
         if any(isinstance(size, int) and size < 0 for size in shape):
@@ -289,14 +289,14 @@ class KernelValues:
         return Tensor(_kind(kind, dtype) if kind else dtype, shape)
 
     def _tensor(self, cursor: Cursor, encoding: str) -> Tensor:
-        tensor = self._shaped(cursor)
+        tensor = self._read_shaped(cursor)
         if tensor.shape and not encoding:
             return tensor
         # Without a shape it would look like a scalar.
         return tensor._replace(dtype=_kind("tensor", tensor.dtype, encoding))
 
     def _memory(self, cursor: Cursor, space: str) -> Tensor:
-        tensor = self._shaped(cursor)
+        tensor = self._read_shaped(cursor)
         layout = _text(self._reference(cursor))
         found = _IDENTITY.fullmatch(layout)
         if found is not None and found[1] == found[2]:

@@ -169,7 +169,7 @@ def render_case_pages(
             "name": name,
             "case": case,
             "upstream": address_of(case.source),
-            "tracks": _tracks(report, name, differ, (causes or {}).get(name, ())),
+            "tracks": _make_tracks(report, name, differ, (causes or {}).get(name, ())),
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
             "upgrades": (upgrades or {}).get(name, ()),
@@ -179,7 +179,7 @@ def render_case_pages(
         yield page, render("case.html", page, data)
 
 
-def _tracks(
+def _make_tracks(
     report: Report, name: str, differ: Differ, causes: Sequence[CauseView]
 ) -> list[CaseTrack]:
     timelines = report.timelines(name)
@@ -191,15 +191,15 @@ def _tracks(
     evidence = _Evidence(differ, {run.info.root for run in report.runs}, again)
     return [
         replace(
-            _track(again, track, timelines[track.name], evidence),
-            **_raised(track, timelines[track.name], report, shown),
+            _make_track(again, track, timelines[track.name], evidence),
+            **_find_raised(track, timelines[track.name], report, shown),
         )
         for track in report.tracks
         if track.name in timelines
     ]
 
 
-def _raised(
+def _find_raised(
     track: Track, history: Timeline, report: Report, shown: Container[str]
 ) -> dict[str, Any]:
     """Return the newest job of a track that raised, unless its cause is shown."""
@@ -209,7 +209,7 @@ def _raised(
     return {}
 
 
-def _track(
+def _make_track(
     again: Callable[..., str], track: Track, history: Timeline, evidence: _Evidence
 ) -> CaseTrack:
     releases = track.labels
@@ -223,31 +223,33 @@ def _track(
     return CaseTrack(
         name=track.name,
         anchor=slug(track.name),
-        strips=tuple(make_strip(row, history, track) for row in ("verdict", *_rows(history))),
+        strips=tuple(make_strip(row, history, track) for row in ("verdict", *_list_rows(history))),
         points=tuple(evidence.of(point, track.name, by_cell) for point in newest_first),
         jobs=tuple(reversed(jobs)),
         command=again(jobs[-1][1].cell),
-        falsifying=_falsifying(zip(releases, history.jobs, strict=True)),
+        falsifying=_collect_falsifying(zip(releases, history.jobs, strict=True)),
     )
 
 
-def _falsifying(jobs: Iterable[tuple[str, StoredJob | None]]) -> tuple[tuple[str, str], ...]:
+def _collect_falsifying(
+    jobs: Iterable[tuple[str, StoredJob | None]],
+) -> tuple[tuple[str, str], ...]:
     """Return the examples that a test fails for, the newest first, those that are the same once."""
     found: dict[str, list[str]] = {}
     for release, side in jobs:
         if side is not None and FALSIFYING in side.record.artifacts:
-            found.setdefault(_text(side, FALSIFYING), []).append(release)
+            found.setdefault(_read_text(side, FALSIFYING), []).append(release)
     return tuple((", ".join(releases), text) for text, releases in reversed(found.items()))
 
 
-def _text(side: StoredJob, artifact: str) -> str:
+def _read_text(side: StoredJob, artifact: str) -> str:
     try:
         return side.blobs.get(side.record.artifacts[artifact]).decode("utf-8", "replace")
     except CorruptBlobError as error:
         return str(error)
 
 
-def _rows(history: Timeline) -> list[str]:
+def _list_rows(history: Timeline) -> list[str]:
     """Return the artifacts that any job of a history has, in their order."""
     seen = {ENDING}
     for job in history.jobs:
@@ -294,9 +296,9 @@ class _Evidence:
             kind=point.kind,
             changed=point.changed,
             regrouped=point.regrouped,
-            endings=_endings(point),
-            values=_values(point),
-            plots=_plots(before, after) if VALUE in point.changed else (),
+            endings=_compare_endings(point),
+            values=_describe_values(point),
+            plots=_make_plots(before, after) if VALUE in point.changed else (),
             facts=gating[:FACT_ROWS],
             more_facts=others + max(0, len(gating) - FACT_ROWS),
             irs=tuple(self._ir(point, ir, anchor, track) for ir in _irs(point)),
@@ -322,19 +324,19 @@ def _irs(point: Transition) -> list[str]:
     return [name for name in point.changed if name in point.before.record.ir]
 
 
-def _endings(point: Transition) -> tuple[Row, ...]:
+def _compare_endings(point: Transition) -> tuple[Row, ...]:
     if ENDING not in point.changed and point.kind in {TransitionKind.SAME, TransitionKind.CHANGED}:
         return ()
     return side_by_side(*(ending_lines(side.record) for side in (point.before, point.after)))
 
 
-def _values(point: Transition) -> tuple[str, ...]:
+def _describe_values(point: Transition) -> tuple[str, ...]:
     if VALUE not in point.changed or point.value is None:
         return ()
     return tuple(text.replace("golden", "before") for text in point.value.messages)
 
 
-def _plots(before: StoredJob, after: StoredJob) -> tuple[ValuePlot, ...]:
+def _make_plots(before: StoredJob, after: StoredJob) -> tuple[ValuePlot, ...]:
     try:
         return make_value_plots(load_value(before), load_value(after))
     except (CorruptBlobError, CorruptValueError):

@@ -46,10 +46,12 @@ def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]
     root = base if not base or base.endswith("/") else f"{base}/"
     known = {one.id: one for one in history.regressions}
     entries = [
-        _entry(event, known[event.regression], history.runs[event.run], root)
+        _make_entry(event, known[event.regression], history.runs[event.run], root)
         for event in history.events[: -NEWEST - 1 : -1]
     ]
-    times = [entry["updated"] for entry in entries] or [_ended(run) for run in history.runs[-1:]]
+    times = [entry["updated"] for entry in entries] or [
+        _format_end(run) for run in history.runs[-1:]
+    ]
     data = {
         "id": f"{root}{FEED}" if root else f"{_TAG}history",
         "updated": max(times, default=_rfc3339(_EPOCH)),
@@ -60,7 +62,9 @@ def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]
     yield FEED, render("feed.xml", FEED, data)
 
 
-def _entry(event: RegressionEvent, about: Regression, run: RunPoint, root: str) -> dict[str, str]:
+def _make_entry(
+    event: RegressionEvent, about: Regression, run: RunPoint, root: str
+) -> dict[str, str]:
     """Return what the template shows of an event."""
     word = _WORDS[event.kind]
     many = plural(len(event.places), "cell")
@@ -70,14 +74,14 @@ def _entry(event: RegressionEvent, about: Regression, run: RunPoint, root: str) 
         # A tag URI, the same each time the feed is made.
         "id": f"{_TAG}{word}/{event.regression}/{href(run.id)}",
         "title": one_line(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
-        "updated": _ended(run),
+        "updated": _format_end(run),
         "link": href(HISTORY, regression_anchor(event.regression), root=root),
         "category": word,
         "summary": one_line(f"{why} ({seen} in {run.id}: {listed(event.places, CELLS)})"),
     }
 
 
-def _ended(run: RunPoint) -> str:
+def _format_end(run: RunPoint) -> str:
     """Return when a run ended, or else began, as Atom wants it."""
     return _rfc3339(time_of(run.finished) or run.time or _EPOCH)
 

@@ -129,22 +129,22 @@ def make_matrix_data(report: Report) -> dict[str, Any]:
         for family, names in report.families.items()
     ]
     return {
-        "tracks": [_track(track) for track in report.tracks],
-        "verdicts": _verdicts(),
+        "tracks": [_make_track(track) for track in report.tracks],
+        "verdicts": _list_verdicts(),
         "states": [[*state[:3], int(state[3]), state[4]] for state in drawing.tables.states],
         "reasons": list(drawing.tables.reasons),
         "families": families,
     }
 
 
-def _verdicts() -> list[tuple[str, str, str]]:
+def _list_verdicts() -> list[tuple[str, str, str]]:
     """Return name, letter and meaning of each verdict, and of having none, the worst first."""
     found = [(str(v), LETTERS[v], MEANINGS[v]) for v in WORST_FIRST]
     after = WORST_FIRST.index(Verdict.INFRA) + 1
     return [*found[:after], (NOT_RUN, NOT_RUN_LETTER, NOT_RUN_MEANING), *found[after:]]
 
 
-def _track(track: Track) -> dict[str, Any]:
+def _make_track(track: Track) -> dict[str, Any]:
     cells = [
         [one_line(label), slug(label), one_line(cell.id)]
         for label, cell in zip(track.labels, track.shown, strict=True)
@@ -182,20 +182,21 @@ class _Drawing:
             "title": find_title(self._report.cases[name].doc),
             "page": href(case_page(name)),
             "rows": [
-                self._row(name, track, timelines.get(track.name)) for track in self._report.tracks
+                self._make_row(name, track, timelines.get(track.name))
+                for track in self._report.tracks
             ],
         }
 
-    def _row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
+    def _make_row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
         cells = [cell.id for cell in track.shown]
         jobs = history.jobs if history is not None else (None,) * len(cells)
         points = history.points if history is not None else ()
         edges = {point.after.record.cell: EDGES[point.kind] for point in points if drawn(point)}
-        shown = [self._shown(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
+        shown = [self._number_job(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
         found = make_segments(shown, [edges.get(cell, "") for cell in cells])
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
 
-    def _shown(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
+    def _number_job(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
         """Return the state and the reason of a case in a cell."""
         if job is not None:
             return self.tables.of_job(job.record)

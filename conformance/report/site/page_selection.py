@@ -30,13 +30,13 @@ def select_pages(report: Report) -> Report:
     tests = [name for name, case in report.cases.items() if case.kind == "test"]
     if len(tests) <= MOST:
         return report
-    told = {*_mentioned(report), *_slowest(report)}
+    told = {*_find_mentioned(report), *_find_slowest(report)}
     quiet = frozenset(
         name
         for name in tests
         if name not in told and all(side.record.verdict in QUIET for side in report.sides(name))
     )
-    return replace(report, runs=[_without(run, quiet) for run in report.runs])
+    return replace(report, runs=[_remove_tests(run, quiet) for run in report.runs])
 
 
 def describe_omitted(report: Report, shown: Report) -> str:
@@ -52,14 +52,14 @@ def describe_omitted(report: Report, shown: Report) -> str:
     return f"{number:,} tests that pass or are skipped everywhere have no page and no row: too many"
 
 
-def _mentioned(report: Report) -> Iterator[str]:
+def _find_mentioned(report: Report) -> Iterator[str]:
     """Yield the tests that pages of upgrades link to."""
     for upgrade in report.upgrades.values():
         for said in (upgrade.transitions, upgrade.flaky, upgrade.not_compared, upgrade.fails_alike):
             yield from (one.case for one in said)
 
 
-def _slowest(report: Report) -> Iterator[str]:
+def _find_slowest(report: Report) -> Iterator[str]:
     """Yield the tests that pages of runs link to."""
     for run in report.runs:
         ran = (record for record in run.records if not record.cached)
@@ -67,7 +67,7 @@ def _slowest(report: Report) -> Iterator[str]:
         yield from (record.case for record in slowest)
 
 
-def _without(run: LoadedRun, quiet: Collection[str]) -> LoadedRun:
+def _remove_tests(run: LoadedRun, quiet: Collection[str]) -> LoadedRun:
     cases = {name: case for name, case in run.info.cases.items() if name not in quiet}
     plan = tuple(pair for pair in run.info.plan if pair[0] not in quiet)
     records = tuple(record for record in run.records if record.case not in quiet)

@@ -194,12 +194,12 @@ def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
         ]  # fmt: skip
         for number, history in enumerate(make_suite_histories(run, {})):
             page = suite_page(name, history.place if number else "")
-            joined, notes = _joined(history, run, earlier, report.conformance.get(name))
+            joined, notes = _merge_known(history, run, earlier, report.conformance.get(name))
             found.append(SuiteView(page=page, history=joined, notes=notes))
     return tuple(found)
 
 
-def _joined(
+def _merge_known(
     own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], kept: SuiteHistory | None
 ) -> tuple[SuiteHistory, tuple[str, ...]]:
     """Return a history with what is known of other releases, and what is to be told of that."""
@@ -238,7 +238,7 @@ def render_suite_pages(
     views = make_suite_views(report)
     for view in views:
         history = view.history
-        groups = [_group(history, name) for name in (*history.groups, *history.families)]
+        groups = [_make_group(history, name) for name in (*history.groups, *history.families)]
         anchors = {
             (release, group.name): span.anchor
             for group in groups
@@ -253,7 +253,7 @@ def render_suite_pages(
             "view": view,
             "others": [one for one in views if one is not view],
             "history": history,
-            "rows": [_row(history, step, anchors) for step in reversed(history.steps)],
+            "rows": [_make_row(history, step, anchors) for step in reversed(history.steps)],
             "groups": [group for group in groups if group.spans],
             "steps": [step for step in reversed(history.steps) if _changes(step) or step.standards],
             "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
@@ -274,7 +274,7 @@ def _changes(step: ReleaseStep) -> bool:
     return any(getattr(step, word) for word in CHANGES)
 
 
-def _row(
+def _make_row(
     history: SuiteHistory, step: ReleaseStep, anchors: Mapping[tuple[str, str], str]
 ) -> ReleaseRow:
     release = step.after.release
@@ -290,7 +290,7 @@ def _row(
     )  # fmt: skip
 
 
-def _group(history: SuiteHistory, name: str) -> GroupView:
+def _make_group(history: SuiteHistory, name: str) -> GroupView:
     own = name in history.families
     tests = {
         test: one
@@ -307,12 +307,12 @@ def _group(history: SuiteHistory, name: str) -> GroupView:
             spans.append(
                 FailureSpan(
                     anchor=f"{slug(name)}@{slug(first)}", releases=tuple(r for r, _ in found),
-                    counts=history.counts(found[-1][0], name), failures=_failures(failures),
+                    counts=history.counts(found[-1][0], name), failures=_group_failures(failures),
                 )
             )  # fmt: skip
     ever = {test for _, failures in failing for test in failures}
-    ordered = sorted(ever, key=lambda test: (_gravity(tests[test].of(releases[-1])), test))
-    strips = tuple((test, _strip(tests[test], releases)) for test in ordered)
+    ordered = sorted(ever, key=lambda test: (_rank_gravity(tests[test].of(releases[-1])), test))
+    strips = tuple((test, _make_strip(tests[test], releases)) for test in ordered)
     docs = {test: tests[test].doc for test in ever}
     return GroupView(
         name=name, anchor=slug(name), own=own, spans=tuple(reversed(spans)), strips=strips,
@@ -320,22 +320,22 @@ def _group(history: SuiteHistory, name: str) -> GroupView:
     )  # fmt: skip
 
 
-def _failures(found: Mapping[str, SuiteResult]) -> tuple[FailureGroup, ...]:
+def _group_failures(found: Mapping[str, SuiteResult]) -> tuple[FailureGroup, ...]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, result in found.items():
         groups.setdefault((result.outcome, *cause_of_failure(name, result)), []).append(name)
     failures = [
         FailureGroup(tests=tuple(names), result=found[names[0]]) for names in groups.values()
     ]
-    return tuple(sorted(failures, key=lambda failure: _gravity(failure.result)))
+    return tuple(sorted(failures, key=lambda failure: _rank_gravity(failure.result)))
 
 
-def _gravity(result: SuiteResult) -> int:
+def _rank_gravity(result: SuiteResult) -> int:
     """Return the rank of a result among others: unexpected failures, known ones, all others."""
     return GRAVEST.index(result.outcome) if result.outcome in GRAVEST else len(GRAVEST)
 
 
-def _strip(followed: TrackedTest, releases: Sequence[str]) -> tuple[OutcomeSegment, ...]:
+def _make_strip(followed: TrackedTest, releases: Sequence[str]) -> tuple[OutcomeSegment, ...]:
     ended = [(release, followed.of(release)) for release in releases]
     segments = []
     for result, members in groupby(ended, key=lambda one: one[1]):

@@ -181,13 +181,13 @@ class _Drawing:
         """
         changes = [self.upgrade.transitions[place] for place in cause.transitions]
         first = changes[0]
-        rows = self._evidence(first)
+        rows = self._compare_sides(first)
         name = first.artifact.replace("_", " ")
         return UpgradeGroupView(
             anchor=anchor,
             effect=cause.kind,
             kind="" if first.kind is cause.kind else SHORT[first.kind],
-            since=self._since(first, cause),
+            since=self._describe_release(first, cause),
             before=first.last,
             after=first.changed_in,
             # Nothing for what says itself what it is.
@@ -195,12 +195,12 @@ class _Drawing:
             rows=rows[:AT_ONCE],
             more=rows[AT_ONCE:],
             count=len({change.case for change in changes}),
-            platforms=tuple(self._platforms(changes)),
+            platforms=tuple(self._make_platforms(changes)),
             change=first,
-            **self._raised(first),
+            **self._find_raised(first),
         )
 
-    def _raised(self, change: UpgradeChange) -> dict[str, Any]:
+    def _find_raised(self, change: UpgradeChange) -> dict[str, Any]:
         """Return the exceptions of the newer job that a change of an ending is about."""
         sides = zip(reversed(change.cells), (change.changed_in, change.last), strict=True)
         for cell, release in sides if change.artifact == ENDING else ():
@@ -210,34 +210,35 @@ class _Drawing:
                 return {"stacks": stacks, "raised_on": release}
         return {}
 
-    def _since(self, change: UpgradeChange, cause: ChangeGroup) -> str:
+    def _describe_release(self, change: UpgradeChange, cause: ChangeGroup) -> str:
         labels = [point.label for point in self._axes.get(change.platform, ())]
         ends = change.last, change.changed_in
         if ends not in pairwise(labels):
             return f"after {change.last}, by {change.changed_in}"
         return f"{'in' if cause.kind is Effect.UNCHANGED else 'since'} {change.changed_in}"
 
-    def _evidence(self, change: UpgradeChange) -> tuple[Row, ...]:
+    def _compare_sides(self, change: UpgradeChange) -> tuple[Row, ...]:
         """Return what it was and is, side by side."""
         before, after = change.cells
-        return _rows(
-            self._said(change, before, change.before), self._said(change, after, change.after)
+        return _align_rows(
+            self._describe_side(change, before, change.before),
+            self._describe_side(change, after, change.after),
         )
 
-    def _said(self, change: UpgradeChange, cell: str, told: str) -> tuple[str, ...]:
+    def _describe_side(self, change: UpgradeChange, cell: str, told: str) -> tuple[str, ...]:
         """Return what one side shows: of an ending all that was said, else what is told of it."""
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
-            return (_shown(change, told),)
+            return (_format_side(change, told),)
         return error_lines(job) or (ended_as(job),)
 
-    def _platforms(self, changes: list[UpgradeChange]) -> Iterator[Rows]:
+    def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[Rows]:
         first = changes[0]
         for platform, points in self._axes.items():
             found = [change for change in changes if change.platform == platform]
             if not found:
                 continue
-            members = tuple(self._member(change, first) for change in found)
+            members = tuple(self._make_member(change, first) for change in found)
             yield Rows(
                 platform=platform,
                 ticks=make_ticks(points, self._releases),
@@ -245,19 +246,19 @@ class _Drawing:
                 more=members[AT_ONCE:],
             )
 
-    def _member(self, change: UpgradeChange, first: UpgradeChange) -> MemberView:
+    def _make_member(self, change: UpgradeChange, first: UpgradeChange) -> MemberView:
         changes = self._changes[change.case, change.platform]
         points, jobs = self._axes[change.platform], self._jobs[change.case]
         return MemberView(
             case=change.case,
-            address=self._address(change),
+            address=self._find_address(change),
             strip=make_strip(points, jobs, changes),
-            before=_shown(change, change.before) if change.before != first.before else "",
-            after=_shown(change, change.after) if change.after != first.after else "",
-            also=_others(changes, change),
+            before=_format_side(change, change.before) if change.before != first.before else "",
+            after=_format_side(change, change.after) if change.after != first.after else "",
+            also=_describe_others(changes, change),
         )
 
-    def _address(self, change: UpgradeChange) -> str:
+    def _find_address(self, change: UpgradeChange) -> str:
         """Return where the case's page tells of a change, or of the case at all."""
         if change.case not in self._report.cases:
             return ""
@@ -269,24 +270,26 @@ class _Drawing:
         return href(case_page(change.case), point_anchor(track, label) if told else slug(track))
 
 
-def _shown(change: UpgradeChange, told: str) -> str:
+def _format_side(change: UpgradeChange, told: str) -> str:
     """Return what is told of one side, large numbers so that they can be read."""
     return f"{int(told):,}" if change.artifact in FIGURES and told.isdecimal() else told
 
 
-def _rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
+def _align_rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
     """Return lines set against each other; those that have nothing in common are not marked."""
     rows = side_by_side(before, after)
     if any(one is not None and other is not None for one, other in rows):
         return rows
-    return tuple((_plain(one), _plain(other)) for one, other in zip_longest(before, after))
+    return tuple(
+        (_make_plain(one), _make_plain(other)) for one, other in zip_longest(before, after)
+    )
 
 
-def _plain(line: str | None) -> tuple[TextRun, ...] | None:
+def _make_plain(line: str | None) -> tuple[TextRun, ...] | None:
     return None if line is None else (TextRun(text=one_line(line), differs=False),)
 
 
-def _others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:
+def _describe_others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:
     """Return what else changed on the way, by effect."""
     found: dict[Effect, list[str]] = {}
     for change in changes:

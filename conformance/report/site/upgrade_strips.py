@@ -68,11 +68,11 @@ def make_ticks(points: Sequence[AxisPoint], releases: Mapping[str, str]) -> tupl
         points: The places of the axis.
         releases: Release of jax by cell id, as far as is known.
     """
-    minors = [_minor(releases.get(point.cell, "") or point.label) for point in points]
+    minors = [_find_minor(releases.get(point.cell, "") or point.label) for point in points]
     return tuple(Tick(label, len([*same])) for label, same in groupby(minors))
 
 
-def _minor(release: str) -> str:
+def _find_minor(release: str) -> str:
     try:
         version = Version(release)
     except ValueError:
@@ -92,7 +92,7 @@ def make_strip(
     """
     begins = {change.changed_in: change.kind for change in changes}
     turns = list(accumulate(point.label in begins for point in points))
-    shown = [_shown(seen.get(point.cell)) for point in points]
+    shown = [_describe_job(seen.get(point.cell)) for point in points]
     parts = []
     for _, places in groupby(range(len(points)), lambda n: (shown[n], turns[n] if shown[n] else 0)):
         first, *more = places
@@ -112,7 +112,7 @@ def make_strip(
     return tuple(parts)
 
 
-def _shown(record: Record | None) -> tuple[str, str] | None:
+def _describe_job(record: Record | None) -> tuple[str, str] | None:
     """Return what a job is filled in with, and what is said of it; None where there is none."""
     if record is None:
         return None
