@@ -10,7 +10,7 @@ from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.golden.accept import Change, apply, refuse_in_ci
+from conformance.golden.accept import AcceptEffect, apply, refuse_in_ci
 from conformance.golden.sweep import of_no_case, remove
 from conformance.locking import locked
 from conformance.report.text import visible
@@ -167,7 +167,7 @@ def acceptance_lines(acceptance: Acceptance) -> Iterator[str]:
         shown = f"{record.verdict}: {reason}" if reason else str(record.verdict)
         yield visible(f"not accepted: {record.case} on {record.cell}: {shown} ({why})")
     found = Counter(entry.change for plan in acceptance.plans for entry in plan.entries)
-    yield ", ".join(f"{found[change]} {change}" for change in Change)
+    yield ", ".join(f"{found[change]} {change}" for change in AcceptEffect)
 
 
 def _judge_records(

@@ -27,7 +27,7 @@ from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.endpoints import EndpointSearch
 from conformance.triage.bisect.render import step_line
 from conformance.triage.programs.common_versions import common_versions
-from conformance.triage.programs.program import Program
+from conformance.triage.programs.program import ProgramTarget
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.running import ProgramRunner
 
@@ -194,7 +194,7 @@ def find_change(
             refuses.
     """
     if axis is None:
-        place = asked.platform or ("cpu1" if isinstance(target, Program) else "")
+        place = asked.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
         axis = axis_of(
             context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
             jax=asked.jax, place=place,
@@ -254,7 +254,7 @@ def open_trials(
     width = width or asked.width
     blobs, session = directory.blobs, Session(context=context)
     prober: Prober
-    if isinstance(target, Program):
+    if isinstance(target, ProgramTarget):
         wanted = session.requirements(asked.wanted) if wanted is None else wanted
         needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])
         preferred = common_versions(ends, locks, needed, context.cache)
@@ -282,7 +282,7 @@ def open_trials(
 
 def _seen_on(points: Points, target: Target) -> int | None:
     """Return the number of the point that a report names, None for any other target."""
-    if not isinstance(target, Program) or target.seen_on not in points.labels:
+    if not isinstance(target, ProgramTarget) or target.seen_on not in points.labels:
         return None
     return points.labels.index(target.seen_on)
 
@@ -291,7 +291,9 @@ def _report_step(say: Callable[[str], None], points: Points, step: SearchStep[in
     say(step_line(step, points.labels[step.point], max(map(len, points.labels))))
 
 
-def needed_by(program: Program, wanted: Iterable[str], locks: Iterable[Lock]) -> tuple[str, ...]:
+def needed_by(
+    program: ProgramTarget, wanted: Iterable[str], locks: Iterable[Lock]
+) -> tuple[str, ...]:
     """Return what a program needs in addition to the packages of its cells.
 
     Args:

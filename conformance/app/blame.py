@@ -25,7 +25,7 @@ from conformance.triage.blame.mixtures import Mixtures
 from conformance.triage.blame.render import step_line
 from conformance.triage.blame.suspects import sources_of, suspects
 from conformance.triage.programs.common_versions import common_versions
-from conformance.triage.programs.program import Program
+from conformance.triage.programs.program import ProgramTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -71,7 +71,7 @@ def find_package(
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
     name = log_name_of(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
     # A program finds its requirements where it runs.
-    layered = () if isinstance(target, Program) else wanted
+    layered = () if isinstance(target, ProgramTarget) else wanted
     mixtures = _mixtures_of(context, target, ends, locks, layered)
     with open_trials(
         context, target, LOGS / name, asked, locks, ends=[end.planned for end in ends],
@@ -164,12 +164,12 @@ def _prepare_ends(
         if isinstance(target, SuiteTest)
         else Session(context=context).requirements(asked.wanted)
     )
-    layered = () if isinstance(target, Program) else wanted
+    layered = () if isinstance(target, ProgramTarget) else wanted
     ends = ends_of(
         cells, context.releases, preparer_of(context, target, layered),
         locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
-    if isinstance(target, Program):
+    if isinstance(target, ProgramTarget):
         both = {end.planned.cell.id: end.lock for end in ends}
         wanted = needed_by(target, wanted, both.values())
         if common_versions([end.planned for end in ends], both, wanted, context.cache):
@@ -187,7 +187,7 @@ def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
     """Return the cell that a selector names: of its newest release, for a program on one CPU."""
     if is_cell_id(text):
         return context.cell(text)
-    text = on_one_cpu(text) if isinstance(target, Program) else text
+    text = on_one_cpu(text) if isinstance(target, ProgramTarget) else text
     found, _ = context.cells(None, [text])
     return found[-1]
 
@@ -196,5 +196,5 @@ def _collect_sources(target: Target) -> list[str]:
     """Return the Python text of a target and of the helpers of a case; none where it has none."""
     if isinstance(target, Case):
         return sources_of(target)
-    source = target.source if isinstance(target, Program) else ""
+    source = target.source if isinstance(target, ProgramTarget) else ""
     return [source] if source else []

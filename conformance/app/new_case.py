@@ -22,7 +22,7 @@ from conformance.triage.new.porting import PortRequest, decide_keywords, port
 from conformance.triage.new.runner import CaseRunner
 from conformance.triage.new.script import read_script
 from conformance.triage.programs.paste import read_paste, releases_named, thread_of
-from conformance.triage.programs.program import Program, ProgramKind
+from conformance.triage.programs.program import ProgramKind, ProgramTarget
 from conformance.triage.programs.running import ProgramRunner
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def port_script(
 
         def run_script(file: Path) -> dict[int, Record]:
             prober = ProgramRunner(
-                target=Program(kind=ProgramKind.SCRIPT, text=str(file)), locks=alone.locks,
+                target=ProgramTarget(kind=ProgramKind.SCRIPT, text=str(file)), locks=alone.locks,
                 cache=context.cache, outer=os.environ, blobs=blobs, timeout=options.timeout,
                 slots=options.jobs,
             )  # fmt: skip

@@ -23,7 +23,7 @@ from conformance.triage.passes.pass_bisection import PassBisection
 from conformance.triage.passes.predicates import predicate_between, predicate_within
 from conformance.triage.passes.prober import PassProber, judged
 from conformance.triage.passes.programs import ProgramPasses
-from conformance.triage.programs.program import Program, program_named
+from conformance.triage.programs.program import ProgramTarget, program_named
 from conformance.triage.programs.running import ProgramRunner
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class PassSearch:
     context: ProjectContext
     preparation: Preparation
     cells: Sequence[PlannedCell]
-    subject: Case | Program
+    subject: Case | ProgramTarget
     options: PassOptions
 
     @property
@@ -126,7 +126,7 @@ class PassSearch:
             blobs = BlobStore(folder)
             observe, open_prober = (
                 self._of_program(self.subject, blobs)
-                if isinstance(self.subject, Program)
+                if isinstance(self.subject, ProgramTarget)
                 else self._of_case(self.subject, blobs)
             )
             good = observe(self.cells[0]) if len(self.cells) > 1 else None
@@ -161,7 +161,7 @@ class PassSearch:
             lambda planned: PassProber(open_worker(planned), job(planned), blobs),
         )
 
-    def _of_program(self, target: Program, blobs: BlobStore) -> tuple[Observe, OpenProber]:
+    def _of_program(self, target: ProgramTarget, blobs: BlobStore) -> tuple[Observe, OpenProber]:
         """Return what observes a program in a cell, and what tries it there with settings."""
         options = self.options
         runner = ProgramRunner(

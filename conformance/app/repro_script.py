@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.reproduction import ReproOptions
     from conformance.cells.cell import Cell
-    from conformance.triage.programs.program import Program
+    from conformance.triage.programs.program import ProgramTarget
 
 
 def reproduce_script(
-    context: ProjectContext, script: Program, options: ReproOptions, say: Callable[[str], None]
+    context: ProjectContext,
+    script: ProgramTarget,
+    options: ReproOptions,
+    say: Callable[[str], None],
 ) -> Reproduction:
     """Write the file of a script, and the text of an issue.
 
@@ -92,7 +95,7 @@ def _refuse_case_options(options: ReproOptions) -> None:
 
 
 def _run(
-    context: ProjectContext, script: Program, cell: Cell, wanted: tuple[str, ...]
+    context: ProjectContext, script: ProgramTarget, cell: Cell, wanted: tuple[str, ...]
 ) -> ScriptRun:
     """Run the script in its cell."""
     session = Session(context=context)
@@ -136,7 +139,10 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
 
 
 def _search_origin(
-    context: ProjectContext, script: Program, question: BisectOptions, say: Callable[[str], None]
+    context: ProjectContext,
+    script: ProgramTarget,
+    question: BisectOptions,
+    say: Callable[[str], None],
 ) -> FirstBadRelease:
     """Search for the release from which on the script does what it does."""
     found = find_change(context, script, question, say, scan=True)

@@ -15,7 +15,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.review.groups import ChangeGroup
+    from conformance.review.groups import ReviewGroup
     from conformance.review.outcomes import Outcomes
     from conformance.review.review import Review
 
@@ -49,7 +49,7 @@ def review_data(review: Review, outcomes: Outcomes | None, *, written: bool) -> 
     }
 
 
-def _group(review: Review, group: ChangeGroup) -> dict[str, Any]:
+def _group(review: Review, group: ReviewGroup) -> dict[str, Any]:
     data = review.data
     proposal = data.proposal(group)
     return {
@@ -144,7 +144,7 @@ def _pending(review: Review) -> str:
     return f"{len(review.pending)} of {plural(len(review.groups), 'group')} pending"
 
 
-def _state(review: Review, group: ChangeGroup) -> str:
+def _state(review: Review, group: ReviewGroup) -> str:
     decision = review.decision(group)
     if decision is None:
         return str(group.verdict)

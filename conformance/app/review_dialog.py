@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from conformance.review.decisions import Decision
-    from conformance.review.groups import ChangeGroup
+    from conformance.review.groups import ReviewGroup
     from conformance.review.outcomes import Outcomes
     from conformance.review.review import Review
 
@@ -117,7 +117,7 @@ class ReviewDialog:
         self._check = check
         self._front_end = front_end
         self._index = 0
-        self._before: list[tuple[ChangeGroup, tuple[Decision, ...]]] = []
+        self._before: list[tuple[ReviewGroup, tuple[Decision, ...]]] = []
         self._evidence: dict[str, list[Text]] = {}
         self._actions: Mapping[str, Callable[[], None]] = {
             "n": lambda: self._go(self._index + 1),
@@ -135,7 +135,7 @@ class ReviewDialog:
         self._find_pending(0)
 
     @property
-    def group(self) -> ChangeGroup:
+    def group(self) -> ReviewGroup:
         """The group that is shown."""
         return self.review.groups[self._index]
 

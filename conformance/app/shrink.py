@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case, Deviation
-    from conformance.triage.programs.program import Program
+    from conformance.triage.programs.program import ProgramTarget
     from conformance.triage.shrink.candidate_trials import Shrunk
 
     Report = Callable[[], AbstractContextManager[Callable[[str], None]]]
@@ -209,7 +209,11 @@ def _shrink_case(
 
 
 def _shrink_script(
-    context: ProjectContext, script: Program, options: ShrinkOptions, report: Report, folder: Path
+    context: ProjectContext,
+    script: ProgramTarget,
+    options: ShrinkOptions,
+    report: Report,
+    folder: Path,
 ) -> Shrunk:
     if options.fact:
         raise UsageError(f"--fact {options.fact}: goes with a case, got a script")

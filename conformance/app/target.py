@@ -11,7 +11,7 @@ from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
 from conformance.judge.tolerance import Tolerance
 from conformance.model.case import Case
-from conformance.triage.programs.program import Program
+from conformance.triage.programs.program import ProgramTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 
-Target: TypeAlias = Case | Program | SuiteTest
+Target: TypeAlias = Case | ProgramTarget | SuiteTest
 
 
 def name_of(target: Target) -> str:

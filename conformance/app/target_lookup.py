@@ -12,7 +12,7 @@ from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.suites.catalogue.named import NODE
 from conformance.triage.programs.pasted import is_report, script_of_report
-from conformance.triage.programs.program import Program, ProgramKind, program_named
+from conformance.triage.programs.program import ProgramKind, ProgramTarget, program_named
 
 if TYPE_CHECKING:
     from conformance.app.bisect import BisectOptions
@@ -47,7 +47,7 @@ def target_named(
     return program or context.case(target)
 
 
-def script_named(context: ProjectContext, target: str) -> Program | None:
+def script_named(context: ProjectContext, target: str) -> ProgramTarget | None:
     """Return the script that a target names, None for anything else.
 
     Args:
@@ -60,7 +60,7 @@ def script_named(context: ProjectContext, target: str) -> Program | None:
     if target == STDIN or is_report(Path(target)):
         return _reported(context, target)
     if target.endswith(".py") and Path(target).is_file():
-        return Program(kind=ProgramKind.SCRIPT, text=target)
+        return ProgramTarget(kind=ProgramKind.SCRIPT, text=target)
     return None
 
 
@@ -74,7 +74,7 @@ def on_one_cpu(selector: str) -> str:
     return selector if named else f"{selector}@cpu1"
 
 
-def _reported(context: ProjectContext, target: str) -> Program:
+def _reported(context: ProjectContext, target: str) -> ProgramTarget:
     """Return the script that a report holds, written where it can be run."""
     text, called = read_report(target)
     folder = context.project.root / "reports" / "pasted"

@@ -14,7 +14,7 @@ import click
 from conformance.wording import did_you_mean
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A subcommand.
 
     Attributes:
@@ -26,44 +26,50 @@ class Entry(NamedTuple):
     summary: str
 
 
-GROUPS: Final[dict[str, dict[str, Entry]]] = {
+GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
     "Run": {
-        "run": Entry("run", "Run cases in cells and report what is unexpected."),
-        "list": Entry("list_cases", "List cases without importing them."),
-        "plan": Entry("plan", "Show the jobs of a run, and split them across runners."),
-        "merge": Entry("merge", "Merge the shards of a run."),
-        "suite": Entry("suite", "Run a pytest suite in cells."),
+        "run": CommandEntry("run", "Run cases in cells and report what is unexpected."),
+        "list": CommandEntry("list_cases", "List cases without importing them."),
+        "plan": CommandEntry("plan", "Show the jobs of a run, and split them across runners."),
+        "merge": CommandEntry("merge", "Merge the shards of a run."),
+        "suite": CommandEntry("suite", "Run a pytest suite in cells."),
     },
     "Look": {
-        "report": Entry("report", "Render runs as a site, Markdown, JUnit XML or JSON."),
-        "diff": Entry("diff", "Compare two IRs, cells or runs."),
-        "history": Entry("history", "Record runs over time and query them."),
+        "report": CommandEntry("report", "Render runs as a site, Markdown, JUnit XML or JSON."),
+        "diff": CommandEntry("diff", "Compare two IRs, cells or runs."),
+        "history": CommandEntry("history", "Record runs over time and query them."),
     },
     "Upgrade": {
-        "upgrade": Entry("upgrade", "Show what breaks and what changes between two releases."),
+        "upgrade": CommandEntry(
+            "upgrade", "Show what breaks and what changes between two releases."
+        ),
     },
     "Reproduce": {
-        "bisect": Entry("bisect", "Find the release that changed the behavior of a target."),
-        "blame": Entry("blame", "Find the package that changed the behavior of a target."),
-        "passes": Entry("passes", "Find the HLO pass or XLA flag that makes a difference."),
-        "new": Entry("new", "Create a case from a pasted script."),
-        "shrink": Entry("shrink", "Reduce a case or a script to what still fails."),
-        "repro": Entry("repro", "Write a one-file reproduction to send upstream."),
+        "bisect": CommandEntry("bisect", "Find the release that changed the behavior of a target."),
+        "blame": CommandEntry("blame", "Find the package that changed the behavior of a target."),
+        "passes": CommandEntry("passes", "Find the HLO pass or XLA flag that makes a difference."),
+        "new": CommandEntry("new", "Create a case from a pasted script."),
+        "shrink": CommandEntry("shrink", "Reduce a case or a script to what still fails."),
+        "repro": CommandEntry("repro", "Write a one-file reproduction to send upstream."),
     },
     "Nightly": {
-        "triage": Entry("triage", "Find the release and package that introduced each failure."),
-        "review": Entry("review", "Decide on each pending change: golden, deviation or neither."),
-        "accept": Entry("accept", "Store the results of a run as goldens."),
-        "notify": Entry("notify", "Open, update and close an issue for each root cause."),
-        "calibrate": Entry("calibrate", "Detect flaky jobs on this host."),
+        "triage": CommandEntry(
+            "triage", "Find the release and package that introduced each failure."
+        ),
+        "review": CommandEntry(
+            "review", "Decide on each pending change: golden, deviation or neither."
+        ),
+        "accept": CommandEntry("accept", "Store the results of a run as goldens."),
+        "notify": CommandEntry("notify", "Open, update and close an issue for each root cause."),
+        "calibrate": CommandEntry("calibrate", "Detect flaky jobs on this host."),
     },
     "Environment": {
-        "matrix": Entry("matrix", "Show matrices and cells; refresh releases and locks."),
-        "doctor": Entry("doctor", "Check that this machine can run the matrix."),
+        "matrix": CommandEntry("matrix", "Show matrices and cells; refresh releases and locks."),
+        "doctor": CommandEntry("doctor", "Check that this machine can run the matrix."),
     },
 }
-COMMANDS: Final[dict[str, Entry]] = {
-    name: Entry(f"conformance.cli.{entry.module}", entry.summary)
+COMMANDS: Final[dict[str, CommandEntry]] = {
+    name: CommandEntry(f"conformance.cli.{entry.module}", entry.summary)
     for group in GROUPS.values()
     for name, entry in group.items()
 }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class History(click.Group):
+class HistoryGroup(click.Group):
     """The subcommands; a case in the place of one is shown."""
 
     def resolve_command(
@@ -37,7 +37,7 @@ class History(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group("history", cls=History)
+@click.group("history", cls=HistoryGroup)
 def command() -> None:
     """Store the results of runs in a database, and show what changed when.
 

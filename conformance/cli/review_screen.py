@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from conformance.app.review_dialog import ReviewDialog
 from conformance.cli.review_questions import Questions
-from conformance.cli.review_widgets import ALIASES, CSS, PAGES, STEPS, Evidence, Keys, Lines
+from conformance.cli.review_widgets import ALIASES, CSS, PAGES, STEPS, EvidencePane, Keys, Lines
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 from conformance.report.text import one_line
@@ -55,7 +55,7 @@ class ReviewApp(App[ExitCode]):
         """Yield the group, its evidence, the result of the last key, and the keys."""
         yield Static(id="place")
         yield Static(id="title")
-        yield Evidence()
+        yield EvidencePane()
         yield Static(id="message")
         yield Keys(id="keys", classes="keys")
 
@@ -83,7 +83,7 @@ class ReviewApp(App[ExitCode]):
 
     async def _handle_key(self, event: events.Key) -> None:
         key = ALIASES.get(event.key, event.character or "")
-        pane = self.screen.query_one(Evidence)
+        pane = self.screen.query_one(EvidencePane)
         if event.key in PAGES:
             pane.page(PAGES[event.key])
         elif event.key in STEPS:
@@ -126,7 +126,7 @@ class ReviewApp(App[ExitCode]):
         }
         for name, text in texts.items():
             below.query_one(f"#{name}", Static).update(Text(text))
-        below.query_one(Evidence).show(self.dialog.group.id, self.dialog.lines)
+        below.query_one(EvidencePane).show(self.dialog.group.id, self.dialog.lines)
 
     def draw(self) -> None:
         """Draw while the dialog handles a key."""

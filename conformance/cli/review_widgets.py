@@ -40,7 +40,7 @@ Questions Input { border: none; padding: 0 2; height: 1; }
 """
 
 
-class Evidence(VerticalScroll, can_focus=False):
+class EvidencePane(VerticalScroll, can_focus=False):
     """Pages of lines; the border below shows how many more there are.
 
     Args:
@@ -107,5 +107,5 @@ class Lines(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         """Yield the lines, and the keys."""
-        yield Evidence(self._lines)
+        yield EvidencePane(self._lines)
         yield Static(Text(self._keys), classes="keys")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Job
     from conformance.engine.plan import Plan
     from conformance.golden.contents import Content
-    from conformance.golden.document import Document
+    from conformance.golden.document import GoldenDocument
     from conformance.golden.turns import Turn
     from conformance.model.behaviour_change import ShownBy
     from conformance.model.case import Case
@@ -79,7 +79,7 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
                 yield found
 
 
-def main_variant(document: Document) -> str:
+def main_variant(document: GoldenDocument) -> str:
     """Return the cell variant that the history of a case is told of.
 
     Args:

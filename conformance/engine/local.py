@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.client import WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
-from conformance.engine.scheduler import CellQueue, Units, schedule
+from conformance.engine.scheduler import CellQueue, JobUnits, schedule
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -85,7 +85,7 @@ class CellWorker:
         """Say that one more slot is of use: several jobs run in the worker at once."""
         return True
 
-    def work(self, units: Units) -> Iterator[Finished]:
+    def work(self, units: JobUnits) -> Iterator[Finished]:
         """Run jobs until none is left; see `WorkerPool.work`."""
         while unit := units.take():
             for job in unit:
@@ -234,7 +234,7 @@ class LocalExecutor:
             [
                 CellQueue(
                     CellWorker(own[0].planned, self._worker, self._turns),
-                    Units([job] for job in _leanest_first(own)),
+                    JobUnits([job] for job in _leanest_first(own)),
                 )
                 for own in cells.values()
             ],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.engine.slots import Tell
 
 
-class Units:
+class JobUnits:
     """Jobs of a cell that no slot works on yet, in units that one process is to run in a row.
 
     Args:
@@ -65,7 +65,7 @@ class WorkerPool(Protocol):
         """Say whether one more slot is of use beside some others."""
         ...
 
-    def work(self, units: Units) -> Iterator[Finished]:
+    def work(self, units: JobUnits) -> Iterator[Finished]:
         """Run units until none is left, and yield each job as it ends.
 
         Args:
@@ -87,7 +87,7 @@ class CellQueue:
     """The jobs that are left of one cell, and how many slots work on them."""
 
     pool: WorkerPool
-    units: Units
+    units: JobUnits
     slots: int = 0
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.golden.contents import Content, content_of, encode, encode_facts, same
-from conformance.golden.document import Document, dumps
+from conformance.golden.document import GoldenDocument, dumps
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     AS_OWN,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from conformance.model.observation import Observation
 
 
-class Change(StrEnum):
+class AcceptEffect(StrEnum):
     """The effect of accepting one observation on the goldens."""
 
     ADDED = "added"
@@ -73,13 +73,13 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AcceptEntry:
     """The effect on one case, variant and release, before or after it is written."""
 
     case: str
     variant: str
     release: str
-    change: Change
+    change: AcceptEffect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +94,12 @@ class AcceptPlan:
             showed something else, one sentence each.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AcceptEntry, ...] = ()
     contents: Mapping[Path, bytes] = field(default_factory=dict)
     documents: Mapping[Path, str] = field(default_factory=dict)
     conflicts: tuple[str, ...] = ()
 
-    def count(self, change: Change) -> int:
+    def count(self, change: AcceptEffect) -> int:
         """Return how many entries are of a kind."""
         return sum(entry.change is change for entry in self.entries)
 
@@ -117,7 +117,7 @@ class _Draft:
     texts: dict[str, str] = field(default_factory=dict)
     """Fingerprint of the form `neutral` by name of the content, for the IRs looked at."""
     fresh: dict[str, bytes] = field(default_factory=dict)
-    changes: list[Entry] = field(default_factory=list)
+    changes: list[AcceptEntry] = field(default_factory=list)
 
     def work_in(
         self, candidate: Candidate, content: Content, known_releases: Sequence[str]
@@ -137,12 +137,14 @@ class _Draft:
         for track in sorted(names):
             tracks[track] = insert(tracks.get(track, ()), release, names[track], known_releases)
         change = {
-            (True, True): Change.UNCHANGED,
-            (True, False): Change.CHANGED,
-            (False, True): Change.EXTENDED,
-            (False, False): Change.ADDED,
+            (True, True): AcceptEffect.UNCHANGED,
+            (True, False): AcceptEffect.CHANGED,
+            (False, True): AcceptEffect.EXTENDED,
+            (False, False): AcceptEffect.ADDED,
         }[exact, alike]
-        entry = Entry(case=self.case.id, variant=candidate.variant, release=release, change=change)
+        entry = AcceptEntry(
+            case=self.case.id, variant=candidate.variant, release=release, change=change
+        )
         self.changes.append(entry)
 
     def _add(self, artifact: str, data: bytes) -> str:
@@ -334,12 +336,12 @@ def _draft(store: GoldenStore, case: Case) -> _Draft:
 
 
 def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan:
-    entries: list[Entry] = []
+    entries: list[AcceptEntry] = []
     contents: dict[Path, bytes] = {}
     documents: dict[Path, str] = {}
     for draft in drafts:
         entries += draft.changes
-        document = Document(case=draft.case.id, variants=draft.variants)
+        document = GoldenDocument(case=draft.case.id, variants=draft.variants)
         named = document.contents()
         contents |= {
             draft.folder / name: data for name, data in draft.fresh.items() if name in named

@@ -38,7 +38,7 @@ _ARTIFACTS = (*SUFFIXES, *CROSS_LOWERED, *(f"{ir}{STRUCTURE}" for ir in IRS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class GoldenDocument:
     """The goldens of one case.
 
     Attributes:
@@ -63,7 +63,7 @@ class Document:
         }
 
 
-def dumps(document: Document) -> str:
+def dumps(document: GoldenDocument) -> str:
     """Return a document as TOML, variants and spans in order.
 
     Args:
@@ -88,7 +88,7 @@ def _is_of(span: Span[str], artifact: str) -> bool:
     return span.content.startswith(f"{artifact}-")
 
 
-def loads(text: str, file: Path) -> Document:
+def loads(text: str, file: Path) -> GoldenDocument:
     """Return the document a TOML text holds.
 
     Args:
@@ -112,11 +112,11 @@ def loads(text: str, file: Path) -> Document:
         found = "is empty" if not text.strip() else f"has format {format_!r}"
         raise GoldenError.of(file, found, "a golden file", DOCUMENT_REMEDY)
     if format_ != FORMAT:
-        return Document(case=case, tainted=True)
+        return GoldenDocument(case=case, tainted=True)
     if not tables:
         raise GoldenError.of(file, "holds no golden", "one or more", DOCUMENT_REMEDY)
     variants = {name: _tracks(table, f"[{name}]", file) for name, table in tables.items()}
-    return Document(case=case, variants=variants)
+    return GoldenDocument(case=case, variants=variants)
 
 
 def _tracks(table: object, where: str, file: Path) -> Tracks:

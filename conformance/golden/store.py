@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.files import MALFORMED, said_by
 from conformance.golden.contents import Content, decode, decode_facts
-from conformance.golden.document import DOCUMENT_REMEDY, Document, loads
+from conformance.golden.document import DOCUMENT_REMEDY, GoldenDocument, loads
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     AS_OWN,
@@ -43,7 +43,7 @@ class GoldenStore:
     def __init__(self, case_folder: Path) -> None:
         self.root = case_folder
         self._lock = threading.Lock()
-        self._documents: dict[Path, Document | None] = {}
+        self._documents: dict[Path, GoldenDocument | None] = {}
         self._contents: dict[Path, Any] = {}
 
     def lookup(self, case: Case, platform_variant: str, release: str) -> GoldenEntry | None:
@@ -110,7 +110,7 @@ class GoldenStore:
             text=text,
         )
 
-    def document(self, case: Case) -> Document | None:
+    def document(self, case: Case) -> GoldenDocument | None:
         """Return the spans recorded for a case, None when there is no file.
 
         Args:
@@ -165,7 +165,7 @@ class GoldenStore:
             return self._contents[file]  # type: ignore[no-any-return] # what the decoder made
 
 
-def _read_document(file: Path, case_id: str) -> Document | None:
+def _read_document(file: Path, case_id: str) -> GoldenDocument | None:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

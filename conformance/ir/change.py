@@ -21,7 +21,7 @@ class Severity(StrEnum):
     """How it is written."""
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """The kind of a change."""
 
     ADDED = "added"
@@ -45,7 +45,7 @@ class Change:
     """One entry of a difference: something that happened once or often.
 
     Attributes:
-        kind: What happened, see `Kind`.
+        kind: What happened, see `ChangeKind`.
         count: How often.
         severity: `semantic`, `structural` or `cosmetic`.
         title: In a few words.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.alignment import align
 from conformance.ir.analysis import read
-from conformance.ir.change import Change, IrDiff, Kind, Severity
+from conformance.ir.change import Change, ChangeKind, IrDiff, Severity
 from conformance.ir.divergence import find_divergence
 from conformance.ir.edits import Rewrite, Side, find_rewrites
 from conformance.ir.excerpts import Excerpts, quoted
@@ -137,19 +137,19 @@ def _interface_changes(
     new = [line for line in after if line not in before]
     if gone or new:
         title = f"donation {'changed' if gone and new else 'removed' if gone else 'added'}"
-        yield _interface_change(Kind.DONATION, title, (gone, new), max(len(gone), len(new)))
+        yield _interface_change(ChangeKind.DONATION, title, (gone, new), max(len(gone), len(new)))
     # One partition, one replica is what is not said.
     said = [(n, a.attributes.get(n) or 1, b.attributes.get(n) or 1) for n in _DEVICES]
     if other := [(n, f"{n}={x}", f"{n}={y}") for n, x, y in said if x != y]:
         names, *lines = zip(*other, strict=True)
         yield _interface_change(
-            Kind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
+            ChangeKind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
         )
     pairs = zip(facts["a"]["results"], facts["b"]["results"], strict=False)
     spaces = [[one.get("memory") for one in pair] for pair in pairs]
     if moved := [n for n, (x, y) in enumerate(spaces) if x != y]:
         places = [(f"result {moved[0]}: {space or 'device'}",) for space in spaces[moved[0]]]
-        yield _interface_change(Kind.PLACEMENT, "memory space of results", places, len(moved))
+        yield _interface_change(ChangeKind.PLACEMENT, "memory space of results", places, len(moved))
     if a.kind == "hlo":
         yield from _sharding_changes(a, b)
 
@@ -170,12 +170,12 @@ def _sharding_changes(a: Module, b: Module) -> Iterator[Change]:
         ]
         if lines:
             yield _interface_change(
-                Kind.SHARDING, title + end, lines, len(found), severity=severity
+                ChangeKind.SHARDING, title + end, lines, len(found), severity=severity
             )
 
 
 def _interface_change(
-    kind: Kind, title: str, lines: Sequence[Sequence[str]], count: int, **more: Any
+    kind: ChangeKind, title: str, lines: Sequence[Sequence[str]], count: int, **more: Any
 ) -> Change:
     """Return a change of the interface: of the lines of the first module to those of the second."""
     usual = {"severity": Severity.SEMANTIC, "about": str(kind), "where": "entry"}
@@ -229,7 +229,7 @@ def _grouping_changes(a: _Census, b: _Census) -> Iterator[Change]:
     if a.header != b.header:
         names = [n for n in {**a.header, **b.header} if a.header.get(n) != b.header.get(n)]
         yield Change(
-            kind=Kind.WRITTEN,
+            kind=ChangeKind.WRITTEN,
             count=len(names),
             severity=Severity.COSMETIC,
             title=f"header: {', '.join(names)}",
@@ -241,7 +241,7 @@ def _grouping_changes(a: _Census, b: _Census) -> Iterator[Change]:
     ops = sorted({a.examples[x][0] for x in gone} | {b.examples[x][0] for x in new})
     if not ops and a.header == b.header:
         yield Change(
-            kind=Kind.GROUPED,
+            kind=ChangeKind.GROUPED,
             count=1,
             severity=Severity.STRUCTURAL,
             title="the same instructions, passed through other tuples, calls or copies",
@@ -251,7 +251,7 @@ def _grouping_changes(a: _Census, b: _Census) -> Iterator[Change]:
         counts = ", ".join(f"{op} {a.ops[op]} -> {b.ops[op]}" for op in regrouped)
         moved = ops != ["parameter"] and all(op in _GROUPING or op in MOVEMENT for op in ops)
         yield Change(
-            kind=Kind.GROUPED,
+            kind=ChangeKind.GROUPED,
             count=sum(gone.values()) + sum(new.values()),
             severity=Severity.STRUCTURAL if moved or regrouped else Severity.COSMETIC,
             title=f"fused, copied or annotated otherwise: {counts or ', '.join(ops)}",

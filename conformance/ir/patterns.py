@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.change import Kind, Severity
+from conformance.ir.change import ChangeKind, Severity
 from conformance.ir.edits import IrEdit, Rewrite, Side
 from conformance.ir.graph import Tensor
 from conformance.ir.vocabulary import COLLECTIVES, CONSTANTS, MOVEMENT, REDUCTIONS
@@ -29,7 +29,7 @@ class RewritePattern:
         rewrites: All of them, the worked example first.
     """
 
-    kind: Kind
+    kind: ChangeKind
     severity: Severity
     title: str
     about: str
@@ -119,21 +119,29 @@ def _pattern(alike: list[Rewrite]) -> RewritePattern:
     )
 
 
-def _kind(work: list[IrEdit]) -> Kind:
+def _kind(work: list[IrEdit]) -> ChangeKind:
     sides = {edit.side for edit in work}
     if sides == {Side.REMOVED, Side.ADDED}:
         removed, added = (
             [e for e in work if e.side is side] for side in (Side.REMOVED, Side.ADDED)
         )
         elsewhere = {edit.at.path for edit in removed} != {edit.at.path for edit in added}
-        return Kind.MOVED if elsewhere and _labels(removed) == _labels(added) else Kind.REPLACED
+        return (
+            ChangeKind.MOVED
+            if elsewhere and _labels(removed) == _labels(added)
+            else ChangeKind.REPLACED
+        )
     if Side.REMOVED in sides or Side.ADDED in sides:
         if len(sides) > 1:
-            return Kind.REPLACED
-        return Kind.REMOVED if Side.REMOVED in sides else Kind.ADDED
+            return ChangeKind.REPLACED
+        return ChangeKind.REMOVED if Side.REMOVED in sides else ChangeKind.ADDED
     if Side.CHANGED in sides:
-        return Kind.SHARDING if {w for d in work for w in d.what} == {"sharding"} else Kind.CHANGED
-    return Kind.REWIRED if Side.REWIRED in sides else Kind.RESULTS
+        return (
+            ChangeKind.SHARDING
+            if {w for d in work for w in d.what} == {"sharding"}
+            else ChangeKind.CHANGED
+        )
+    return ChangeKind.REWIRED if Side.REWIRED in sides else ChangeKind.RESULTS
 
 
 def _any_of(ops: Collection[str]) -> Callable[[list[IrEdit]], bool]:
@@ -183,19 +191,19 @@ def _severity(work: list[IrEdit], about: str) -> Severity:
     return Severity.STRUCTURAL if moves and same and not about else Severity.SEMANTIC
 
 
-def _title(kind: Kind, work: list[IrEdit]) -> str:
+def _title(kind: ChangeKind, work: list[IrEdit]) -> str:
     gone, new, changed, rewired = (
         _ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
     )
     names = ", ".join(dict.fromkeys(name for edit in work for name in edit.what))
     said = f"{gone or new} {'removed' if gone else 'added'}"
     titles = {
-        Kind.REPLACED: f"{gone} -> {new}" if gone and new else f"{said}, {changed} changed",
-        Kind.MOVED: f"{new} moved",
-        Kind.CHANGED: f"{names} of {changed}",
-        Kind.SHARDING: f"{names} of {changed}",
-        Kind.REWIRED: f"operands of {rewired}",
-        Kind.RESULTS: "what is returned",
+        ChangeKind.REPLACED: f"{gone} -> {new}" if gone and new else f"{said}, {changed} changed",
+        ChangeKind.MOVED: f"{new} moved",
+        ChangeKind.CHANGED: f"{names} of {changed}",
+        ChangeKind.SHARDING: f"{names} of {changed}",
+        ChangeKind.REWIRED: f"operands of {rewired}",
+        ChangeKind.RESULTS: "what is returned",
     }
     return titles.get(kind, said)
 

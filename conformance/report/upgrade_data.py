@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from conformance.report.upgrade_culprits import beside, blame, culprit, searched, suspects
 from conformance.report.upgrade_file import (
     Aside,
-    AxisPoint,
     Between,
     CaseOf,
     ChangeGroup,
@@ -18,6 +17,7 @@ from conformance.report.upgrade_file import (
     Untried,
     UpgradeChange,
     UpgradeFile,
+    UpgradePoint,
 )
 from conformance.report.upgrade_result import command, group_changes, known, upstream
 from conformance.report.upgrade_text import failure, verdict
@@ -85,7 +85,7 @@ def _axis(axis: UpgradeAxis) -> PlatformAxis:
     points = zip(axis.labels, axis.cells, strict=True)
     return PlatformAxis(
         platform=axis.platform,
-        points=tuple(AxisPoint(label=label, cell=planned.cell.id) for label, planned in points),
+        points=tuple(UpgradePoint(label=label, cell=planned.cell.id) for label, planned in points),
     )
 
 

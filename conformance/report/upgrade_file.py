@@ -19,7 +19,7 @@ class CorruptUpgradeError(ConformanceError):
     """A file that does not tell of an upgrade, or not in a way that is known."""
 
 
-class AxisPoint(msgspec.Struct, frozen=True, kw_only=True):
+class UpgradePoint(msgspec.Struct, frozen=True, kw_only=True):
     """A place of an axis.
 
     Attributes:
@@ -40,7 +40,7 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     platform: str
-    points: Annotated[tuple[AxisPoint, ...], msgspec.Meta(min_length=2)]
+    points: Annotated[tuple[UpgradePoint, ...], msgspec.Meta(min_length=2)]
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):

@@ -14,7 +14,7 @@ from conformance.files import MALFORMED, readable_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.review.groups import ChangeGroup
+    from conformance.review.groups import ReviewGroup
     from conformance.review.judged_jobs import JudgedJob
 
 REVIEW: Final = "review.json"
@@ -87,7 +87,7 @@ class OpenDecision:
     """A decision that is not written yet, with the jobs of a group it is about."""
 
     decision: Decision
-    group: ChangeGroup
+    group: ReviewGroup
     members: tuple[JudgedJob, ...]
 
 
@@ -139,7 +139,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
             log = msgspec.structs.replace(log, decisions=(*kept, decision))
         return log
 
-    def restore(self, group: ChangeGroup, before: tuple[Decision, ...] = ()) -> DecisionLog:
+    def restore(self, group: ReviewGroup, before: tuple[Decision, ...] = ()) -> DecisionLog:
         """Return a log in which the decisions on a group are earlier ones; written ones stay.
 
         Args:
@@ -178,7 +178,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         chain = {before: same.get(after, after) for before, after in self.same.items()}
         return msgspec.structs.replace(self, decisions=tuple(decisions), same={**chain, **same})
 
-    def open_decisions(self, groups: Iterable[ChangeGroup]) -> tuple[OpenDecision, ...]:
+    def open_decisions(self, groups: Iterable[ReviewGroup]) -> tuple[OpenDecision, ...]:
         """Return the decisions that are not written yet, with the jobs they are about.
 
         Args:
@@ -194,7 +194,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
                 found.append(OpenDecision(decision=decision, group=group, members=members))
         return tuple(one for one in found if one.members)
 
-    def progress(self, group: ChangeGroup) -> Progress:
+    def progress(self, group: ReviewGroup) -> Progress:
         """Return how far a group is decided on."""
         decided = {id(job) for one in self.open_decisions([group]) for job in one.members}
         if len(decided) == len(group.members):

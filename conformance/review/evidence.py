@@ -9,7 +9,7 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.codec import CorruptValueError
 from conformance.review.differences import describe_differences
-from conformance.review.groups import Kind
+from conformance.review.groups import GroupKind
 from conformance.review.lines import HEAD, QUIET, WARNING, indent_below, limit_lines, line, section
 from conformance.review.release_ranges import format_spans
 from conformance.wording import plural
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from conformance.model.evidence import Evidence
-    from conformance.review.groups import ChangeGroup
+    from conformance.review.groups import ReviewGroup
     from conformance.review.judged_jobs import JudgedJob
     from conformance.review.run_data import RunData
 
@@ -28,7 +28,7 @@ _REASONS: Final = 8
 _CASES: Final = 60
 
 
-def collect_evidence(group: ChangeGroup, data: RunData) -> list[Text]:
+def collect_evidence(group: ReviewGroup, data: RunData) -> list[Text]:
     """Return the evidence for and against a group, in lines.
 
     Args:
@@ -53,7 +53,7 @@ def collect_evidence(group: ChangeGroup, data: RunData) -> list[Text]:
     return lines[1:]
 
 
-def _reasons(group: ChangeGroup) -> list[Text]:
+def _reasons(group: ReviewGroup) -> list[Text]:
     found = Counter(
         reason.partition(IF_INTENDED)[0] for one in group.members for reason in one.record.reasons
     )
@@ -61,7 +61,7 @@ def _reasons(group: ChangeGroup) -> list[Text]:
         line(f"{reason}{f'  (x{number})' if number > 1 else ''}")
         for reason, number in found.most_common()
     ]
-    is_ir = group.kind is Kind.IR
+    is_ir = group.kind is GroupKind.IR
     title = f"{'an IR changed' if is_ir else group.verdict}: {group.size}"
     shown = limit_lines(lines, _REASONS, "and {} more reasons")
     if is_ir:
@@ -69,7 +69,7 @@ def _reasons(group: ChangeGroup) -> list[Text]:
     return indent_below(line(title, HEAD), shown)
 
 
-def _places(group: ChangeGroup, data: RunData) -> list[Text]:
+def _places(group: ReviewGroup, data: RunData) -> list[Text]:
     by_case: dict[str, list[JudgedJob]] = {}
     for one in group.members:
         by_case.setdefault(one.record.case, []).append(one)
@@ -99,7 +99,7 @@ def format_places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
     return "; ".join([*ranges, *paths])
 
 
-def _upstream(group: ChangeGroup) -> list[Text]:
+def _upstream(group: ReviewGroup) -> list[Text]:
     facts: dict[str, None] = {}
     for one in group.members:
         case = one.job.case
@@ -128,7 +128,7 @@ def _triage(found: Evidence) -> Iterator[Text]:
         yield line(f"not found out: {text}", QUIET)
 
 
-def _choices(group: ChangeGroup, data: RunData) -> Iterator[Text]:
+def _choices(group: ReviewGroup, data: RunData) -> Iterator[Text]:
     """Yield the effect of each decision; for those that are refused, why."""
     refused = Counter(one.refusal for one in group.members if one.refusal)
     total = len(group.members)

@@ -29,7 +29,7 @@ _STAGES: Final = ("jaxpr", "stablehlo", "hlo")
 """IRs in the order in which one is made of the other: an early change explains later ones."""
 
 
-class Kind(StrEnum):
+class GroupKind(StrEnum):
     """Why something is pending."""
 
     UNEXPECTED = "unexpected"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChangeGroup:
+class ReviewGroup:
     """Jobs that are pending for the same reason.
 
     Attributes:
@@ -52,7 +52,7 @@ class ChangeGroup:
     """
 
     id: str
-    kind: Kind
+    kind: GroupKind
     title: str
     members: tuple[JudgedJob, ...]
 
@@ -79,7 +79,7 @@ class ChangeGroup:
 
 def group_changes(
     jobs: Iterable[JudgedJob], evidence: Mapping[str, Evidence] | None = None
-) -> tuple[ChangeGroup, ...]:
+) -> tuple[ReviewGroup, ...]:
     """Return pending jobs in groups: unexpected ones, then those an IR warns of, then new ones.
 
     Each job is in one group at most: what is unexpected about it comes before its IRs, and the
@@ -94,9 +94,9 @@ def group_changes(
         one.record for one in left.values() if _is_unexpected(one.record) and not _is_new(one)
     ]
     found = [
-        ChangeGroup(
+        ReviewGroup(
             id=cause.id,
-            kind=Kind.UNEXPECTED,
+            kind=GroupKind.UNEXPECTED,
             title=_line(cause.reason),
             members=tuple(left.pop(_place(record)) for record in cause.records),
         )
@@ -125,7 +125,7 @@ def _is_new(one: JudgedJob) -> bool:
     return one.record.verdict is Verdict.NEW and one.record.outcome is Outcome.OK
 
 
-def _by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ChangeGroup]:
+def _by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     """Yield the jobs whose IR changed, by the first IR that did and by how."""
     by_change: dict[tuple[str, tuple[str, ...]], list[JudgedJob]] = {}
     for one in jobs:
@@ -140,11 +140,11 @@ def _by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ChangeGroup]:
     for (ir, changes), found in sorted(by_change.items(), key=lambda item: -len(item[1])):
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         title = f"{ir}: {changes[0] if changes else 'differs'}{more}"
-        identity = digest(Kind.IR, ir, *changes)
-        yield ChangeGroup(id=identity, kind=Kind.IR, title=_line(title), members=tuple(found))
+        identity = digest(GroupKind.IR, ir, *changes)
+        yield ReviewGroup(id=identity, kind=GroupKind.IR, title=_line(title), members=tuple(found))
 
 
-def _by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ChangeGroup]:
+def _by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     by_topic: dict[tuple[str, str, str], list[JudgedJob]] = {}
     for one in jobs:
         case, record = one.job.case, one.record
@@ -154,16 +154,16 @@ def _by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ChangeGroup]:
         how = "conforms to its references" if vouched else "no reference vouches for it"
         by_topic.setdefault((what, f"{case.family}/{case.topic}", how), []).append(one)
     for (what, topic, how), found in by_topic.items():
-        identity = digest(Kind.NEW, what, topic, how)
+        identity = digest(GroupKind.NEW, what, topic, how)
         title = _line(f"{what}: {topic}, {how}")
-        yield ChangeGroup(id=identity, kind=Kind.NEW, title=title, members=tuple(found))
+        yield ReviewGroup(id=identity, kind=GroupKind.NEW, title=title, members=tuple(found))
 
 
 def _line(text: str) -> str:
     return one_line(text.partition(IF_INTENDED)[0], _TITLE) or "without a reason"
 
 
-def count_verdicts(found: Iterable[ChangeGroup]) -> str:
+def count_verdicts(found: Iterable[ReviewGroup]) -> str:
     """Return how many groups there are of each verdict, in words."""
-    counts = Counter(str(g.verdict) if g.kind is not Kind.IR else "IR changed" for g in found)
+    counts = Counter(str(g.verdict) if g.kind is not GroupKind.IR else "IR changed" for g in found)
     return ", ".join(f"{number} {word}" for word, number in counts.items())

@@ -15,7 +15,7 @@ from conformance.engine.ir_analysis import canonical_text
 from conformance.engine.record_judge import golden_variant, load_observation
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
-from conformance.golden.accept import Candidate, Change, plan_accept
+from conformance.golden.accept import AcceptEffect, Candidate, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Verdict
 from conformance.review.decisions import Choice
@@ -62,7 +62,7 @@ class Outcomes:
     def tally(self) -> str:
         """Number of spans that are added, changed, extended and unchanged, in words."""
         found = Counter(entry.change for plan in self.plans for entry in plan.entries)
-        return ", ".join(f"{found[change]} {change}" for change in Change)
+        return ", ".join(f"{found[change]} {change}" for change in AcceptEffect)
 
 
 def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:

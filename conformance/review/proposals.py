@@ -75,7 +75,7 @@ def _range(one: Deviation | None) -> str:
     return f"jax{one.releases}" if one and one.releases else "every release"
 
 
-class Proposal(NamedTuple):
+class DeclarationProposal(NamedTuple):
     """The edits that would declare what some jobs show, or why there are none."""
 
     declarations: tuple[Declaration, ...] = ()
@@ -103,7 +103,7 @@ def propose(
     run: Iterable[JudgedJob],
     known: Sequence[str],
     terms: Terms | None = None,
-) -> Proposal:
+) -> DeclarationProposal:
     """Return the edits that declare what some jobs show, or end what they no longer do.
 
     Args:
@@ -114,7 +114,7 @@ def propose(
     """
     terms = terms or Terms()
     if why := next(filter(None, map(_refusal, jobs)), ""):
-        return Proposal(refusal=why)
+        return DeclarationProposal(refusal=why)
     if terms.match is None:
         terms = msgspec.structs.replace(terms, match=find_common_pattern([*map(_message, jobs)]))
     by_function: dict[tuple[Path, str], list[JudgedJob]] = {_function(one): [] for one in jobs}
@@ -128,7 +128,7 @@ def propose(
         over = [one for one in mine if find_ended(one)]
         ends += _ends(over, every, known, terms)
         new += _new([one for one in mine if not find_ended(one)], every, known, terms)
-    return Proposal((*ends, *new))
+    return DeclarationProposal((*ends, *new))
 
 
 def _refusal(one: JudgedJob) -> str:

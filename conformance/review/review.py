@@ -23,7 +23,7 @@ from conformance.review.decisions import (
     Progress,
     Terms,
 )
-from conformance.review.groups import ChangeGroup, group_changes
+from conformance.review.groups import ReviewGroup, group_changes
 from conformance.review.judged_jobs import JudgedJob, judge_run
 from conformance.review.outcomes import Outcomes, plan_outcomes
 from conformance.review.run_data import RunData, read_decisions, read_rejections, read_triage
@@ -97,12 +97,12 @@ class Review:
             triage=read_triage(self.directory),
             rejected=read_rejections(self.directory),
         )
-        self.groups: Sequence[ChangeGroup] = group_changes(
+        self.groups: Sequence[ReviewGroup] = group_changes(
             filter(self._wanted, run.jobs), self.data.triage
         )
 
     @property
-    def pending(self) -> tuple[ChangeGroup, ...]:
+    def pending(self) -> tuple[ReviewGroup, ...]:
         """The groups with jobs that are not decided on."""
         return tuple(g for g in self.groups if self.log.progress(g) is not Progress.DONE)
 
@@ -111,12 +111,12 @@ class Review:
         """The decisions that are not written yet, those that reject included."""
         return self.log.open_decisions(self.groups)
 
-    def decision(self, group: ChangeGroup) -> Decision | None:
+    def decision(self, group: ReviewGroup) -> Decision | None:
         """Return the last decision on a group, None if there is none."""
         found = self.log.open_decisions([group])
         return found[-1].decision if found else None
 
-    def group(self, text: str) -> ChangeGroup:
+    def group(self, text: str) -> ReviewGroup:
         """Return the group of an id, or of the beginning of one.
 
         Raises:
@@ -134,14 +134,14 @@ class Review:
             )
         return found[0]
 
-    def refusal(self, group: ChangeGroup, choice: Choice) -> str:
+    def refusal(self, group: ReviewGroup, choice: Choice) -> str:
         """Return why a decision cannot be taken, empty if it can."""
         if choice is Choice.ACCEPT:
             reasons = dict.fromkeys(member.refusal for member in group.members)
             return "" if "" in reasons else "; ".join(reasons)
         return self.data.proposal(group).refusal if choice is Choice.DEVIATION else ""
 
-    def make(self, group: ChangeGroup, choice: Choice, terms: Terms) -> Decision:
+    def make(self, group: ReviewGroup, choice: Choice, terms: Terms) -> Decision:
         """Return a decision on a group, not taken yet.
 
         Args:
@@ -180,7 +180,7 @@ class Review:
         self.log = self.log.add(decision)
         self._unsaved.append(decision)
 
-    def restore(self, group: ChangeGroup, before: tuple[Decision, ...] = ()) -> None:
+    def restore(self, group: ReviewGroup, before: tuple[Decision, ...] = ()) -> None:
         """Make the decisions on a group earlier ones, and save them.
 
         Args:

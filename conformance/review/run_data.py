@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from conformance.engine.record_judge import Judge
     from conformance.engine.run_directory import RunDirectory
     from conformance.review.decisions import Decision, Terms
-    from conformance.review.groups import ChangeGroup
+    from conformance.review.groups import ReviewGroup
     from conformance.review.judged_jobs import JudgedJob
-    from conformance.review.proposals import Proposal
+    from conformance.review.proposals import DeclarationProposal
 
 _EARLIER: Final = 50
 """Runs before this one that are looked at."""
@@ -57,7 +57,7 @@ class RunData:
         """The releases of the run: those between two of them were not run."""
         return frozenset(one.release for one in self.jobs)
 
-    def proposal(self, group: ChangeGroup, terms: Terms | None = None) -> Proposal:
+    def proposal(self, group: ReviewGroup, terms: Terms | None = None) -> DeclarationProposal:
         """Return the edits that would declare a group.
 
         Args:

@@ -27,7 +27,7 @@ ENTRY = Path(__file__).with_name("main.py")
 
 
 @dataclass
-class CaseFile:
+class CaseFileState:
     """What the server knows of one case file.
 
     Attributes:
@@ -55,7 +55,7 @@ class Server(RequestLoop):
     def __init__(self, requests: int, replies: int, *, spawn: bool) -> None:
         super().__init__(requests, replies, self._main)
         self._spawn = spawn
-        self._files: dict[str, CaseFile] = {}
+        self._files: dict[str, CaseFileState] = {}
 
     def serve(self) -> None:
         """Say hello, then serve requests until the orchestrator closes the channel."""
@@ -98,7 +98,7 @@ class Server(RequestLoop):
             return
         known = self._files.get(request["file"])
         if known is None:
-            self._files[request["file"]] = CaseFile(parked=[request])
+            self._files[request["file"]] = CaseFileState(parked=[request])
             self._start({**request, "id": f"scout:{request['file']}", "scout": request["file"]})
         elif known.state == "scouting":
             known.parked.append(request)
@@ -141,7 +141,7 @@ class Server(RequestLoop):
         if header["kind"] == "done":
             self._scouted(file, case_file)
 
-    def _scouted(self, file: str, case_file: CaseFile) -> None:
+    def _scouted(self, file: str, case_file: CaseFileState) -> None:
         case_file.state = self._load(file, case_file)
         parked, case_file.parked = case_file.parked, []
         for request in parked:
@@ -150,7 +150,7 @@ class Server(RequestLoop):
             else:
                 self._start(request)
 
-    def _load(self, file: str, case_file: CaseFile) -> str:
+    def _load(self, file: str, case_file: CaseFileState) -> str:
         """Import a scouted file here if that is safe; return its state."""
         said = {key for header, _ in case_file.replay for key in header}
         if "error" in said or "end" not in said:
@@ -165,7 +165,7 @@ class Server(RequestLoop):
         self._settle()
         return "loaded"
 
-    def _replay(self, case_file: CaseFile, request: dict[str, Any]) -> None:
+    def _replay(self, case_file: CaseFileState, request: dict[str, Any]) -> None:
         for header, body in case_file.replay:
             self._send({**header, "job": request["id"]}, body)
 

@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 from conformance.cli.review_questions import Questions
 from conformance.cli.review_screen import ReviewApp
-from conformance.cli.review_widgets import Evidence, Lines
+from conformance.cli.review_widgets import EvidencePane, Lines
 from conformance.errors import InfrastructureError, UsageError
 from conformance.locking import locked_file
 from conformance.model.outcome import ExitCode
@@ -129,7 +129,7 @@ def test_paging(review: MadeUpReview) -> None:
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("n")
         await pilot.pause()
-        pane = app.query_one(Evidence)
+        pane = app.query_one(EvidencePane)
         assert pane.max_scroll_y > pane.size.height > 0
         assert pane.border_subtitle == f"{pane.max_scroll_y} more lines (space)"
         for keys, top in (
@@ -156,7 +156,7 @@ def test_another_group_is_shown_from_its_first_line(review: MadeUpReview) -> Non
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("n", "space", "p", "n")
         await pilot.pause()
-        assert app.query_one(Evidence).scroll_offset.y == 0
+        assert app.query_one(EvidencePane).scroll_offset.y == 0
 
     play(review, script, size=(60, 12))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.engine.scheduler import Units
+from conformance.engine.scheduler import JobUnits
 from tests.engine.worlds import job, planned
 
 
@@ -12,7 +12,7 @@ def test_what_is_given_back_is_taken_next() -> None:
     """Before all others, whoever takes it."""
     place = planned("0.6.0")
     jobs = [job(Path("/p"), f"f{number}.py::test_a", place) for number in range(3)]
-    units = Units([[one] for one in jobs])
+    units = JobUnits([[one] for one in jobs])
     first = units.take()
     assert first == [jobs[0]]
     units.give_back(first)

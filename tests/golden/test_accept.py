@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden import accept
-from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
+from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
 from conformance.golden.layout import content_names
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
@@ -46,7 +46,7 @@ def _accept(root: Path, *candidates: Candidate) -> AcceptPlan:
     return plan
 
 
-def _changes(plan: AcceptPlan) -> list[Change]:
+def _changes(plan: AcceptPlan) -> list[AcceptEffect]:
     return [entry.change for entry in plan.entries]
 
 
@@ -71,11 +71,11 @@ def test_many_releases_make_few_spans(tmp_path: Path) -> None:
 
 def test_the_summary_says_what_accepting_did(tmp_path: Path) -> None:
     """Added, extended, unchanged, changed."""
-    assert _changes(_accept(tmp_path, _seen("0.5.0", raised()))) == [Change.ADDED]
-    assert _changes(_accept(tmp_path, _seen("0.5.3", raised()))) == [Change.EXTENDED]
-    assert _changes(_accept(tmp_path, _seen("0.5.3", raised()))) == [Change.UNCHANGED]
-    assert _changes(_accept(tmp_path, _seen("0.5.3", ok(f32(1))))) == [Change.CHANGED]
-    assert _changes(_accept(tmp_path, _seen("0.6.0", ok(f32(2))))) == [Change.ADDED]
+    assert _changes(_accept(tmp_path, _seen("0.5.0", raised()))) == [AcceptEffect.ADDED]
+    assert _changes(_accept(tmp_path, _seen("0.5.3", raised()))) == [AcceptEffect.EXTENDED]
+    assert _changes(_accept(tmp_path, _seen("0.5.3", raised()))) == [AcceptEffect.UNCHANGED]
+    assert _changes(_accept(tmp_path, _seen("0.5.3", ok(f32(1))))) == [AcceptEffect.CHANGED]
+    assert _changes(_accept(tmp_path, _seen("0.6.0", ok(f32(2))))) == [AcceptEffect.ADDED]
 
 
 def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
     before = _files(tmp_path)
     plan = _accept(tmp_path, _seen("0.6.0", ok(f32(1.000001))))
-    assert (plan.contents, plan.documents, plan.count(Change.UNCHANGED)) == ({}, {}, 1)
+    assert (plan.contents, plan.documents, plan.count(AcceptEffect.UNCHANGED)) == ({}, {}, 1)
     assert _files(tmp_path) == before
 
 
@@ -229,7 +229,7 @@ def test_cells_of_one_release_that_disagree_are_reported(tmp_path: Path) -> None
     plan = _accept(tmp_path, *seen)
     (conflict,) = plan.conflicts
     assert conflict.startswith("family/name on cpu with jax 0.6.0: cells show different endings")
-    assert _changes(plan) == [Change.ADDED]
+    assert _changes(plan) == [AcceptEffect.ADDED]
 
 
 @pytest.mark.parametrize("damage", ["edit", "remove"])
@@ -254,7 +254,7 @@ def test_an_older_short_name_is_used_for_the_same_content_alone(tmp_path: Path) 
     document.write_text(document.read_text().replace(file.name, short.name))
     file.rename(short)
     plan = _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
-    assert _changes(plan) == [Change.UNCHANGED]
+    assert _changes(plan) == [AcceptEffect.UNCHANGED]
     assert not plan.contents
     short.write_bytes(b"what collides")
     plan = _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.ir_analysis import analyse_artifacts
-from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
+from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse
@@ -94,9 +94,11 @@ def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
     assert list(_golden(tmp_path, "0.5.0")) == ["stablehlo"]
     seen, _ = analyse_artifacts({"stablehlo-tpu": COSINE.encode()})
     assert status(seen["stablehlo-tpu"], None) is IrStatus.UNKNOWN
-    assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [Change.ADDED]
     assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [
-        Change.UNCHANGED
+        AcceptEffect.ADDED
+    ]
+    assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [
+        AcceptEffect.UNCHANGED
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
+from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import Analysis, analyse
@@ -121,8 +121,8 @@ def test_an_ending_without_irs_leaves_those_recorded(tmp_path: Path) -> None:
 def test_other_work_alone_is_a_change(tmp_path: Path) -> None:
     """The same value by other HLO is a change of the golden, and accepted as one."""
     _accept(tmp_path, v0_6_0=PLAIN)
-    assert [e.change for e in _accept(tmp_path, v0_6_0=OTHER).entries] == [Change.CHANGED]
-    assert [e.change for e in _accept(tmp_path, v0_6_0=OTHER).entries] == [Change.UNCHANGED]
+    assert [e.change for e in _accept(tmp_path, v0_6_0=OTHER).entries] == [AcceptEffect.CHANGED]
+    assert [e.change for e in _accept(tmp_path, v0_6_0=OTHER).entries] == [AcceptEffect.UNCHANGED]
 
 
 def test_a_text_that_is_recorded_is_not_made_again(tmp_path: Path) -> None:

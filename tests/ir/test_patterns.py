@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.change import Kind, Severity
+from conformance.ir.change import ChangeKind, Severity
 from conformance.ir.patterns import RewritePattern, find_patterns
 from tests.ir.test_edits import found
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
@@ -97,7 +97,7 @@ def test_elements_moved_otherwise_are_structural() -> None:
         "%a = f32[1,4]{1,0} reshape(%x)", "%r = f32[2,4]{1,0} concatenate(%a, %a), dimensions={0}"
     )
     (pattern,) = seen(one, two)
-    assert (pattern.kind, pattern.severity) == (Kind.REPLACED, Severity.STRUCTURAL)
+    assert (pattern.kind, pattern.severity) == (ChangeKind.REPLACED, Severity.STRUCTURAL)
 
 
 def test_work_moved_into_a_loop_is_moved() -> None:
@@ -109,7 +109,7 @@ def test_work_moved_into_a_loop_is_moved() -> None:
         "%one =", "%v = f32[4] sine(%w)\n  %one ="
     )
     (pattern,) = seen(outside, hlo(*LOOP, before=inside))
-    assert (pattern.kind, pattern.title) == (Kind.MOVED, "sine moved")
+    assert (pattern.kind, pattern.title) == (ChangeKind.MOVED, "sine moved")
 
 
 def test_the_gravest_come_first() -> None:

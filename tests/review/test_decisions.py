@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.model.outcome import Verdict
 from conformance.review.decisions import Choice, Decision, DecisionLog, Progress
-from conformance.review.groups import ChangeGroup, group_changes
+from conformance.review.groups import ReviewGroup, group_changes
 
 from .members import member
 
@@ -19,13 +19,13 @@ JOBS = [
 ]
 
 
-def group() -> ChangeGroup:
+def group() -> ReviewGroup:
     """Return both jobs as one group."""
     (found,) = group_changes(JOBS)
     return found
 
 
-def decision(of: ChangeGroup, choice: Choice = Choice.ACCEPT) -> Decision:
+def decision(of: ReviewGroup, choice: Choice = Choice.ACCEPT) -> Decision:
     """Return a decision on a whole group."""
     return Decision(group=of.id, choice=choice, jobs=tuple(one.key for one in of.members))
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.root_causes import root_causes
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord, IrStatus
-from conformance.review.groups import Kind, count_verdicts, group_changes
+from conformance.review.groups import GroupKind, count_verdicts, group_changes
 
 from .members import member
 
@@ -31,7 +31,7 @@ def test_the_same_difference_is_one_group() -> None:
         member("other/b", "0.6.0", Verdict.MATCH),
     ]
     (group,) = group_changes(jobs)
-    assert (group.size, group.kind, group.cases) == ("2 cells / 2 cases", Kind.UNEXPECTED, (
+    assert (group.size, group.kind, group.cases) == ("2 cells / 2 cases", GroupKind.UNEXPECTED, (
         "fam/a", "other/b",
     ))  # fmt: skip
     (cause,) = root_causes(job.record for job in jobs)
@@ -79,7 +79,7 @@ def test_what_is_new_is_one_group_for_each_file() -> None:
 def test_an_ir_that_warns_is_pending(irs: dict[str, IrRecord], title: str) -> None:
     """Once, by the first IR that changed: the later ones are made of it."""
     (group,) = group_changes([member("fam/a", "0.6.0", Verdict.MATCH, ir=irs)])
-    assert (group.title, group.kind) == (title, Kind.IR)
+    assert (group.title, group.kind) == (title, GroupKind.IR)
 
 
 def test_an_ir_that_only_informs_is_not_pending() -> None:

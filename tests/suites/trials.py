@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from conformance.engine.job import Job
-from conformance.engine.scheduler import Units
+from conformance.engine.scheduler import JobUnits
 from conformance.suites.running.collection import Collection, Test
 from conformance.suites.running.session import Launch, PytestSession, pytest_arguments
 from conformance.suites.running.session_info import TestReport, collection_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from conformance.engine.job import Finished
-    from conformance.suites.running.cells import Place
+    from conformance.suites.running.cells import ProvidedCell
     from conformance.suites.suite import Examples
 
 ALONE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -114,7 +114,7 @@ class Pool:
     lock: threading.Lock = field(default_factory=threading.Lock)
     forks: bool = True
 
-    def session(self, place: Place, wanted: Iterable[Job]) -> PytestSession:
+    def session(self, place: ProvidedCell, wanted: Iterable[Job]) -> PytestSession:
         """Return the session that forks, else a new one."""
         del place, wanted
         with self.lock:
@@ -138,15 +138,15 @@ class Pool:
             self.root.close()
 
 
-def loop_of(pool: Any, units: Units, key: str = "one") -> WorkerLoop:
+def loop_of(pool: Any, units: JobUnits, key: str = "one") -> WorkerLoop:
     """Return a loop of a pool that needs no environment."""
-    return WorkerLoop(pool, units, cast("Place", None), key)
+    return WorkerLoop(pool, units, cast("ProvidedCell", None), key)
 
 
 def run(jobs: Sequence[Job], begin: Callable[[bool], Launch], **options: Any) -> list[Finished]:
     """Run tests in one loop, with sessions as they are made, and return how each ended."""
     pool = Pool(begin, **options)
-    loop = loop_of(pool, Units([jobs]))
+    loop = loop_of(pool, JobUnits([jobs]))
     try:
         return list(loop.run())
     finally:

@@ -66,7 +66,7 @@ class Jaxpr(Struct, frozen=True, forbid_unknown_fields=True, rename={"inputs": "
     attributes: dict[str, Any] = {}
 
 
-class Document(Struct, frozen=True, forbid_unknown_fields=True):
+class JaxprDocument(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole program; the first jaxpr is the entry."""
 
     form: Literal[1]
@@ -78,10 +78,10 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True):
     attributes: dict[str, Any] = {}
 
 
-_DECODER = msgspec.json.Decoder(Document)
+_DECODER = msgspec.json.Decoder(JaxprDocument)
 
 
-def decode(text: str) -> Document:
+def decode(text: str) -> JaxprDocument:
     """Return the document of a text.
 
     Args:

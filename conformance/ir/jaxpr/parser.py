@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.ir.graph import Attribute, Value
-    from conformance.ir.jaxpr.document import Atom, Document, Eqn, Jaxpr
+    from conformance.ir.jaxpr.document import Atom, Eqn, Jaxpr, JaxprDocument
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ def parse(text: str) -> Module:
 class _Reader:
     """Builds the graph of one document."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: JaxprDocument) -> None:
         self._document = document
         tensors: dict[Tensor, Tensor] = {}
         self._avals: list[Tensor] = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.report.upgrade_file import AxisPoint, UpgradeChange
+    from conformance.report.upgrade_file import UpgradeChange, UpgradePoint
     from conformance.triage.upgrade.effect import Effect
 
 DIED: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
@@ -61,7 +61,7 @@ class Tick:
     length: int
 
 
-def make_ticks(points: Sequence[AxisPoint], releases: Mapping[str, str]) -> tuple[Tick, ...]:
+def make_ticks(points: Sequence[UpgradePoint], releases: Mapping[str, str]) -> tuple[Tick, ...]:
     """Return the minor versions along an axis.
 
     Args:
@@ -81,7 +81,7 @@ def _find_minor(release: str) -> str:
 
 
 def make_strip(
-    points: Sequence[AxisPoint], seen: Mapping[str, Record], changes: Sequence[UpgradeChange]
+    points: Sequence[UpgradePoint], seen: Mapping[str, Record], changes: Sequence[UpgradeChange]
 ) -> tuple[Part, ...]:
     """Return what a case did along an axis.
 

@@ -13,7 +13,12 @@ from conformance.cells.environment_locks import hold_environment, lock_creation,
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, disk_error, write_atomically
-from conformance.suites.catalogue.fetching import Source, fetch_whole, restore, submodules_of
+from conformance.suites.catalogue.fetching import (
+    RepositorySource,
+    fetch_whole,
+    restore,
+    submodules_of,
+)
 from conformance.suites.catalogue.git import GitError, git
 from conformance.suites.catalogue.named import Checkout
 from conformance.suites.files import content_of
@@ -72,7 +77,7 @@ class Checkouts:
             UsageError: If there is no such commit.
             InfrastructureError: If it cannot be fetched, or the disk refuses.
         """
-        source = Source(
+        source = RepositorySource(
             url=url or suite.definition.url, revision=revision or suite.definition.revision
         )
         folder = self.folder(suite.name, source.revision)
@@ -91,7 +96,7 @@ class Checkouts:
             raise disk_error(folder, error) from error
         return Checkout(folder=folder, revision=source.revision, content=content)
 
-    def _fetched(self, name: str, source: Source, folder: Path, held: int) -> str:
+    def _fetched(self, name: str, source: RepositorySource, folder: Path, held: int) -> str:
         self.tell(f"fetching {name} {source.revision[:12]} from {mask_text(source.url)}")
         fetch_whole(source, folder, holds=(held,))
         content = content_of(folder)

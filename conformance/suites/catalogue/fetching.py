@@ -32,7 +32,7 @@ _UNKNOWN: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RepositorySource:
     """Where a repository comes from.
 
     Attributes:
@@ -75,7 +75,7 @@ def checked_revision(text: str, where: str) -> str:
     return revision
 
 
-def fetch_whole(source: Source, folder: Path, *, holds: Sequence[int] = ()) -> None:
+def fetch_whole(source: RepositorySource, folder: Path, *, holds: Sequence[int] = ()) -> None:
     """Fetch a repository into a folder, whole or not at all.
 
     Args:
@@ -102,7 +102,7 @@ def fetch_whole(source: Source, folder: Path, *, holds: Sequence[int] = ()) -> N
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _fetch(source: Source, folder: Path, holds: Sequence[int], deeper: int) -> None:
+def _fetch(source: RepositorySource, folder: Path, holds: Sequence[int], deeper: int) -> None:
     git(["init", "--quiet", "--template="], folder, holds=holds)
     try:
         _get(source, folder, holds)
@@ -123,11 +123,11 @@ def _fetch(source: Source, folder: Path, holds: Sequence[int], deeper: int) -> N
             why = "has no URL in .gitmodules" if deeper else "lies too deep below others"
             raise InfrastructureError(f"{mask_text(source.url)}: submodule {path} {why}")
         (folder / path).mkdir(parents=True, exist_ok=True)
-        inner = Source(url=resolved(url, source.url), revision=revision)
+        inner = RepositorySource(url=resolved(url, source.url), revision=revision)
         _fetch(inner, folder / path, holds, deeper - 1)
 
 
-def _get(source: Source, folder: Path, holds: Sequence[int]) -> None:
+def _get(source: RepositorySource, folder: Path, holds: Sequence[int]) -> None:
     """Get a commit; of a server that gives none by itself, all that it has."""
     told = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
     try:

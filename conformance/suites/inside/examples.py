@@ -12,7 +12,7 @@ _USED = "_hypothesis_internal_use_settings"
 """Where Hypothesis keeps the settings of a test: there is no public place, and this one is old."""
 
 
-class Examples:
+class ExampleSettings:
     """Settings of Hypothesis that count for every test.
 
     Without a seed what is tried depends on the test alone. Nothing is kept from one run to the

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from conformance.suites.inside.channel import Channel
-    from conformance.suites.inside.examples import Examples
+    from conformance.suites.inside.examples import ExampleSettings
     from conformance.suites.inside.reading import DataFiles
 
 SCOPES = ("function", "class", "module", "package")
@@ -41,7 +41,7 @@ class Plugin:
     def __init__(
         self,
         channel: Channel,
-        examples: Examples | None,
+        examples: ExampleSettings | None,
         data: DataFiles,
         facts: Mapping[str, str],
         *,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.suites.inside.channel import Channel
-from conformance.suites.inside.examples import Examples
+from conformance.suites.inside.examples import ExampleSettings
 from conformance.suites.inside.hooks import Plugin
 from conformance.suites.inside.reading import DataFiles
 from conformance.worker.processes import take_standard_input
@@ -30,7 +30,7 @@ def run(replies: int, order: dict[str, Any]) -> None:
     loaded = "PYTEST_DISABLE_PLUGIN_AUTOLOAD" not in os.environ and "no:xdist" not in arguments
     if loaded and importlib.util.find_spec("xdist"):
         arguments.append("-n0")  # the tests of one session are reported by one process
-    examples = None if order["examples"] is None else Examples(**order["examples"])
+    examples = None if order["examples"] is None else ExampleSettings(**order["examples"])
     data = DataFiles()
     if order["data"]:
         data.watch()

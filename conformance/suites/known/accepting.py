@@ -11,7 +11,7 @@ from conformance.model.case import Deviation, is_on
 from conformance.model.ranges import in_range
 from conformance.suites.catalogue.named import NODE
 from conformance.suites.known.causes import pattern_of, reason_of
-from conformance.suites.known.deviations import Deviations, Entry
+from conformance.suites.known.deviations import DeviationEntry, Deviations
 from conformance.suites.known.deviations_text import ordered
 from conformance.suites.known.release_line import is_between, points, ranges_of, version
 
@@ -35,7 +35,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class CellResults:
     """What a whole run of a suite showed in one cell.
 
     Attributes:
@@ -55,7 +55,9 @@ class Evidence:
     broken: frozenset[str] = frozenset()
 
 
-def accepted(known: Deviations, evidence: Sequence[Evidence], generated: Generated) -> Deviations:
+def accepted(
+    known: Deviations, evidence: Sequence[CellResults], generated: Generated
+) -> Deviations:
     """Return known failures as evidence has them; what it does not contradict stays as it is.
 
     A release stands for those up to the next one that was seen, the oldest for all before it.
@@ -90,7 +92,7 @@ def accepted(known: Deviations, evidence: Sequence[Evidence], generated: Generat
 class _Causes:
     """The causes that entries declare, by what they are told by."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[DeviationEntry]) -> None:
         self._known: dict[tuple[str, ...], Deviation] = {}
         for entry in entries:
             self._known.setdefault(_key(entry.deviation), replace(entry.deviation, releases=""))
@@ -128,7 +130,7 @@ def _is_at(platform: str, cause: Deviation) -> bool:
 
 
 def _of_test(
-    test: str, own: list[Deviation], evidence: Iterable[Evidence],
+    test: str, own: list[Deviation], evidence: Iterable[CellResults],
     releases: Iterable[str], causes: _Causes,
 ) -> list[Deviation]:  # fmt: skip
     """Return the deviations of a test as evidence on one platform has them."""
@@ -204,7 +206,7 @@ def _as_before(text: str, cause: Deviation, own: Iterable[Deviation], order: Seq
     return text
 
 
-def _grouped(own: Mapping[str, Iterable[Deviation]]) -> tuple[Entry, ...]:
+def _grouped(own: Mapping[str, Iterable[Deviation]]) -> tuple[DeviationEntry, ...]:
     """Return entries, each of all tests that have the same deviation."""
     found: dict[tuple[object, ...], tuple[Deviation, list[str]]] = {}
     for test, deviations in own.items():
@@ -212,5 +214,5 @@ def _grouped(own: Mapping[str, Iterable[Deviation]]) -> tuple[Entry, ...]:
             words = (*_key(one), one.releases, one.reason, one.issue, one.may_pass)
             found.setdefault(words, (one, []))[1].append(test)
     return ordered(
-        Entry(deviation=one, tests=tuple(sorted(tests))) for one, tests in found.values()
+        DeviationEntry(deviation=one, tests=tuple(sorted(tests))) for one, tests in found.values()
     )

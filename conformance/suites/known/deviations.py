@@ -32,7 +32,7 @@ _ENTRY: Final = re.compile(r"(?m)^[ \t]*\[\[[ \t]*deviation[ \t]*\]\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class DeviationEntry:
     """Tests that fail for the same cause in the same releases.
 
     Attributes:
@@ -72,7 +72,7 @@ class Deviations:
     """
 
     generated: Generated = Generated()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[DeviationEntry, ...] = ()
 
     def by_test(self) -> dict[str, tuple[Deviation, ...]]:
         """Return the deviations of each test, by its name."""
@@ -199,7 +199,7 @@ def _told(error: msgspec.ValidationError) -> str:
     return f"{said[:1].lower()}{said[1:]}"
 
 
-def _entry(table: Any, here: str) -> Entry:
+def _entry(table: Any, here: str) -> DeviationEntry:
     try:
         read = msgspec.convert(table, _Entry)
     except msgspec.ValidationError as error:
@@ -207,7 +207,7 @@ def _entry(table: Any, here: str) -> Entry:
     if problem := next(_problems(read), ""):
         raise UsageError(f"{here}: {problem}")
     values = {name: getattr(read, name) for name in read.__struct_fields__ if name != "tests"}
-    return Entry(deviation=Deviation(**values), tests=tuple(sorted(read.tests)))
+    return DeviationEntry(deviation=Deviation(**values), tests=tuple(sorted(read.tests)))
 
 
 def _problems(read: _Entry) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _problems(read: _Entry) -> Iterator[str]:
         yield f"names {twice} twice, expected each test once"
 
 
-def _refuse_twice(entries: Iterable[Entry], where: str, lines: list[int]) -> None:
+def _refuse_twice(entries: Iterable[DeviationEntry], where: str, lines: list[int]) -> None:
     """Refuse a test that two entries declare for one release."""
     known: dict[str, list[tuple[int, Deviation]]] = defaultdict(list)
     for number, entry in enumerate(entries):

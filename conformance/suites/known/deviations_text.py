@@ -11,7 +11,7 @@ from conformance.suites.known.release_line import points
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.suites.known.deviations import Deviations, Entry, Generated
+    from conformance.suites.known.deviations import DeviationEntry, Deviations, Generated
 
 HEAD: Final = """\
 # Failures of this suite that are known, written by `conformance suite accept` from what runs
@@ -33,12 +33,12 @@ def dumps(known: Deviations) -> str:
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
 
-def ordered(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def ordered(entries: Iterable[DeviationEntry]) -> tuple[DeviationEntry, ...]:
     """Return entries in the order of the file."""
     return tuple(sorted(entries, key=_place))
 
 
-def _place(entry: Entry) -> tuple[object, ...]:
+def _place(entry: DeviationEntry) -> tuple[object, ...]:
     own = entry.deviation
     cause = own.platform, own.outcome, own.error, own.match, own.reason, own.issue, own.may_pass
     return (*cause, tuple(map(_number, points([own.releases]))), own.releases, entry.tests)
@@ -63,7 +63,7 @@ def _head(generated: Generated) -> Iterator[str]:
         yield from (f"{quoted(release)} = {quoted(releases[release])}" for release in order)
 
 
-def _table(entry: Entry) -> Iterator[str]:
+def _table(entry: DeviationEntry) -> Iterator[str]:
     own = entry.deviation
     yield "[[deviation]]"
     yield f"releases = {quoted(own.releases)}"

@@ -14,7 +14,7 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo
 from conformance.suites.catalogue.named import NODE
 from conformance.suites.catalogue.standards import CLAIMED
-from conformance.suites.known.accepting import Evidence, Failure
+from conformance.suites.known.accepting import CellResults, Failure
 from conformance.suites.known.deviations import Generated
 from conformance.wording import plural
 
@@ -40,7 +40,7 @@ class Shown:
         generated: What the run was made of.
     """
 
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[CellResults, ...]
     refused: tuple[str, ...]
     generated: Generated
 
@@ -122,14 +122,16 @@ def _refusal(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str:
     return ""
 
 
-def _evidence(cell: RunCell, records: Sequence[Record], suite: RunSuite, standard: str) -> Evidence:
+def _evidence(
+    cell: RunCell, records: Sequence[Record], suite: RunSuite, standard: str
+) -> CellResults:
     named = {record.case.removeprefix(f"{suite.name}/"): record for record in records}
     plain = _PLAIN.fullmatch(cell.id)
     failures = dict(_failures(named))
     broken = frozenset(name for name in failures if NODE not in name)
     # A module whose tests are known to fail for that needs no entry of its own.
     known = {name for name in broken if named[name].verdict is Verdict.KNOWN}
-    return Evidence(
+    return CellResults(
         release=cell.release, platform=plain[1] if plain else "", standard=standard,
         failures={name: one for name, one in failures.items() if name not in known},
         unknown=frozenset(n for n, record in named.items() if record.verdict is Verdict.FLAKY),

@@ -32,7 +32,7 @@ BYTECODE: Final = ".bytecode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ProvidedCell:
     """An environment that is ready.
 
     Attributes:
@@ -66,7 +66,7 @@ class SuiteCells:
         self._claimed: dict[str, str] = {}
 
     @contextmanager
-    def provided(self, planned: PlannedCell) -> Iterator[Place]:
+    def provided(self, planned: PlannedCell) -> Iterator[ProvidedCell]:
         """Provide a cell's environment, and hold it.
 
         Args:
@@ -88,7 +88,7 @@ class SuiteCells:
         try:
             with nullcontext() if cell.interpreter is not None else hold_environment(folder):
                 environment = provision(cell, lock=lock, cache=self._cache)
-                place = Place(python=environment.python, variables=self._variables(planned))
+                place = ProvidedCell(python=environment.python, variables=self._variables(planned))
                 yield self._held_against(planned, place)
         except OSError as error:
             raise disk_error(folder, error) from error
@@ -127,7 +127,7 @@ class SuiteCells:
         }
         return {**variables, **option_variables(planned), **self._suite.environment, **beside}
 
-    def _held_against(self, planned: PlannedCell, place: Place) -> Place:
+    def _held_against(self, planned: PlannedCell, place: ProvidedCell) -> ProvidedCell:
         """Return a place that knows which version of the suite's standard counts there."""
         standards = self._suite.standards
         if standards is None:
@@ -136,9 +136,9 @@ class SuiteCells:
         if reason := standards.refusal(claimed):
             raise UnsupportedCellError(reason)
         version = {standards.variable: standards.of(claimed)}
-        return Place(python=place.python, variables={**place.variables, **version})
+        return ProvidedCell(python=place.python, variables={**place.variables, **version})
 
-    def _claimed_by(self, planned: PlannedCell, place: Place, claim: str) -> str:
+    def _claimed_by(self, planned: PlannedCell, place: ProvidedCell, claim: str) -> str:
         """Return what a cell claims; what an environment of the user's does may change."""
         known = "" if planned.cell.interpreter is not None else planned.cell_hash
         claimed = self._claimed.get(planned.cell.id, self._claims.known(known, claim))

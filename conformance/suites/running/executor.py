@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.scheduler import CellQueue, Units, schedule
+from conformance.engine.scheduler import CellQueue, JobUnits, schedule
 from conformance.suites.running.units import divide
 from conformance.suites.running.worker_pool import SuiteWorkerPool
 
@@ -67,7 +67,7 @@ class SuiteExecutor:
             planned, one, jobs, share=number, turns=self._turns, identities=self._identities
         )
         units = divide(jobs, number, bounds, one.timings.of, intact=not one.suite.divide)
-        return CellQueue(pool, Units(units))
+        return CellQueue(pool, JobUnits(units))
 
     def close(self) -> None:
         """End the sessions that wait to run tests, if none is to be run after all."""

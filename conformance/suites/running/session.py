@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.job import Job, PlannedCell
-    from conformance.suites.running.cells import Place
+    from conformance.suites.running.cells import ProvidedCell
     from conformance.suites.running.collection import Collection
     from conformance.suites.suite import Examples, Suite
 
@@ -182,7 +182,7 @@ def pytest_arguments(collection: Collection) -> list[str]:
 
 
 def start_session(
-    suite: Suite, planned: PlannedCell, place: Place, collection: Collection,
+    suite: Suite, planned: PlannedCell, place: ProvidedCell, collection: Collection,
     files: Sequence[str] | None = None, *, forks: bool = True,
 ) -> PytestSession:  # fmt: skip
     """Start a session of a suite in a cell.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import Job
     from conformance.engine.messages import JobEnd
-    from conformance.engine.scheduler import Units
-    from conformance.suites.running.cells import Place
+    from conformance.engine.scheduler import JobUnits
+    from conformance.suites.running.cells import ProvidedCell
     from conformance.suites.running.session_info import SessionInfo, TestReport
 
 IN_A_ROW: Final = 8
@@ -60,7 +60,7 @@ class RunnerSource(Protocol):
         """Names of the tests that were collected in the cell before."""
         ...
 
-    def session(self, place: Place, wanted: Iterable[Job]) -> CollectedSession:
+    def session(self, place: ProvidedCell, wanted: Iterable[Job]) -> CollectedSession:
         """Return a session that has collected."""
         ...
 
@@ -79,7 +79,7 @@ class WorkerLoop:
         key: Key of its worker, where workers are forked.
     """
 
-    def __init__(self, pool: RunnerSource, units: Units, place: Place, key: str) -> None:
+    def __init__(self, pool: RunnerSource, units: JobUnits, place: ProvidedCell, key: str) -> None:
         self._pool, self._units, self._place, self._key = pool, units, place, key
         self._jobs: deque[Job] = deque()
         self._own: CollectedSession | None = None

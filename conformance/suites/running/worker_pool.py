@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from conformance.cells.accelerators import DeviceLock
     from conformance.engine.job import Job, PlannedCell
-    from conformance.engine.scheduler import Units
-    from conformance.suites.running.cells import Place
+    from conformance.engine.scheduler import JobUnits
+    from conformance.suites.running.cells import ProvidedCell
     from conformance.suites.running.collecting import CollectedSuite
     from conformance.suites.running.session import PytestSession
 
@@ -75,7 +75,7 @@ class SuiteWorkerPool:
             return not slots
         return slots < self._share or (bool(self._forks) and not self.planned.cell.place.real)
 
-    def work(self, units: Units) -> Iterator[Finished]:
+    def work(self, units: JobUnits) -> Iterator[Finished]:
         """Run tests until none is left; tests that cannot be run end with the reason."""
         loop: WorkerLoop | None = None
         with self._lock:
@@ -111,7 +111,7 @@ class SuiteWorkerPool:
         if self.stopped:
             raise InfrastructureError("the run was interrupted")
 
-    def session(self, place: Place, wanted: Iterable[Job]) -> PytestSession:
+    def session(self, place: ProvidedCell, wanted: Iterable[Job]) -> PytestSession:
         """Return a session that has collected: the one that forks, else a new one.
 
         Args:
@@ -131,7 +131,9 @@ class SuiteWorkerPool:
                 return session
         return self._next(place, _files(wanted))
 
-    def _next(self, place: Place, files: Sequence[str], *, forks: bool = False) -> PytestSession:
+    def _next(
+        self, place: ProvidedCell, files: Sequence[str], *, forks: bool = False
+    ) -> PytestSession:
         """Return a session that waits, or a new one."""
         self._go_on()
         with self._lock:

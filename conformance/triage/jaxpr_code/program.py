@@ -11,7 +11,7 @@ from conformance.triage.jaxpr_code.literals import Names, dtype, number, one_or_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.ir.jaxpr.document import Atom, Aval, Document
+    from conformance.ir.jaxpr.document import Atom, Aval, JaxprDocument
 
 
 class UnsupportedJaxprError(ConformanceError):
@@ -74,7 +74,7 @@ class WrittenProgram:
         jitted: Names of those by the jaxpr they compute and the context they are traced in.
     """
 
-    document: Document
+    document: JaxprDocument
     release: tuple[int, ...]
     rules: Mapping[str, Callable[[Any], Any]]
     names: Names = field(default_factory=Names)

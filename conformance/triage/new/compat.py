@@ -12,7 +12,7 @@ from conformance.triage.new.source import called, dotted, qualified
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.triage.new.source import Source
+    from conformance.triage.new.source import ScriptSource
 
 SHARD_MAPS: Final = frozenset({"jax.shard_map", "jax.experimental.shard_map.shard_map"})
 COMPAT: Final = "env.compat."
@@ -39,7 +39,7 @@ _ALL: Final = "len(env.devices)"
 _EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
-def use_compat(source: Source) -> tuple[Source, tuple[str, ...]]:
+def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
     """Return a script with the spellings of `env.compat` for those that not every release has.
 
     Args:
@@ -93,7 +93,7 @@ def _renamed(argument: cst.Arg, position: str = "") -> cst.Arg:
     return argument.with_changes(keyword=cst.Name(position), equal=_EQUAL) if position else argument
 
 
-def _has_plain_maps(source: Source) -> bool:
+def _has_plain_maps(source: ScriptSource) -> bool:
     """Say whether `env.compat.shard_map` can do all that a script does with shard_map."""
     nodes = [*ast.walk(source.tree)]
     calls = [node for node in nodes if isinstance(node, ast.Call) and _maps(node, source.names)]
@@ -114,7 +114,7 @@ def _is_plain(node: ast.Call) -> bool:
     return has_mesh and not starred and all(name in _KEYWORDS for name in given)
 
 
-def use_cell_devices(source: Source) -> Source:
+def use_cell_devices(source: ScriptSource) -> ScriptSource:
     """Return a script that takes devices, and meshes of the first of them, from the cell.
 
     Args:

@@ -108,7 +108,7 @@ def spell_release(release: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class DeviationProposal:
     """The declarations that a case may have.
 
     Attributes:
@@ -122,7 +122,7 @@ class Proposal:
     why: str = ""
 
 
-def propose(found: Sequence[Stretch], issue: str = "") -> Proposal:
+def propose(found: Sequence[Stretch], issue: str = "") -> DeviationProposal:
     """Return the declarations that a case may have.
 
     Args:
@@ -144,7 +144,9 @@ def propose(found: Sequence[Stretch], issue: str = "") -> Proposal:
         for one in rest
         if not one.is_good and one.outcome is not Outcome.UNSUPPORTED
     )
-    return Proposal(deviations=tuple(deviations), releases=",".join(limits), why="; ".join(why))
+    return DeviationProposal(
+        deviations=tuple(deviations), releases=",".join(limits), why="; ".join(why)
+    )
 
 
 def _within(range_: str, limits: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from conformance.triage.new.observables import Observable
     from conformance.triage.new.script import Script
-    from conformance.triage.new.source import Source
+    from conformance.triage.new.source import ScriptSource
 
 RAN: Final = 'return Observed("ran", reference="ran")'
 """The end of a case whose script shows nothing."""
@@ -151,7 +151,7 @@ class _Probe:
     """A script whose observables are observed."""
 
     script: Script
-    source: Source
+    source: ScriptSource
     shown: Observables
     options: DraftOptions
     reference: str

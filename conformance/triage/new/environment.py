@@ -11,7 +11,7 @@ from conformance.triage.new.source import called, dotted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.triage.new.source import Source
+    from conformance.triage.new.source import ScriptSource
 
 _ATTRIBUTES: Final = (".__version__", ".__version_info__")
 _PATHS: Final = frozenset({
@@ -29,7 +29,7 @@ _PASSING: Final = frozenset({"str", "repr", "float", "int", "round", "format", "
 """Functions of a fact of the environment that are one, too."""
 
 
-def remove_environment(source: Source) -> Source:
+def remove_environment(source: ScriptSource) -> ScriptSource:
     """Return a script that prints no facts of its environment.
 
     Of a print, the versions, devices and times go; a formatted text that holds one gives way to the
@@ -78,7 +78,7 @@ class _Facts:
         source: The script.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ScriptSource) -> None:
         self._names = source.names
         self._own: set[str] = set()
         values: dict[str, list[ast.expr]] = {}

@@ -12,7 +12,7 @@ from conformance.triage.new.source import called, walk_own_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.triage.new.source import Source
+    from conformance.triage.new.source import ScriptSource
 
 _PRINTS: Final = frozenset({"print", "pprint.pprint"})
 _TESTING: Final = ("numpy.testing.assert_", "jax.numpy.testing.assert_")
@@ -69,7 +69,7 @@ class Observables:
     tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
-def find_observables(source: Source, *, echoes: bool, truth: bool = False) -> Observables:
+def find_observables(source: ScriptSource, *, echoes: bool, truth: bool = False) -> Observables:
     """Return what a script shows.
 
     Args:
@@ -200,7 +200,7 @@ def _tolerances(asserts: Sequence[Observable]) -> dict[str, float]:
     return found
 
 
-def side_code(node: ast.expr, one: Observable, source: Source) -> str:
+def side_code(node: ast.expr, one: Observable, source: ScriptSource) -> str:
     """Return a side of an assertion as text: a list that is compared as an array as one.
 
     Args:
@@ -218,7 +218,7 @@ def side_code(node: ast.expr, one: Observable, source: Source) -> str:
     return f"{numpy[0]}.array({text})" if numbers and numpy else text
 
 
-def expected_code(one: Observable, source: Source) -> str:
+def expected_code(one: Observable, source: ScriptSource) -> str:
     """Return what the values of an observable should be as text, empty for nothing.
 
     Args:

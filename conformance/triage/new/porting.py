@@ -15,7 +15,7 @@ from conformance.triage.new.draft import draft
 from conformance.triage.new.file import append_case, create_file, find_clashes, render_case
 from conformance.triage.new.format import format_file
 from conformance.triage.new.runner import write_cases
-from conformance.triage.new.source import Source
+from conformance.triage.new.source import ScriptSource
 from conformance.triage.new.sweep import sweep_releases
 from conformance.triage.new.trial import Trial, refuse_hopeless
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
     from conformance.model.record import Record
-    from conformance.triage.new.deviations import Proposal, Stretch
+    from conformance.triage.new.deviations import DeviationProposal, Stretch
     from conformance.triage.new.draft import Draft
     from conformance.triage.new.file import Declared
     from conformance.triage.new.place import CasePlace
@@ -90,7 +90,7 @@ class PortedCase:
     sweep: Sweep
     stretches: Sequence[Stretch]
     draft: Draft
-    proposal: Proposal
+    proposal: DeviationProposal
     text: str
     file: str
     records: Mapping[int, Record]
@@ -188,7 +188,7 @@ def _with_variables(pasted: Pasted) -> str:
     """Return a script that sets what it was run with."""
     if not pasted.variables:
         return pasted.text
-    source = Source.parse(pasted.text)
+    source = ScriptSource.parse(pasted.text)
     futures = [
         number
         for number, node in enumerate(source.tree.body, 1)
@@ -200,7 +200,7 @@ def _with_variables(pasted: Pasted) -> str:
 
 def _declared(
     declared: Declared, sweep: Sweep, stretches: Sequence[Stretch]
-) -> tuple[Declared, Proposal]:
+) -> tuple[Declared, DeviationProposal]:
     """Return what a case declares in all, and what of that was seen."""
     source = str(declared.keywords.get("source", ""))
     proposal = propose(stretches, source if _THREAD.fullmatch(source) else "")
@@ -233,7 +233,7 @@ def _written(one: Draft, place: CasePlace, declared: Declared) -> tuple[str, str
     doc = f"Programs of upstream reports, about {place.folder.name.replace('_', ' ')}."
     alone = create_file(render_case(one, place.name, declared), one, doc, deviates=deviates)
     alone = format_file(alone, place.file)
-    source = Source.parse(alone)
+    source = ScriptSource.parse(alone)
     text = source.code(source.tree.body[-1:]).lstrip("\n")
     if place.there is None:
         return text, alone

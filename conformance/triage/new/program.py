@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.triage.new.observables import Observables
-    from conformance.triage.new.source import Source
+    from conformance.triage.new.source import ScriptSource
 
 _STAGED: Final = SHARD_MAPS | {"jax.jit", "jax.experimental.pjit.pjit", f"{COMPAT}shard_map"}
 _STATIC: Final = ("static_arg", "backend", "device", "donate_arg")
@@ -22,7 +22,7 @@ _PARTIAL: Final = "functools.partial"
 
 
 def find_program_changes(
-    source: Source, shown: Observables, reference: str = "", comment: str = ""
+    source: ScriptSource, shown: Observables, reference: str = "", comment: str = ""
 ) -> dict[ast.stmt, str] | None:
     """Return the changes by which a script returns a program, where it ends in a staged call.
 
@@ -74,7 +74,7 @@ def _uses(tree: ast.AST, name: str) -> int:
     return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
 
 
-def _is_staged(node: ast.expr, source: Source) -> bool:
+def _is_staged(node: ast.expr, source: ScriptSource) -> bool:
     """Say whether a function is certainly a staged one, and called without more ado."""
     if isinstance(node, ast.Call):
         return _stages(node, source.names)

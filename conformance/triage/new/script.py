@@ -11,7 +11,7 @@ from conformance.errors import UsageError
 from conformance.triage.new.environment import remove_environment
 from conformance.triage.new.seeds import add_seeds
 from conformance.triage.new.settings import read_settings
-from conformance.triage.new.source import SCOPES, Source, called, find_imports, walk_own_nodes
+from conformance.triage.new.source import SCOPES, ScriptSource, called, find_imports, walk_own_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ class Script:
         notes: What was left out.
     """
 
-    source: Source
+    source: ScriptSource
     gone: Sequence[int]
     bound: frozenset[str]
     settings: Settings
@@ -65,7 +65,7 @@ def read_script(pasted: Pasted, name: str) -> Script:
     Raises:
         UsageError: If it cannot be the inside of a function.
     """
-    source = Source.parse(pasted.text)
+    source = ScriptSource.parse(pasted.text)
     for step in (_unguarded, _inlined, _without_exit, remove_environment, add_seeds):
         source = step(source)
     source, caught = _uncaught(source)
@@ -115,7 +115,7 @@ def _refuse(tree: ast.Module, bound: frozenset[str], name: str) -> None:
             raise UsageError(f"{name}: imports from beside it; put all of it into one script")
 
 
-def _unguarded(source: Source) -> Source:
+def _unguarded(source: ScriptSource) -> ScriptSource:
     """Return a script whose `if __name__ == "__main__":` is gone."""
     for node in source.tree.body:
         match node:
@@ -126,7 +126,7 @@ def _unguarded(source: Source) -> Source:
     return source
 
 
-def _inlined(source: Source) -> Source:
+def _inlined(source: ScriptSource) -> ScriptSource:
     """Return a script that is no longer one function and its call at the end."""
     tree = source.tree
     last = tree.body[-1]
@@ -156,7 +156,7 @@ def _stored(nodes: Iterable[ast.AST]) -> set[str]:
     return {one.id for one in names if isinstance(one.ctx, ast.Store)}
 
 
-def _without_exit(source: Source) -> Source:
+def _without_exit(source: ScriptSource) -> ScriptSource:
     """Return a script without a plain exit at its end, which shows nothing."""
     match source.tree.body:
         case [_, *_, ast.Expr(value=ast.Call(args=[] | [ast.Constant(value=0 | None)]) as call)]:
@@ -167,7 +167,7 @@ def _without_exit(source: Source) -> Source:
     return source
 
 
-def _uncaught(source: Source) -> tuple[Source, bool]:
+def _uncaught(source: ScriptSource) -> tuple[ScriptSource, bool]:
     """Return a script that raises at its end what it only reported, and whether it is another."""
     last = source.tree.body[-1]
     if not isinstance(last, ast.Try) or last.finalbody:

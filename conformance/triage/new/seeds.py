@@ -10,7 +10,7 @@ import libcst as cst
 from conformance.triage.new.source import called, qualified
 
 if TYPE_CHECKING:
-    from conformance.triage.new.source import Source
+    from conformance.triage.new.source import ScriptSource
 
 _GENERATORS: Final = frozenset({
     "numpy.random.default_rng", "numpy.random.RandomState", "random.Random",
@@ -26,7 +26,7 @@ _NOT_DRAWING: Final = frozenset({
 """Names of these modules that do not draw from the shared generator."""
 
 
-def add_seeds(source: Source) -> Source:
+def add_seeds(source: ScriptSource) -> ScriptSource:
     """Return a script whose random numbers have the seed 0 where it gives none.
 
     Unseeded values differ in every run, so that each release would seem to change them.

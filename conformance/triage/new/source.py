@@ -22,7 +22,7 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 """What has lines of its own."""
 
 
-class Source:
+class ScriptSource:
     """A script, each statement of which has lines of its own.
 
     Args:
@@ -41,7 +41,7 @@ class Source:
         self.names = imported_names(self.tree)
 
     @classmethod
-    def parse(cls, text: str) -> Source:
+    def parse(cls, text: str) -> ScriptSource:
         """Return the source of a script.
 
         Args:
@@ -68,7 +68,7 @@ class Source:
         """Return an expression as it is written."""
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
-    def replace(self, changes: Mapping[ast.stmt, str]) -> Source:
+    def replace(self, changes: Mapping[ast.stmt, str]) -> ScriptSource:
         """Return the source with other statements in the place of some.
 
         Args:
@@ -95,7 +95,7 @@ class Source:
 
         return self.transform(put) if changes else self
 
-    def insert(self, before: ast.stmt, text: str) -> Source:
+    def insert(self, before: ast.stmt, text: str) -> ScriptSource:
         """Return the source with more statements before one, below the comments above it."""
         place = self._written[before]
         first, *more = parse_statements(text)
@@ -108,14 +108,14 @@ class Source:
 
         return self.transform(put)
 
-    def transform(self, rewrite: Rewrite) -> Source:
+    def transform(self, rewrite: Rewrite) -> ScriptSource:
         """Return the source with other nodes in the place of some.
 
         Args:
             rewrite: Returns the node to put in the place of one, given that as it was, and with
                 what is below it rewritten.
         """
-        return Source(_rewritten(self._module, rewrite))
+        return ScriptSource(_rewritten(self._module, rewrite))
 
 
 class _Transformer(cst.CSTTransformer):

@@ -13,7 +13,7 @@ from conformance.scratch import temporary_folder
 from conformance.search.failures import ending
 from conformance.triage.passes.answer import DISABLED
 from conformance.triage.passes.prober import DUMP
-from conformance.triage.programs.program import Program, ProgramKind
+from conformance.triage.programs.program import ProgramKind, ProgramTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.running import ProgramRunner
 
-OPTIONS: Final = Program(
+OPTIONS: Final = ProgramTarget(
     kind=ProgramKind.COMMAND,
     text="python -c 'import jax, json; print(json.dumps({name: value for name, value in "
     "dict(jax.config.values).items() if isinstance(value, (bool, int, float, str))}))'",

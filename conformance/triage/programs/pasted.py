@@ -15,7 +15,7 @@ from conformance.triage.programs.paste import (
     release_seen_on,
     with_echoes,
 )
-from conformance.triage.programs.program import Program, ProgramKind
+from conformance.triage.programs.program import ProgramKind, ProgramTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,9 @@ def is_report(file: Path) -> bool:
     return not parses(file.read_text("utf-8", "replace"))
 
 
-def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], None]) -> Program:
+def script_of_report(
+    text: str, name: str, folder: Path, say: Callable[[str], None]
+) -> ProgramTarget:
     """Write the script of a report, and return it with what the report says to run it with.
 
     Args:
@@ -59,7 +61,7 @@ def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], No
     parts += [f"seen on jax {seen_on}"] if seen_on else []
     parts += [f"with {' '.join((*variables, *preferred))}"] if variables or preferred else []
     say("; ".join(parts))
-    return Program(
+    return ProgramTarget(
         kind=ProgramKind.SCRIPT,
         text=str(file),
         variables=pasted.variables,

@@ -28,7 +28,7 @@ class ProgramKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ProgramTarget:
     """A program that is run in the environments of cells.
 
     Attributes:
@@ -106,7 +106,7 @@ class Program:
                 return ["/bin/sh", "-c", self.text]
 
 
-def program_named(text: str, *, command: bool = False) -> Program | None:
+def program_named(text: str, *, command: bool = False) -> ProgramTarget | None:
     """Return the program that a text names; None if it names none, and may be a case.
 
     Args:
@@ -117,16 +117,16 @@ def program_named(text: str, *, command: bool = False) -> Program | None:
         UsageError: If it names a file that is not there.
     """
     if command:
-        return Program(kind=ProgramKind.COMMAND, text=text)
+        return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
     file = text.partition(NODE)[0]
     is_python = file.endswith(".py")
     if is_python and Path(file).is_file():
         kind = ProgramKind.TEST if NODE in text else ProgramKind.SCRIPT
-        return Program(kind=kind, text=text)
+        return ProgramTarget(kind=kind, text=text)
     if len(_words(text)) > 1:
-        return Program(kind=ProgramKind.COMMAND, text=text)
+        return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
     if Path(text).is_file() and os.access(text, os.X_OK):
-        return Program(kind=ProgramKind.COMMAND, text=shlex.quote(str(Path(text).absolute())))
+        return ProgramTarget(kind=ProgramKind.COMMAND, text=shlex.quote(str(Path(text).absolute())))
     if is_python:
         raise UsageError(f"{file}: no such file, expected a Python script or test")
     return None

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.process import Ended
-    from conformance.triage.programs.program import Program
+    from conformance.triage.programs.program import ProgramTarget
 
 RUNNER: Final = Path(script.__file__)
 METRIC: Final = "metric"
@@ -83,7 +83,7 @@ class ProgramRunner:
         stopped: Set when it is to end.
     """
 
-    target: Program
+    target: ProgramTarget
     locks: Mapping[str, Lock]
     cache: Path
     outer: Mapping[str, str]

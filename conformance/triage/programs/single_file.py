@@ -12,10 +12,10 @@ from conformance.search.failures import SILENT, ending
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.model.record import Record
-    from conformance.triage.programs.program import Program
+    from conformance.triage.programs.program import ProgramTarget
 
 
-def refuse_other_files(record: Record, blobs: BlobStore, script: Program) -> None:
+def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) -> None:
     """Refuse a script that cannot be one file by itself.
 
     Args:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.model.case import Case
-    from conformance.triage.repro.source import Read, Source
+    from conformance.triage.repro.source import CaseSource, Read
 
 LARGEST: Final = 200_000
 """Characters of modules that a file carries; a package with more is required where it is."""
@@ -94,7 +94,7 @@ def _decoded(data: bytes) -> str:
 
 def load_source(
     case: Case, wanted: Sequence[str], read: Read, *, largest: int = LARGEST
-) -> tuple[Source, Carried]:
+) -> tuple[CaseSource, Carried]:
     """Return what a case is made of, and the modules that it imports and that no index has.
 
     Args:

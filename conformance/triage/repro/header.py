@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import Job
     from conformance.model.observation import Observation
     from conformance.triage.repro.carried import Carried
-    from conformance.triage.repro.source import Source
-    from conformance.triage.repro.surroundings import Place
+    from conformance.triage.repro.source import CaseSource
+    from conformance.triage.repro.surroundings import CellSurroundings
 
 CORE: Final = frozenset(
     {"jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "opt-einsum", "absl-py", "flatbuffers"}
@@ -70,7 +70,7 @@ def unasserted(claims: Mapping[str, object], seen: Seen) -> tuple[str, ...]:
     return tuple(name for name, value in claims.items() if not readable(name, value, seen))
 
 
-def requirements(job: Job, source: Source, own: Carried) -> list[str]:
+def requirements(job: Job, source: CaseSource, own: Carried) -> list[str]:
     """Return the exact requirements of a file: jax with what it imports, and the case's own.
 
     Args:
@@ -139,9 +139,9 @@ class Header:
     """The comments on top of a file."""
 
     _job: Job
-    _source: Source
+    _source: CaseSource
     _seen: Seen
-    _place: Place
+    _place: CellSurroundings
     _name: str
     _unasserted: tuple[str, ...]
     _own: Carried

@@ -37,7 +37,7 @@ class NotStaticError(UsageError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CaseSource:
     """What a case is made of.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Module:
         return "\n".join([*kept, *lines[node.lineno - 1 : node.end_lineno]])
 
 
-def extract(file: Path, name: str, read: Read) -> Source:
+def extract(file: Path, name: str, read: Read) -> CaseSource:
     """Return what a case is made of.
 
     Args:
@@ -205,12 +205,12 @@ class _Walk:
             raise NotStaticError(f"{where}: {path.name} cannot be read: {error}") from None
         self.take(helper, alias.name, where)
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> CaseSource:
         """Return all that was taken."""
         case, *helpers = self._modules.values()
         nodes = [(module, node) for module in (*helpers, case) for node in _ordered(module)]
         found = [inner for _, node in nodes for inner in _walked(node)]
-        return Source(
+        return CaseSource(
             imports=tuple(_import_lines(self._imports)),
             definitions=tuple(module.statement(node) for module, node in nodes),
             modules=frozenset((of or what).partition(".")[0] for of, what, _ in self._imports),

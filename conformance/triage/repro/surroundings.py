@@ -18,7 +18,7 @@ from conformance.triage.repro.templates import render_piece
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.triage.repro.source import Source
+    from conformance.triage.repro.source import CaseSource
 
 ATTRIBUTES: Final = (
     "compile_only", "cell", "devices", "mesh", "put", "rng", "lower", "compile", "values",
@@ -31,7 +31,7 @@ COMPAT: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CellSurroundings:
     """What a cell is, as far as its surroundings show it.
 
     Attributes:
@@ -58,7 +58,7 @@ class Place:
         return Version(self.release).release >= Version(release).release
 
 
-def kit_code(source: Source) -> Iterator[str]:
+def kit_code(source: CaseSource) -> Iterator[str]:
     """Yield stand-ins for what is used of the kit's vocabulary."""
     fields = {
         f"has_{name}": bool({name, EVERYTHING} & source.keywords)
@@ -70,7 +70,7 @@ def kit_code(source: Source) -> Iterator[str]:
             yield render_piece(f"kit_{name}", has_raises=raises, **fields)
 
 
-def env_code(source: Source, place: Place, *, runs: bool) -> str:
+def env_code(source: CaseSource, place: CellSurroundings, *, runs: bool) -> str:
     """Return the class that stands for `env`, of what is used of it.
 
     Args:

@@ -18,14 +18,14 @@ from conformance.triage.repro.checks import Tolerances, check_code
 from conformance.triage.repro.facts import READINGS, claimed, text_of
 from conformance.triage.repro.header import Header, Seen, readable, unasserted
 from conformance.triage.repro.layout import asserted, assigned, imported, quoted, spaced
-from conformance.triage.repro.surroundings import Place, env_code, kit_code
+from conformance.triage.repro.surroundings import CellSurroundings, env_code, kit_code
 from conformance.triage.repro.templates import imports_in, render_main, render_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.engine.job import Job
-    from conformance.triage.repro.source import Source
+    from conformance.triage.repro.source import CaseSource
 
 CALL: Final = "@CALL@"
 """The call of the case's function, in code that is not yet told apart from the case's."""
@@ -61,7 +61,9 @@ class Written:
     silent: bool = False
 
 
-def write(job: Job, source: Source, seen: Seen, file: str, own: Carried | None = None) -> Written:
+def write(
+    job: Job, source: CaseSource, seen: Seen, file: str, own: Carried | None = None
+) -> Written:
     """Return a file that does what a job did and asserts what it should.
 
     Args:
@@ -87,15 +89,15 @@ class _Writer:
     """Writes the file of one job."""
 
     job: Job
-    source: Source
+    source: CaseSource
     seen: Seen
     name: str
     own: Carried
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> CellSurroundings:
         cell = self.job.planned.cell
-        return Place(
+        return CellSurroundings(
             id=cell.id,
             release=self.job.planned.release,
             platform=cell.platform,

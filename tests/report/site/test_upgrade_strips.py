@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.report.site.upgrade_strips import NOT_TRIED, make_strip, make_ticks
-from conformance.report.upgrade_file import AxisPoint, UpgradeChange
+from conformance.report.upgrade_file import UpgradeChange, UpgradePoint
 from conformance.triage.upgrade.effect import Effect
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.report.site.upgrade_strips import Part
 
 POINTS = tuple(
-    AxisPoint(label=release, cell=f"jax{release}")
+    UpgradePoint(label=release, cell=f"jax{release}")
     for release in ("0.5.3", "0.6.0", "0.6.1", "0.6.2")
 )
 
@@ -101,7 +101,7 @@ def test_every_release_stands_in_its_place(
 
 def test_minor_versions_along_the_axis() -> None:
     """By the release of the cell; an end that is a lock is not called by its name there."""
-    points = (AxisPoint(label="old.txt (jax 0.5.3)", cell="lock"), *POINTS)
+    points = (UpgradePoint(label="old.txt (jax 0.5.3)", cell="lock"), *POINTS)
     assert [(t.label, t.length) for t in make_ticks(points, {"lock": "0.5.3"})] == [
         ("0.5", 2), ("0.6", 3),
     ]  # fmt: skip

@@ -8,7 +8,12 @@ import pytest
 
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.suites.catalogue import git as running
-from conformance.suites.catalogue.fetching import Source, checked_revision, fetch_whole, resolved
+from conformance.suites.catalogue.fetching import (
+    RepositorySource,
+    checked_revision,
+    fetch_whole,
+    resolved,
+)
 from conformance.suites.catalogue.git import NoGitError
 from tests.suites.repositories import committed, git, repositories
 
@@ -33,7 +38,7 @@ def test_a_repository_with_its_submodule(
     committed(tmp_path / "suite", {"later.py": ""})
     committed(tmp_path / "spec", {"data.json": "[]\n"})
     there = tmp_path / "cache" / "there"
-    fetch_whole(Source(url=made.url, revision=made.revision), there)
+    fetch_whole(RepositorySource(url=made.url, revision=made.revision), there)
     assert (there / "spec" / "data.json").read_text() == "[1, 2, 3]\n"
     assert (there / "mini_tests" / "test_sums.py").is_file()
     assert not (there / "later.py").exists()
@@ -53,7 +58,7 @@ def test_a_server_that_gives_no_commit_by_itself(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.version")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "0")
     url = (tmp_path / "suite").as_uri()
-    fetch_whole(Source(url=url, revision=first), tmp_path / "there")
+    fetch_whole(RepositorySource(url=url, revision=first), tmp_path / "there")
     assert names(tmp_path / "there") == {".git", "one.py"}
 
 
@@ -78,7 +83,9 @@ def test_what_cannot_be_fetched(
         "away": committed(folder / "suite", {".gitmodules": told}),
         "broken": committed(folder / "suite", {".gitmodules": ""}),
     }
-    source = Source(url=url.format(uri=folder.as_uri()), revision=revision.format(**commits))
+    source = RepositorySource(
+        url=url.format(uri=folder.as_uri()), revision=revision.format(**commits)
+    )
     with pytest.raises(kind, match=said) as caught:
         fetch_whole(source, tmp_path / "cache" / "there")
     assert "hidden-word" not in str(caught.value)
@@ -92,7 +99,9 @@ def test_a_fetch_that_was_killed_leaves_nothing_half(tmp_path: Path) -> None:
     half = tmp_path / "cache" / "there.part"
     (half / "mini_tests").mkdir(parents=True)
     (half / "odd.py").touch()
-    fetch_whole(Source(url=made.url, revision=made.revision), tmp_path / "cache" / "there")
+    fetch_whole(
+        RepositorySource(url=made.url, revision=made.revision), tmp_path / "cache" / "there"
+    )
     assert names(tmp_path / "cache") == {"there"}
     assert not (tmp_path / "cache" / "there" / "odd.py").exists()
 
@@ -101,7 +110,7 @@ def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoGitError, match=r"git is not installed.*--suite-path DIR"):
-        fetch_whole(Source(url="/nowhere", revision="0" * 40), tmp_path / "there")
+        fetch_whole(RepositorySource(url="/nowhere", revision="0" * 40), tmp_path / "there")
     assert names(tmp_path) == set()
 
 

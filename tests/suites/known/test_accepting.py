@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
-from conformance.suites.known.accepting import Evidence, Failure, accepted, shown
-from conformance.suites.known.deviations import Deviations, Entry, Generated, parse
+from conformance.suites.known.accepting import CellResults, Failure, accepted, shown
+from conformance.suites.known.deviations import DeviationEntry, Deviations, Generated, parse
 from conformance.suites.known.deviations_text import dumps
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ def failure(message: str = "not there", outcome: Outcome = Outcome.RAISED) -> Fa
     return Failure(outcome, ErrorInfo(type="ValueError", message=message))
 
 
-def evidence(release: str, **failures: str) -> Evidence:
+def evidence(release: str, **failures: str) -> CellResults:
     """Return what a run showed: of tests by name, the messages of those that fail."""
     own = {name: failure(message) for name, message in failures.items()}
-    return Evidence(release=release, platform="cpu", failures=own)
+    return CellResults(release=release, platform="cpu", failures=own)
 
 
-def taken(known: Deviations, *shown_: Evidence) -> Deviations:
+def taken(known: Deviations, *shown_: CellResults) -> Deviations:
     """Return what is known after some evidence."""
     return accepted(known, shown_, Generated(revision="r", examples=5))
 
@@ -115,13 +115,13 @@ def test_what_people_wrote_is_kept() -> None:
 def test_nothing_is_known_of_what_is_flaky() -> None:
     """It keeps what was known of it, which may be nothing."""
     known = taken(Deviations(), evidence("0.5.3", a="no"))
-    unsure = Evidence(release="0.5.3", platform="cpu", unknown=frozenset({"a", "b"}))
+    unsure = CellResults(release="0.5.3", platform="cpu", unknown=frozenset({"a", "b"}))
     assert taken(known, unsure) == known
 
 
 def test_platforms_are_apart() -> None:
     """What one platform shows says nothing of another."""
-    gpu = Evidence(release="0.5.3", platform="gpu", failures={"a": failure("other")})
+    gpu = CellResults(release="0.5.3", platform="gpu", failures={"a": failure("other")})
     known = taken(Deviations(), evidence("0.5.3", a="no"), gpu)
     assert {d.platform: d.match for d in known.by_test()["a"]} == {"cpu": "^no", "gpu": "^other"}
     after = taken(known, evidence("0.5.3"))
@@ -131,7 +131,7 @@ def test_platforms_are_apart() -> None:
 def test_what_may_pass_is_not_ended() -> None:
     """That it passes is no contradiction, that it fails otherwise is."""
     sometimes = Deviation(match="no", reason="by the example drawn", may_pass=True)
-    known = Deviations(entries=(Entry(deviation=sometimes, tests=("a",)),))
+    known = Deviations(entries=(DeviationEntry(deviation=sometimes, tests=("a",)),))
     assert taken(known, evidence("0.5.3")).entries == known.entries
     after = taken(known, evidence("0.4.30", a="no"), evidence("0.5.3", a="other"))
     assert spans(after) == {"<0.5.3": "no", ">=0.5.3": "^other"}
@@ -140,7 +140,7 @@ def test_what_may_pass_is_not_ended() -> None:
 def test_a_crash_is_not_an_error() -> None:
     """How a test ends is part of the cause."""
     crash = failure("SIGSEGV", Outcome.CRASHED)
-    one = Evidence(release="0.5.3", platform="cpu", failures={"a": crash})
+    one = CellResults(release="0.5.3", platform="cpu", failures={"a": crash})
     (entry,) = taken(Deviations(), one).entries
     assert (entry.deviation.outcome, entry.deviation.error) == ("crashed", "ValueError")
     assert not shown(entry.deviation, failure("SIGSEGV"))
@@ -150,7 +150,7 @@ ended = st.dictionaries(st.sampled_from("abc"), st.sampled_from(KINDS))
 histories = st.dictionaries(st.sampled_from(RELEASES), ended, min_size=1)
 
 
-def as_evidence(history: Mapping[str, Mapping[str, str]]) -> list[Evidence]:
+def as_evidence(history: Mapping[str, Mapping[str, str]]) -> list[CellResults]:
     """Return what runs showed, by release and test."""
     return [evidence(release, **own) for release, own in history.items()]
 

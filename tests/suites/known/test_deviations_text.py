@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.model.case import Deviation
-from conformance.suites.known.deviations import FILE, Deviations, Entry, Generated, parse
+from conformance.suites.known.deviations import FILE, DeviationEntry, Deviations, Generated, parse
 from conformance.suites.known.deviations_text import dumps, ordered, quoted
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -34,7 +34,7 @@ generated = st.builds(
 def test_it_reads_back(drawn: list[tuple[Deviation, set[str]]], head: Generated) -> None:
     """Whatever names, reasons and patterns hold; and written again it is the same file."""
     entries = [
-        Entry(deviation=one, tests=tuple(sorted(f"{number} {test}" for test in tests)))
+        DeviationEntry(deviation=one, tests=tuple(sorted(f"{number} {test}" for test in tests)))
         for number, (one, tests) in enumerate(drawn)
     ]
     known = Deviations(generated=head, entries=ordered(entries))

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.record_judge import Judge, make_record
-from conformance.engine.scheduler import Units
+from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.suites.running.worker_loop import IN_A_ROW
@@ -241,7 +241,10 @@ def test_a_neighbour_of_a_test_that_kills_the_fork_server_is_not_blamed(tmp_path
     )
     calm = "import time\ndef test_calm():\n    time.sleep(2)\n"
     jobs = jobs_of(write(tmp_path, {"test_k.py": killer, "test_c.py": calm}))
-    pool, units = Pool(lambda forks: launch(tmp_path, forks=forks)), Units([[job] for job in jobs])
+    pool, units = (
+        Pool(lambda forks: launch(tmp_path, forks=forks)),
+        JobUnits([[job] for job in jobs]),
+    )
 
     def work(key: str) -> list[Finished]:
         loop = loop_of(pool, units, key)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.messages import JobEnd
-from conformance.engine.scheduler import Units
+from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError
 from conformance.suites.inside.session_server import LOST
 from conformance.suites.running.session_info import SessionInfo, TestReport
@@ -104,7 +104,7 @@ class DrawnPool:
         """Forget it."""
 
 
-def run_all(loops: Sequence[WorkerLoop], units: Units) -> Iterator[Finished]:
+def run_all(loops: Sequence[WorkerLoop], units: JobUnits) -> Iterator[Finished]:
     """Run loops side by side, and yield what ends in any of them."""
     running = [(loop, loop.run()) for loop in loops]
     while running:
@@ -130,7 +130,7 @@ def test_every_test_ends_once(
     ]
     names = [one.case.name for one in jobs]
     bounds = dict.fromkeys(names, data.draw(st.sampled_from(["function", "module"])))
-    units = Units(divide(jobs, workers, bounds, lambda _: 1.0))
+    units = JobUnits(divide(jobs, workers, bounds, lambda _: 1.0))
     there = [name for name in names if data.draw(st.integers(0, 9))] or names[:1]
 
     pool = DrawnPool(lambda: DrawnSession(data, there, forks=forked))

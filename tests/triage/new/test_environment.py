@@ -7,12 +7,12 @@ from textwrap import dedent
 import pytest
 
 from conformance.triage.new import environment
-from conformance.triage.new.source import Source
+from conformance.triage.new.source import ScriptSource
 
 
 def remove_environment(text: str) -> str:
     """Return a script that prints no facts of its environment."""
-    return environment.remove_environment(Source.parse(text)).text
+    return environment.remove_environment(ScriptSource.parse(text)).text
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from conformance.triage.new import seeds
-from conformance.triage.new.source import Source
+from conformance.triage.new.source import ScriptSource
 
 
 def add_seeds(text: str) -> str:
     """Return a script whose random numbers have a seed."""
-    return seeds.add_seeds(Source.parse(text)).text
+    return seeds.add_seeds(ScriptSource.parse(text)).text
 
 
 @pytest.mark.parametrize(

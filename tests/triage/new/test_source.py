@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 import pytest
 
-from conformance.triage.new.source import Source, qualified, render_function
+from conformance.triage.new.source import ScriptSource, qualified, render_function
 
 TEXT = """\
 # head
@@ -29,13 +29,13 @@ print(x)
 
 def replaced(number: int, text: str) -> str:
     """Return the text with another statement in the place of one outside of blocks."""
-    source = Source.parse(TEXT)
+    source = ScriptSource.parse(TEXT)
     return source.replace({source.tree.body[number]: text}).text
 
 
 def test_a_text_is_as_it_was() -> None:
     """Also where statements span lines."""
-    assert Source.parse(TEXT).text == TEXT
+    assert ScriptSource.parse(TEXT).text == TEXT
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_text_is_as_it_was() -> None:
 )
 def test_each_statement_has_its_line(text: str, expected: str) -> None:
     """So that it can be replaced by several."""
-    assert Source.parse(text).text == expected
+    assert ScriptSource.parse(text).text == expected
 
 
 def test_comments_beside_a_statement_stay() -> None:
@@ -59,7 +59,7 @@ def test_comments_beside_a_statement_stay() -> None:
 
 def test_a_block_is_moved_out() -> None:
     """Its comments and texts stay."""
-    source = Source.parse(TEXT)
+    source = ScriptSource.parse(TEXT)
     block = source.tree.body[2]
     assert isinstance(block, ast.If)
     moved = source.code(block.body)
@@ -69,7 +69,7 @@ def test_a_block_is_moved_out() -> None:
 
 def test_statements_are_put_before_another() -> None:
     """Below the comments above it."""
-    source = Source.parse(TEXT)
+    source = ScriptSource.parse(TEXT)
     assert "# why\na()\nx = f(" in source.insert(source.tree.body[1], "a()").text
 
 
@@ -87,5 +87,5 @@ def test_a_body_is_indented() -> None:
 )
 def test_what_a_name_stands_for(code: str, path: str) -> None:
     """Or what is called by it."""
-    names = Source.parse("import jax.numpy as jnp\n").names
+    names = ScriptSource.parse("import jax.numpy as jnp\n").names
     assert qualified(cst.parse_expression(code), names) == path

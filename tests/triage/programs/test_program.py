@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.programs.program import Program, ProgramKind, program_named
+from conformance.triage.programs.program import ProgramKind, ProgramTarget, program_named
 
 PYTHON, RUNNER, NOTE = Path("/env/bin/python"), Path("/worker/script.py"), Path("/tmp/note")
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_program(text: str, kind: ProgramKind) -> None:
     """By what it looks like."""
-    assert program_named(text) == Program(kind=kind, text=text)
+    assert program_named(text) == ProgramTarget(kind=kind, text=text)
 
 
 @pytest.mark.parametrize("text", ["loops/adam", "loops/adam[2]", "loops"])
@@ -47,7 +47,7 @@ def test_anything_else_may_be_a_case(text: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_command_line_of_one_word() -> None:
     """Only where it is said to be one."""
-    assert program_named("report.py", command=True) == Program(
+    assert program_named("report.py", command=True) == ProgramTarget(
         kind=ProgramKind.COMMAND, text="report.py"
     )
 
@@ -69,14 +69,14 @@ def test_what_names_nothing(text: str, said: str) -> None:
 
 def test_the_hash_is_of_the_content(folder: Path) -> None:
     """With other options, or edited, it is another target: what the log knows does not count."""
-    target = Program(kind=ProgramKind.SCRIPT, text="report.py")
+    target = ProgramTarget(kind=ProgramKind.SCRIPT, text="report.py")
     options: dict[str, Any] = {"timeout": 60.0, "wanted": ("einops",)}
     before = target.hash(**options)
     assert target.hash(**options | {"timeout": 3.0}) != before
     assert target.hash(**options | {"wanted": ()}) != before
     (folder / "report.py").write_text("print(2)")
     assert target.hash(**options) != before
-    assert Program(kind=ProgramKind.COMMAND, text="report.py").hash(**options) != target.hash(
+    assert ProgramTarget(kind=ProgramKind.COMMAND, text="report.py").hash(**options) != target.hash(
         **options
     )
 
@@ -90,12 +90,12 @@ def test_the_hash_is_of_the_content(folder: Path) -> None:
 )
 def test_how_it_is_run(kind: ProgramKind, words: list[str]) -> None:
     """By the environment's own interpreter."""
-    assert Program(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
+    assert ProgramTarget(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
 
 
 def test_how_a_test_is_run() -> None:
     """With a report of what failed."""
-    words = Program(kind=ProgramKind.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
+    words = ProgramTarget(kind=ProgramKind.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
     assert words[:3] == ["/env/bin/python", "-m", "pytest"]
     assert "--junitxml=/tmp/note" in words
     assert words[-1] == "a.py::b"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.triage.repro.source import EVERYTHING, NotStaticError, Source, extract
+from conformance.triage.repro.source import EVERYTHING, CaseSource, NotStaticError, extract
 
 HEAD = """\
 import math
@@ -36,7 +36,7 @@ def scaled(env, x):
 """
 
 
-def read(case: str, helpers: str = HELPERS, head: str = HEAD) -> Source:
+def read(case: str, helpers: str = HELPERS, head: str = HEAD) -> CaseSource:
     """Return what the case `case` of a file is made of."""
     texts = {"topic.py": head + case, "_helpers.py": helpers}
     return extract(Path("family/topic.py"), "case", lambda file: texts[file.name])

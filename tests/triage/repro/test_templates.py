@@ -6,13 +6,13 @@ import ast
 
 import pytest
 
-from conformance.triage.repro.surroundings import COMPAT, Place
+from conformance.triage.repro.surroundings import COMPAT, CellSurroundings
 from conformance.triage.repro.templates import imports_in, render_piece
 
 
 def compat(name: str, release: str) -> str:
     """Return a function of `env.compat` as a release spells it."""
-    place = Place(id="cell", release=release, platform="cpu", versions={}, topology={})
+    place = CellSurroundings(id="cell", release=release, platform="cpu", versions={}, topology={})
     return render_piece(f"compat_{name}", place=place)
 
 
