@@ -219,7 +219,8 @@ class Bench:
         root = self.context.project.root
         # Only xdist's workers know the jobs before they end.
         ran = {case for case, _ in self._plan}
-        cases = [case for case in discover(dict.fromkeys(self._plan.values())) if case.id in ran]
+        files = dict.fromkeys(self._plan.values())
+        cases = [c for c in discover(files, self.context.case_index) if c.id in ran]
         info = replace(
             describe_run(request, plan, root),
             plan=tuple(self._plan),
@@ -285,7 +286,7 @@ class CaseFile(pytest.File):
     def collect(self) -> Iterator[pytest.Collector]:
         """Read the file statically and yield a node for each cell."""
         try:
-            cases: Sequence[Case] = discover([self.path.resolve()])
+            cases: Sequence[Case] = discover([self.path.resolve()], self.bench.context.case_index)
             self.bench.once(cases)
         except BrokenCasesError as error:
             raise self.CollectError(str(error)) from None

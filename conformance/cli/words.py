@@ -83,7 +83,8 @@ def _cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
     if len(meant) == 1:
         yield from (f"{one.family}/{one.case}" for one in context.settings.functions)
         folder = context.project.cases / meant[0]
-        for case in discover(find_case_files(folder)) if folder.is_dir() else ():
+        files = find_case_files(folder) if folder.is_dir() else ()
+        for case in discover(files, context.case_index):
             yield from (f"{case.family}/{case.name}", case.id)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.cache_folder import CacheFolder
+from conformance.corpus.project import PACKAGE, hash_code
 from conformance.files import MALFORMED
 from conformance.model.case import Case  # noqa: TC001 - msgspec reads the annotations
 
@@ -23,7 +24,6 @@ PARSER: Final = (
     "model/case.py",
 )  # fmt: skip
 """Modules that decide what is read from a case file."""
-PACKAGE: Final = Path(__file__).parents[1]
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -86,10 +86,7 @@ class CaseIndex:
 @cache
 def parser_hash() -> str:
     """Return the hash of the code that parses case files: another parser may read other cases."""
-    digest = hashlib.sha256()
-    for name in PARSER:
-        digest.update((PACKAGE / name).read_bytes())
-    return digest.hexdigest()[:16]
+    return hash_code(PACKAGE / name for name in PARSER)
 
 
 def _text(value: Any) -> str:

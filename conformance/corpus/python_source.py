@@ -62,3 +62,14 @@ def imported_modules(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.add((node.module or "").partition(".")[0])
     return names
+
+
+def sort_key_of_import(written: str) -> tuple[int, str]:
+    """Return the place of a name in a sorted `from` import: constants, classes, then the rest.
+
+    Args:
+        written: The name, as it is written: maybe with `as` and another name.
+    """
+    name = written.partition(" ")[0]
+    rank = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return rank, name

@@ -11,7 +11,7 @@ import libcst as cst
 from libcst import matchers
 from libcst.helpers import get_full_name_for_node
 
-from conformance.corpus.python_source import parse
+from conformance.corpus.python_source import parse, sort_key_of_import
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def _with_names(
     module: cst.Module, found: cst.ImportFrom, package: str, names: Sequence[str], width: int
 ) -> cst.Module:
     """Return a module with other names in an import: in isort's order, on a line if they fit."""
-    ordered = sorted(names, key=_order)
+    ordered = sorted(names, key=sort_key_of_import)
     text = f"from {package} import {', '.join(ordered)}"
     if len(text) > width or "\n" in module.code_for_node(found):
         newline = module.default_newline
@@ -268,13 +268,6 @@ def _with_names(
         text = f"from {package} import ({newline}{inner})"
     line: Any = cst.parse_statement(text, module.config_for_parsing)
     return replace_node(module, found, line.body[0])
-
-
-def _order(written: str) -> tuple[int, str]:
-    """Return where a name is among others: constants, classes, then the rest."""
-    name = written.partition(" ")[0]
-    rank = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
-    return rank, name
 
 
 def _comes_first(line: cst.CSTNode) -> bool:

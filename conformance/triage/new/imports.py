@@ -10,7 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.python_source import STANDARD_LIBRARY
+from conformance.corpus.python_source import STANDARD_LIBRARY, sort_key_of_import
 from conformance.triage.new.source import find_imports
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _with_import(file: str, line: str) -> str:
     for node in nodes:
         found = [(module, name), *(_parts(one) for one, _ in import_lines(node))]
         if module and all(of == module and " as " not in one for of, one in found):
-            names = sorted({one for _, one in found}, key=_name_key)
+            names = sorted({one for _, one in found}, key=sort_key_of_import)
             lines[node.lineno - 1 : node.end_lineno] = [_from(module, names)]
             return "".join(lines)
     key, new = _key(line), f"{line}\n"
@@ -144,12 +144,6 @@ def _from(module: str, names: list[str]) -> str:
     if len(line) <= WIDTH:
         return f"{line}\n"
     return f"from {module} import (\n" + "".join(f"    {one},\n" for one in names) + ")\n"
-
-
-def _name_key(name: str) -> tuple[int, str]:
-    """Return where a name is sorted: constants, then classes, then functions."""
-    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
-    return kind, name
 
 
 def _key(line: str) -> tuple[int, int, str]:

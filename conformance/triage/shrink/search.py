@@ -108,7 +108,7 @@ class Search:
         """Try groups in turn, some at a time; take the first that still shows it."""
         pending: list[tuple[str, Sequence[Edit]]] = []
         if all(len(group) == 1 for group in groups):
-            groups = [group for group in groups if _known(group[0]) not in refused]
+            groups = [group for group in groups if group[0].key not in refused]
         for group in groups:
             text = apply(group, self.keep)
             if text is None or text in self._refused:
@@ -137,8 +137,4 @@ class Search:
 
 def _refuse(group: Sequence[Edit], refused: set[tuple[str, ...]]) -> None:
     if len(group) == 1:
-        refused.add(_known(group[0]))
-
-
-def _known(edit: Edit) -> tuple[str, ...]:
-    return edit.key
+        refused.add(group[0].key)
