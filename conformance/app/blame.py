@@ -118,7 +118,7 @@ def blame_case(
     Raises:
         UsageError: If the ends differ in no package or in more than packages.
         EndpointsError: If no predicate tells the ends apart, or an end says nothing.
-        OtherwiseError: If an end does not do what the environment does that it stands for.
+        OtherwiseError: If an end behaves differently from the environment that it replaces.
         InfrastructureError: If something cannot be tried now, or the disk refuses.
     """
     ends = ends_of(

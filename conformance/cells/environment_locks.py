@@ -116,7 +116,7 @@ def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
 
 
 def remove_marks(folder: Path) -> None:
-    """Remove what lies beside an environment that was removed; called while it is `lock_unused`."""
+    """Remove the files beside a removed environment; called while it is `lock_unused`."""
     for path in (_mark(folder), folder.with_name(f"{folder.name}.lock")):
         path.unlink(missing_ok=True)
 

@@ -62,7 +62,7 @@ def nightly_factor(text: str) -> str:
 
 
 def parse_nightly_factor(text: str) -> str:
-    """Return what `nightly_factor` wrote; of what it did not write, the text as it is."""
+    """Return the text that `nightly_factor` encoded; any other text unchanged."""
     match = _SPELLED.fullmatch(text)
     if match is None:
         return text

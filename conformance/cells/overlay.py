@@ -36,7 +36,7 @@ WHEELS: Final = "wheels"
 """Folder of the cache that keeps wheels by their content."""
 MAGIC: Final = "# jax-conformance layer 1"
 SEARCHED: Final = frozenset({"jax", "jaxlib"})
-"""What a cell is about: nothing that is wanted beside it may be another version of them."""
+"""Packages under test: an overlay must not change their version."""
 DIGITS: Final = 24
 _ENTRY: Final = re.compile(
     r"^(?P<name>[A-Za-z0-9][\w.-]*)(?P<what>(?:==| @ )[^\n]*(?:\n +[^\n]*)*)", re.MULTILINE
@@ -93,16 +93,16 @@ class OverlayLock:
 def find_overlay_lock(
     python: Path, lock: Lock, requirements: Sequence[str], cache: Path
 ) -> OverlayLock:
-    """Return the lock of what a cell is to have beside its packages, resolved if it is not known.
+    """Return the lock of the additional packages of a cell, resolved if it is not cached.
 
     Args:
         python: Interpreter of the cell.
-        lock: The cell's lock. What it has stays, but for what is wanted by name.
-        requirements: What is wanted.
+        lock: The lock of the cell. Only required packages may change their version.
+        requirements: Requirements of the additional packages.
         cache: Cache folder.
 
     Raises:
-        NoSolutionError: If it cannot be had together with what is there.
+        NoSolutionError: If the requirements conflict with the packages of the cell.
         UvError: If the index does not answer.
         InfrastructureError: If the disk refuses.
     """
@@ -155,7 +155,7 @@ def _lacking(said: str, pins: Mapping[str, str], cache: Path) -> str:
         if pinned is not None and pins.get(name) == pinned[1]:
             continue
         text = f"{name}{entry['what'].rstrip()}"
-        # When a wheel was built changes its hash, but not what is in it.
+        # The build time of a wheel changes its hash, not its content.
         plain = _HASH.sub("", text)
         portable = _portable(plain, cache)
         lines.append(text if portable == plain else portable)
@@ -184,18 +184,18 @@ def _is_own(version: str) -> bool:
 def find_overlay(
     python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
 ) -> Path | None:
-    """Return a folder with packages that go with those of a cell, made if it is not there.
+    """Return the folder of the additional packages of a cell, created if necessary.
 
-    It holds what the cell itself lacks, as a lock of its own says: see `find_overlay_lock`.
+    It has the packages that the cell lacks, from a lock of its own: see `find_overlay_lock`.
 
     Args:
         python: Interpreter of the cell.
-        lock: Its lock. What it has stays, but for what is wanted by name.
-        requirements: What is wanted.
+        lock: The lock of the cell. Only required packages may change their version.
+        requirements: Requirements of the additional packages.
         cache: Cache folder.
 
     Returns:
-        The folder, for PYTHONPATH; None where nothing is wanted.
+        The folder, for PYTHONPATH; None without requirements.
 
     Raises:
         UvError: If they cannot be had together with what is there.

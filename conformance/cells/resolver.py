@@ -79,11 +79,11 @@ class Resolver:
     def resolve(self, requirements: Sequence[str], host: str = "linux-x86_64") -> Pins:
         """Return the packages that satisfy some requirements on a host.
 
-        Nightlies that are required by their exact version come from their own index, and nothing
-        else does: a package that somebody else put there is not looked at.
+        Nightlies that are required by their exact version come from their own index, and no
+        other package does: what somebody else uploaded there is ignored.
 
         Args:
-            requirements: What is wanted.
+            requirements: The requirements.
             host: A key of `hosts`.
 
         Raises:

@@ -50,7 +50,7 @@ def statement_text(node: ast.stmt, lines: Sequence[str]) -> str:
 
 
 def imported_modules(tree: ast.Module) -> set[str]:
-    """Return the top-level modules that a text imports, wherever it does; not those beside it.
+    """Return the top-level modules that a text imports anywhere, without relative imports.
 
     Args:
         tree: The text, parsed.
@@ -68,7 +68,7 @@ def sort_key_of_import(written: str) -> tuple[int, str]:
     """Return the place of a name in a sorted `from` import: constants, classes, then the rest.
 
     Args:
-        written: The name, as it is written: maybe with `as` and another name.
+        written: The imported name, optionally with `as` and another name.
     """
     name = written.partition(" ")[0]
     rank = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2

@@ -50,7 +50,7 @@ def string_literal(text: str) -> str:
     """
     if '"' in text and "'" not in text:
         return repr(text)
-    inner = repr(f'"{text}')[2:-1]  # in single quotes, whatever the text holds
+    inner = repr(f'"{text}')[2:-1]  # in single quotes, for any text
     return '"' + inner.replace("\\'", "'").replace('"', '\\"') + '"'
 
 
@@ -183,7 +183,7 @@ def new_line(
 
 
 def add_import(module: cst.Module, package: str, name: str, width: int) -> cst.Module:
-    """Return a module that imports a name, in an import that is there or in one of its own.
+    """Return a module that imports a name, in an existing import or in a new one.
 
     Args:
         module: The module.

@@ -38,7 +38,7 @@ WHOLE: Final = "1/1"
 """The shard that is all of a run."""
 _INDEX: Final = np.dtype("<u4")
 FORMAT: Final = 1
-"""Version of the files; one of another version is made anew."""
+"""Version of the files; a file of another version is rebuilt."""
 _CHUNK: Final = 4
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MAIN: Final = "cpu"
-"""Cell variant of which the history is told, where a case has it."""
+"""Cell variant whose history is shown, if a case has it."""
 _MADE_BY: Final = re.compile(r"out\['([\d.]+)'\]")
 
 
@@ -80,7 +80,7 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
 
 
 def main_variant(document: GoldenDocument) -> str:
-    """Return the cell variant that the history of a case is told of.
+    """Return the cell variant whose history is shown for a case.
 
     Args:
         document: Its goldens.

@@ -41,7 +41,7 @@ def observe(
 ) -> Iterator[tuple[Job, Record]]:
     """Execute jobs, and yield each with its record, not judged yet, in any order.
 
-    A job may report anything. One of which no record can be made is `infra`, and the others go on.
+    A job may report anything. If no record can be made of the report, the job is `infra`.
 
     Args:
         executor: Runs the jobs.
@@ -208,16 +208,16 @@ def _make_infra_end(job: Job, error: Exception) -> Finished:
 def judge_attempts(
     judge: Judge, job: Job, attempts: Sequence[Record], unstable: Unstable | None = None
 ) -> Record:
-    """Return what all attempts of a job come to.
+    """Return the verdict on all attempts of a job.
 
-    Where they disagree, or are judged differently, the job is flaky, and the record says how many
-    of them came to what; where it is known not to be stable on this host, that is known.
+    If they disagree, or have different verdicts, the job is flaky, and the record counts the
+    verdicts; if the job is known to be unstable on this host, it is `known`.
 
     Args:
-        judge: Judges each.
+        judge: Judges the attempts.
         job: The job.
         attempts: Its records, in the order they were made.
-        unstable: What is known of the job on this host.
+        unstable: The calibration of the job on this host, None if it is stable.
 
     Raises:
         CorruptBlobError: If a blob of a record is missing or changed.

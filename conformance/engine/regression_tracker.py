@@ -169,7 +169,7 @@ class StateTable:
     """States by number.
 
     Args:
-        states: The states; a number that none has stands for a job that did not run.
+        states: The states; any other number means that a job did not run.
     """
 
     def __init__(self, states: Mapping[int, JobState]) -> None:

@@ -1,6 +1,6 @@
 """The result cache: observations of jobs that have not changed since they ran, and verdicts.
 
-`ResultCache` stores observations, which are judged anew by each run. That takes a millisecond a
+`ResultCache` stores observations, which every run judges again. That takes a millisecond per
 job, a minute for all cases on all releases. So `VerdictCache` stores verdicts as well, those of all
 jobs of a case file in a cell together, under a key of everything that a verdict depends on: cases,
 cell, goldens, and this package itself.
@@ -233,7 +233,7 @@ class VerdictCache:
             blobs: The run's blobs.
 
         Returns:
-            A record for each, in their order; None when they are to be judged anew.
+            A record for each, in their order; None if they must be judged again.
 
         Raises:
             InfrastructureError: If the run's disk refuses.
@@ -281,7 +281,7 @@ class VerdictCache:
         return self._entries.folder / key[:2] / f"{key}.jsonl"
 
     def _case(self, job: Job) -> str:
-        """Return what tells a case from what it was: all that is known of it."""
+        """Return a hash of everything that is known of a case."""
         if job.case.id not in self._cases:
             self._cases[job.case.id] = hashlib.sha256(repr(job.case).encode()).hexdigest()
         return self._cases[job.case.id]

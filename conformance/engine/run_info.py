@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _KEPT: Final = tuple(
     field.name for field in fields(RunCase) if field.name not in {"file", "policy"}
 )
-"""What is kept of a case as it is."""
+"""Fields of a case that a run stores unchanged."""
 
 
 def make_run_info(

@@ -95,7 +95,7 @@ class Run:
         return [records[job.id] for job in self.plan.jobs]
 
     def _load_recorded(self) -> Iterator[Record]:
-        """Yield what this directory holds already, judged anew: goldens may have changed."""
+        """Yield the records of this directory, judged again: goldens may have changed."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
         for job in self.plan.jobs:
             record = known.get(job.id)
@@ -159,9 +159,9 @@ class RepeatedRun(Run):
 
 
 def shuffle_jobs(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
-    """Return jobs in the order of an attempt: the first is as it is planned.
+    """Return jobs in the order of an attempt: the first keeps the order of the plan.
 
-    Files are shuffled, and the jobs in each: what they share stays theirs for as long.
+    Files are shuffled, and the jobs within each: jobs of a file share its import.
 
     Args:
         jobs: The jobs.

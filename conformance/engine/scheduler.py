@@ -62,7 +62,7 @@ class WorkerPool(Protocol):
         ...
 
     def has_room(self, slots: int) -> bool:
-        """Say whether one more slot is of use beside some others."""
+        """Say whether one more slot is of use, in addition to some others."""
         ...
 
     def work(self, units: JobUnits) -> Iterator[Finished]:
@@ -102,7 +102,7 @@ def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[Finished]:
 
     Each slot takes the next cell that no slot works on, and helps with the longest queue when
     there is none: starting a cell's worker overlaps with another cell's jobs. An accelerator has
-    one slot, whatever the number of cells on it.
+    one slot for all of its cells.
 
     Args:
         queues: The cells.

@@ -156,7 +156,7 @@ def update_durations(records: Iterable[Record], before: Durations) -> Durations:
     """Return what runs tell of durations; what they do not tell of stays as it was.
 
     Args:
-        records: Jobs of any runs; each tells how long it took when it ran.
+        records: Records of any runs, with the seconds that each job took.
         before: What was known.
     """
     seen: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -179,7 +179,7 @@ def decode_durations(content: bytes, name: str) -> Durations:
         name: What it is called, for the message.
 
     Raises:
-        UsageError: If it does not tell of durations.
+        UsageError: If it does not contain durations.
     """
     try:
         return msgspec.json.decode(content, type=Durations)

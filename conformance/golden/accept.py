@@ -133,7 +133,7 @@ class _Draft:
         found = {track: lookup(tracks.get(track, ()), release) for track in names}
         alike = all(at is not None and at.span.content == names[t] for t, at in found.items())
         exact = all(at is not None and at.exact for at in found.values())
-        # What this ending does not have (an IR of a program that raises) is left as it is.
+        # Artifacts that this outcome lacks (an IR of a program that raises) keep their goldens.
         for track in sorted(names):
             tracks[track] = insert(tracks.get(track, ()), release, names[track], known_releases)
         change = {

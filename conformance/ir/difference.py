@@ -191,7 +191,7 @@ class _Census:
         header: What the module says of itself.
         ops: How many there are of each operation.
         labels: How many there are that do the same by themselves.
-        examples: Of these, the operation, and a line as it is written.
+        examples: Their operation, and one line of text.
     """
 
     header: dict[str, str]

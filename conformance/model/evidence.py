@@ -29,7 +29,7 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Evidence about one root cause, from one job that stands for it.
+    """Evidence about one root cause, from one representative job.
 
     Attributes:
         cause: Id of the root cause.

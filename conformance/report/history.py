@@ -81,7 +81,7 @@ class History:
     Attributes:
         runs: The runs.
         cases: Ids of all cases, in order.
-        cells: All cells, by track and release: their ids, but for nightlies, see `stable_cell_ids`.
+        cells: All cells, by track and release: their ids; for nightlies see `stable_cell_ids`.
         ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
         regressions: What was unexpected, by root cause: the open ones first.
         events: What happened to them, the oldest first: opened, fixed or reopened.

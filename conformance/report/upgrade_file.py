@@ -83,7 +83,7 @@ class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
         changed: What differs, by name.
         culprit: The package that made it, empty where more than one may have.
         suspects: Packages that may have made it, with both versions.
-        beside: Those of them that are not jax's own.
+        beside: Those of them that are not packages of jax.
         searched: Which package it is by trial; None where that was not tried.
         upstream: Thread of the declared deviation.
         known: Why the failure of a test is known, empty if it is not.
@@ -175,11 +175,11 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
 
     Attributes:
         format: Version of the file.
-        from_: What is left.
-        to: What is wanted.
-        platforms: Where.
-        noun: What is compared: `case`, or `test` of a suite.
-        verdict: A paragraph that says it all.
+        from_: The old end.
+        to: The new end.
+        platforms: The platforms.
+        noun: Noun for what is compared: `case`, or `test` of a suite.
+        verdict: The summary, one paragraph.
         counts: How many cases by effect.
         axes: What lies between both ends, by platform.
         transitions: Every change on the way.

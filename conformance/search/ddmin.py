@@ -187,7 +187,7 @@ def _split(units: Units[U], group: frozenset[U]) -> list[frozenset[U]]:
 def _bisect_heads(
     test: SetTest[U], kept: frozenset[U], rest: list[frozenset[U]], *, strict: bool
 ) -> tuple[int, int]:
-    """Return two heads: one that is not enough beside what is kept, and one that is.
+    """Return two heads: one that is not enough together with the kept units, and one that is.
 
     They are as near to each other as can be: the heads in between are unresolved, or most of them.
     """

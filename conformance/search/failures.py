@@ -83,7 +83,7 @@ def same_failure(one: str, other: str) -> bool:
 def _names_differ(one: str, other: str) -> bool:
     """Say whether two messages name different things that are missing or unknown.
 
-    Python words such errors alike whatever the name is, so that only the name tells them apart.
+    Python words such errors alike, so that only the name tells them apart.
     """
     found, others = ({m[1] for m in _NAMED.finditer(cause_of(text))} for text in (one, other))
     return bool(found and others and not found & others)

@@ -1,6 +1,6 @@
 """Predicates: whether one sample of a point is like the good or like the bad endpoint.
 
-Pure but for the values that are decoded.
+Pure, except that values are decoded.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ByEnding:
 
 
 class ByExit:
-    """Fails, in whatever way; another failure than the bad endpoint's is another state.
+    """Fails in any way; another failure than the bad endpoint's is another state.
 
     Args:
         ends: Both endpoints.

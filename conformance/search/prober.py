@@ -89,7 +89,7 @@ def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> lis
         blobs: Where its artifacts are.
 
     Returns:
-        Those of the target as it is: none of a program that has other options, or that read a file
+        Those of the current target: none of a program that has other options, or that read a file
         which has changed since.
     """
     return [one for one in records if one.case_hash == prober.hash and has_same_inputs(one, blobs)]

@@ -36,7 +36,7 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
         entry: The run.
 
     Returns:
-        Its number, None if it is there already.
+        Its number, None if the store has it already.
     """
     digest, runs = entry.digest, schema.runs.c
     once = (runs.name == digest.run, runs.started == digest.started)

@@ -216,7 +216,7 @@ def lines(text: str, first: int) -> Iterable[Line]:
 
 
 def _unfolded(numbered: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines with each body that stands within an instruction as a computation before it."""
+    """Yield lines, with each body within an instruction moved to a computation before it."""
     outer: list[list[Line]] = []
     here: list[Line] = []
     count = 0

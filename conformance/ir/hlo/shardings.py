@@ -200,7 +200,7 @@ def _axes_of(text: str) -> list[MeshAxis]:
 
 
 def device_groups(text: str) -> Groups:
-    """Return device groups, whatever way they are spelled."""
+    """Return device groups from any of their spellings."""
     if text.startswith("{"):
         return tuple([integers(inside(part)) for part in parts(inside(text))])
     if text.startswith("["):

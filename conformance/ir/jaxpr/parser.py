@@ -243,7 +243,7 @@ def pick(items: Sequence[T], number: int, what: str) -> T:
 
 @cache
 def hlo_dtype(name: str) -> str:
-    """Return a dtype as HLO spells it; a name that HLO does not have is left as it is.
+    """Return a dtype as HLO spells it; a name that HLO lacks stays unchanged.
 
     Args:
         name: `float32`, `bool`, `float8_e4m3fn`, `key<fry>`, `ref<float32>` ...

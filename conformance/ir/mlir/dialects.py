@@ -291,7 +291,7 @@ def _read_part(scan: Scanner, name: str) -> MeshAxis:
 
 
 def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None:
-    """Put an attribute into a dictionary, beside it what Shardy notes on a sharding.
+    """Put an attribute into a dictionary, with the notes of Shardy on a sharding.
 
     A GSPMD text becomes the sharding that it means.
     """

@@ -144,7 +144,7 @@ class Scanner:
         return found
 
     def nested(self, text: str, line: int) -> Scanner:
-        """Return a scanner of a text that stands for something here, one bracket deeper."""
+        """Return a scanner of the text of an alias, one bracket deeper."""
         inner = Scanner(text, line)
         inner.depth = self.depth
         inner.enter()
@@ -232,9 +232,9 @@ class TextHeader(NamedTuple):
 
     Attributes:
         start: Where the module begins.
-        locations: Text and position of what each `#loc12` stands for.
+        locations: Text and position of each location alias, such as `#loc12`.
         attributes: What other `#name` stand for.
-        types: What each `!name` stands for.
+        types: Text of each type alias, such as `!name`.
         meshes: Where meshes are defined, perhaps after their use.
     """
 

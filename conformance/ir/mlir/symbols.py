@@ -203,7 +203,7 @@ def _dictionaries(value: Attribute, count: int, line: int) -> list[dict[str, Att
 
 
 def refuse(line: int, got: str, expected: str) -> NoReturn:
-    """Say what stands in a line, and what should.
+    """Describe what was found in a line, and what was expected.
 
     Raises:
         IrSyntaxError: Always.

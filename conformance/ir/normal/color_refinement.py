@@ -95,7 +95,7 @@ def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Con
     values.sort(key=lambda value: (hashes.of[value[0]], value[1]))
     first, last = values[0], values[-1]
     if first != last and hashes.of[first[0]] == hashes.of[last[0]] and first[1] == last[1]:
-        # Two that do the same and are two, such as collectives: who else reads them tells.
+        # Equal instructions that must not merge, such as collectives: their other readers decide.
         values.sort(key=contexts.of)
     instruction.inputs = values
 

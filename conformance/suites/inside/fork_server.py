@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def why_not() -> str:
     """Return why this process cannot be forked safely, empty if it can.
 
-    A child has only the thread that forked it, and whatever the others held is never let go.
+    A child has only the thread that forked it; locks of other threads are never released.
     """
     if not hasattr(os, "fork"):
         return "this system cannot fork"
@@ -37,7 +37,7 @@ def _threads() -> int | None:
     with contextlib.suppress(OSError):
         return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - stands for nothing but itself
     try:
-        import psutil  # noqa: PLC0415 - where it is there
+        import psutil  # noqa: PLC0415 - if it is installed
     except ImportError:
         return None
     return max(int(psutil.Process().num_threads()), threading.active_count())
@@ -59,7 +59,7 @@ class ForkServer(RequestLoop):
         worker: Callable[[Channel, dict[str, Any]], None],
     ) -> None:
         self._config, self._worker = config, worker
-        self._folder = os.getcwd()  # noqa: PTH109 - to go back to, whatever it is
+        self._folder = os.getcwd()  # noqa: PTH109 - pytest may run in any folder
         self._base: Path | None = None
         with contextlib.suppress(Exception):
             self._base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # noqa: SLF001
@@ -68,7 +68,7 @@ class ForkServer(RequestLoop):
     def serve(self) -> None:
         """Fork workers as they are needed; returns at the end of the requests, in this process."""
         gc.collect()
-        gc.freeze()  # what is there is not looked at again, nor copied for that
+        gc.freeze()  # workers neither collect nor copy these objects
         try:
             while self._turn():
                 pass
@@ -106,7 +106,7 @@ class ForkServer(RequestLoop):
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        with contextlib.suppress(Exception):  # whatever a test has put in their place
+        with contextlib.suppress(Exception):  # a test may have replaced them
             stream.flush()  # type: ignore[union-attr]
 
 

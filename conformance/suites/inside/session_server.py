@@ -1,6 +1,6 @@
 """The server of one session of pytest: starts it, watches it, and passes requests on to it.
 
-It is a process of its own, outside of pytest: whatever way a test ends the session, its end is
+It is a process of its own, outside of pytest: in whichever way a test ends the session, its end is
 reported, and nothing that the session started is left behind.
 """
 

@@ -108,7 +108,7 @@ class PytestSession(WorkerProcess):
         try:
             for message in self._request({"session": self.launch.order, "share": "session"}):
                 info.take(message)
-                if info.forks:  # the request goes on as long as it forks workers
+                if info.forks:  # the request lasts as long as it forks workers
                     return
                 if message.get("kind") == "done":
                     info.end = read_message(message, JobEnd)

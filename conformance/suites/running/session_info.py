@@ -46,7 +46,7 @@ class SessionReady(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         forks: Whether it forks workers.
         why: Why it does not.
-        warnings: Warnings given during collection, but for those reported with tests.
+        warnings: Warnings of collection, except those reported with tests.
     """
 
     forks: bool
@@ -108,7 +108,7 @@ class SessionInfo:
         running: A test that a loop of the suite's own was running last, empty for none.
         reports: How tests ended that a loop of the suite's own ran, by name.
         status: Status that pytest returned, None if it did not.
-        end: How the process ended, or fell idle; None while it goes on.
+        end: How the process ended, or became idle; None while it runs.
         names: The names of the tests.
     """
 

@@ -1,4 +1,4 @@
-"""The work of one slot on the tests of a cell: one after another, whatever way each ends."""
+"""The loop of one slot over the tests of a cell, in which a test may end in any way."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class BisectAnswer(SearchAnswer[int]):
         entries: list[TimelineEntry] = []
         for point, state in sorted(self.states.items()):
             last = entries[-1] if entries else None
-            # Points that cannot be tried are one stretch, whatever the reasons.
+            # Points that cannot be tried are one stretch, for any reasons.
             if last is not None and (
                 last.state == state or not (last.state.is_known or state.is_known)
             ):

@@ -133,7 +133,7 @@ class Bisection:
         main = found[-1] if reverse else found[0]
         if reverse or self._is_asked or not self.trials.fails(changes[main].after):
             return changes[main]
-        # A target that works at the good end is bad from its first failure on, of whatever kind, if
+        # A target that works at the good end is bad from its first failure of any kind on, if
         # it does not work again before it fails as the bad end does.
         first = main
         while self._is_other_failure(changes[first].before):
@@ -150,7 +150,7 @@ class Bisection:
     def _confirm(self, predicate: PointPredicate, main: ChangePoint) -> Flaky:
         """Try both sides of the change once more; return the points that are good only at times.
 
-        A point that is bad each time, in whatever way, is bad.
+        A point that is bad each time, in any way, is bad.
         """
         flaky = self.trials.confirm(predicate, main.before, main.after)
         good_at_times = {}

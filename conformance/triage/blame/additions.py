@@ -41,7 +41,7 @@ def with_additions(
     Returns:
         The ends, and the requirements that remain: those of the user's own wheels, which have no
         other version. All unchanged where each package has one version at both ends, or an end
-        stands for an environment that must not be touched.
+        replaces an environment that must not be modified.
 
     Raises:
         NoSolutionError: If the requirements and an end exclude each other.

@@ -28,7 +28,7 @@ NONE: Final[MovedUnits] = frozenset()
 
 
 class OtherwiseError(ConformanceError):
-    """An environment behaves differently from the one that it stands for."""
+    """An environment behaves differently from the one that it replaces."""
 
     exit_code = ExitCode.UNEXPECTED
 
@@ -59,7 +59,7 @@ class Blame:
         Raises:
             UsageError: If there is no such fact.
             EndpointsError: If no predicate tells the ends apart, or an end says nothing.
-            OtherwiseError: If an end does not do what the environment does that it stands for.
+            OtherwiseError: If an end behaves differently from the environment that it replaces.
             InfrastructureError: If something cannot be tried now, or the disk refuses.
         """
         predicate = self._find_predicate()
@@ -99,7 +99,7 @@ class Blame:
                 raise error from None
 
     def _check_originals(self, predicate: PointPredicate) -> None:
-        """Refuse an end that does not do what the environment does that it stands for."""
+        """Refuse an end that behaves differently from the environment that it replaces."""
         for units, end in zip((NONE, self._all), self.mixtures.ends, strict=True):
             if (original := end.original) is None:
                 continue

@@ -137,7 +137,7 @@ def end_of(planned: PlannedCell, lock: Lock, cache: Path, original: Original | N
         planned: Its cell.
         lock: Its lock.
         cache: Cache folder.
-        original: The environment that it stands for.
+        original: The environment that it replaces.
 
     Raises:
         InfrastructureError: If the environment cannot be made.

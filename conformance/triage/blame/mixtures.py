@@ -48,7 +48,7 @@ class Mixed(Cell):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """An environment that an end stands for.
+    """An environment that an end replaces.
 
     Attributes:
         planned: The environment.
@@ -69,7 +69,7 @@ class End:
         planned: Its cell.
         lock: Its lock.
         installed: The packages that are installed there.
-        original: The environment that it stands for, if it is not the one that was asked about.
+        original: The environment that it replaces, if there is one.
         wants: The requirements of its packages that are met there.
     """
 
@@ -128,7 +128,7 @@ class Mixtures:
         self.locks |= {end.planned.cell.id: end.lock for end in self.ends}
 
     def cell_of(self, moved: frozenset[Unit]) -> PlannedCell:
-        """Return the cell of a mixture, its environment made if it is not there.
+        """Return the cell of a mixture, its environment created if necessary.
 
         Args:
             moved: The units with the versions of the environment that is gone to.

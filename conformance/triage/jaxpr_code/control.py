@@ -168,7 +168,7 @@ def _while(eqn: Equation) -> str:
         step = eqn.function("step", body, carry, consts=body_consts)
         return f"loop = lax.while_loop({going}, {step}, {one_or_tuple(_texts(initial))})"
 
-    # A batch goes on while any part does; parts that have ended stay as they are.
+    # A batch continues while any part does; parts that have ended keep their values.
     def masked(inner: FunctionBody, given: list[CodeValue]) -> str:
         carried, go = given[len(body_consts) :], fresh("going")
         inner.add(f"{go} = {going}({one_or_tuple(_texts(carried))})")

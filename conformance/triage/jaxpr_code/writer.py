@@ -228,7 +228,7 @@ class Equation:
             called: What to call it.
             jaxpr: The jaxpr.
             parameters: For each parameter a name, and names for the values that it holds: one
-                value is handed over as it is, several as a tuple.
+                value is passed directly, several as a tuple.
             consts: The values of the first inputs, which are no parameters.
             write: Writes the statements and returns the text of the result; by default those of
                 the jaxpr.

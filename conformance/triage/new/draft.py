@@ -174,7 +174,7 @@ class _Probe:
         )
 
     def written(self) -> tuple[str, dict[ast.stmt, str], str]:
-        """Return what stands before all statements, what they become, and what stands behind."""
+        """Return the text before all statements, the new statements, and the text after them."""
         found = self.shown.found
         if not found:
             return "", {}, RAN

@@ -57,7 +57,7 @@ def remove_environment(source: ScriptSource) -> ScriptSource:
 
 
 def _without_facts(values: Iterable[ast.expr], facts: _Facts) -> list[ast.expr] | None:
-    """Return what a print shows without facts and the texts beside them; None for all of it."""
+    """Return the arguments of a print without facts and their labels; None for all of them."""
     left: list[ast.expr] = []
     found = False
     for value in values:

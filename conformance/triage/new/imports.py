@@ -1,7 +1,7 @@
 """Imports: read from a statement, divided between a case and its file, added to a file. Pure.
 
-A case file is imported once for all its cases: an import that fails on some release is part of
-what one case shows, and must not take the others with it. It stands in the function of that case.
+A case file is imported once for all its cases. An import that fails on some release is part of the
+behaviour of one case, and must not break the others: it is in the function of that case.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def add_imports(file: str, lines: Iterable[str]) -> str:
     """Return a file with more imports, each where a sorter of imports would put it.
 
     Args:
-        file: A file, which is left as it is otherwise.
+        file: A file; everything else in it stays unchanged.
         lines: The imports, one name each; those that the file has are left out.
     """
     have = {line for node in ast.parse(file).body for line, _ in import_lines(node)}

@@ -42,7 +42,7 @@ class Observable:
         expected: What they should be: an expression, a plain value for conditions and exits, None
             where nothing says so.
         is_condition: Whether the value is a condition.
-        is_swapped: Whether what is expected stands before the value.
+        is_swapped: Whether the expected value comes first.
     """
 
     statement: ast.stmt
@@ -58,7 +58,7 @@ class Observables:
 
     Attributes:
         found: The observables, in order.
-        silent: Statements that no longer show anything: prints beside assertions.
+        silent: Statements that no longer show anything: prints in addition to assertions.
         states: Whether the script says itself what is right.
         tolerances: How far that may be missed, `rtol` and `atol`, where it says so.
     """

@@ -1,4 +1,4 @@
-"""A script made a case: run as it is and as drafts, its changes found, what was seen declared."""
+"""Porting a script to a case: run the script and drafts, find the changes, declare them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PortedCase:
         proposal: What it declares.
         text: The function of the case.
         file: The content of its file.
-        records: Records of the case as it is written, by number of the release.
+        records: Records of the written case, by number of the release.
     """
 
     request: PortRequest
@@ -241,7 +241,7 @@ def _written(one: Draft, place: CasePlace, declared: Declared) -> tuple[str, str
 
 
 def _copy(scratch: Path, place: CasePlace, file: str) -> Case:
-    """Write a case file beside copies of the helpers of its family, and return its new case."""
+    """Write a case file, with copies of the helpers of its family, and return its new case."""
     folder = scratch / "whole" / place.folder.name
     try:
         folder.mkdir(parents=True)

@@ -31,7 +31,7 @@ class ScriptSource:
     Attributes:
         text: The script as text.
         tree: The script for reading.
-        names: What each imported name stands for, as a dotted path.
+        names: Dotted path of each imported name.
     """
 
     def __init__(self, module: cst.Module) -> None:
@@ -65,7 +65,7 @@ class ScriptSource:
         return cst.Module([self._written[node] for node in nodes]).code
 
     def segment(self, node: ast.expr) -> str:
-        """Return an expression as it is written."""
+        """Return the source text of an expression."""
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
     def replace(self, changes: Mapping[ast.stmt, str]) -> ScriptSource:
@@ -200,7 +200,7 @@ def render_function(head: str, body: str) -> str:
     """Return a function as text.
 
     Args:
-        head: What stands above its body: decorators, `def` and a docstring.
+        head: Everything above its body: decorators, `def` and a docstring.
         body: Its statements, not indented.
     """
     node = cst.ensure_type(cst.parse_statement(head), cst.FunctionDef)
@@ -223,7 +223,7 @@ def find_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
 
 
 def imported_names(tree: ast.AST) -> dict[str, str]:
-    """Return what each imported name stands for, as a dotted path: `jnp` for `jax.numpy`.
+    """Return the dotted path of each imported name: `jax.numpy` for `jnp`.
 
     Args:
         tree: A script or a case file.
@@ -241,7 +241,7 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
 
 
 def dotted(node: ast.AST, names: Mapping[str, str]) -> str:
-    """Return the dotted path that an expression stands for, empty where it is none.
+    """Return the dotted path of an expression, empty if it has none.
 
     Args:
         node: `jnp.ones`.
@@ -291,4 +291,4 @@ def walk_own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-"""What runs elsewhere than where it stands."""
+"""Nodes whose bodies do not run where they are written."""

@@ -41,7 +41,7 @@ def _how(record: Record) -> str:
 
 
 def summary_lines(ported: PortedCase) -> Iterator[str]:
-    """Yield what is declared, and what was left as it is.
+    """Yield the declarations, and what was kept unchanged.
 
     Args:
         ported: The case.
@@ -74,7 +74,7 @@ def summary_lines(ported: PortedCase) -> Iterator[str]:
 
 
 def undeclared_lines(ported: PortedCase) -> Iterator[str]:
-    """Yield what the case as it is written does and does not declare.
+    """Yield what the written case does and does not declare.
 
     Args:
         ported: The case.

@@ -189,7 +189,7 @@ class Trial:
 
 
 def _numbers(paths: Sequence[str], where: str) -> set[int]:
-    """Return the number of the value at a path; all numbers where that cannot be told."""
+    """Return the number of the value at a path; all numbers if that is unknown."""
     found = {
         number
         for number, path in enumerate(paths)

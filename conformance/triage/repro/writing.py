@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.triage.repro.source import CaseSource
 
 CALL: Final = "@CALL@"
-"""The call of the case's function, in code that is not yet told apart from the case's."""
+"""The call of the case's function, in code whose names are not yet kept apart from the case's."""
 _OURS: Final = frozenset({
     *READINGS, "main", "check", "check_leaf", "leaves_of", "TOLERANCES", "as_numpy", "described",
     "ULP", "steps", "env", "program", "fn", "jitted", "expected", "given", "args", "traced",

@@ -23,7 +23,7 @@ SLOWER: Final = 5.0
 LEAST_SECONDS: Final = 3.0
 """Seconds that a candidate may take at least."""
 HANG_SECONDS: Final = 4.0
-"""Seconds after which a candidate counts as hung, where hanging is what is kept."""
+"""Seconds after which a candidate counts as hung, if the hang is to be kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

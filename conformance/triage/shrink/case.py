@@ -196,7 +196,7 @@ class CaseShrinker:
         )  # fmt: skip
 
     def _originals(self) -> tuple[list[CaseResult], CaseResult | None]:
-        """Try the case as it is, and in a cell in which it conforms, if there is one."""
+        """Try the original case, also in a cell in which it conforms, if there is one."""
         self.progress("trying the case as it is")
         tried = [self._original(self._workers[0]) for _ in range(REPEATS)]
         if tried[0].outcome is Outcome.INFRA:

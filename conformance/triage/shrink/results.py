@@ -1,4 +1,4 @@
-"""The result of a candidate in a cell, decoded as far as it is needed."""
+"""The result of a candidate in a cell, decoded as far as necessary."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ScriptResult(TrialResult):
 
 @dataclass(frozen=True)
 class CaseResult(TrialResult):
-    """The result of a case, decoded as far as it is needed."""
+    """The result of a case, decoded as far as necessary."""
 
     job: Finished
 

@@ -143,7 +143,7 @@ class ScriptShrinker:
     def _begin(
         self, start: float
     ) -> tuple[CandidateTrials[ProgramRunner, ScriptResult], list[PlannedCell]]:
-        """Run the script as it is, find out what must stay, and return what tries candidates."""
+        """Run the original script, determine what to keep, and return the trials of candidates."""
         self.progress("running the script as it is")
         bad = _run(self.runner, planned=self.cell)
         if bad.outcome in SILENT:

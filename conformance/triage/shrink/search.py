@@ -1,8 +1,8 @@
-"""The search for the smallest text that still shows it: cuts are tried, many at a time first.
+"""The search for the smallest text with the kept behaviour: cuts are tried, many at once first.
 
-Pure but for the probes, which are a function that is handed in. Cuts that hardly depend on each
-other are swept in parts, as delta debugging does: all of them at once, then halves, then quarters,
-down to each alone.
+Pure, except for the trials, which the caller passes as a function. Cuts that hardly depend on each
+other are swept in parts, as in delta debugging: all of them at once, then halves, then quarters,
+down to single cuts.
 """
 
 from __future__ import annotations

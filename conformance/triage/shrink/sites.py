@@ -126,7 +126,7 @@ def signatures(tree: Tree, keep: str) -> Iterator[Edit]:
 
 @_cuts
 def numbers(tree: Tree, keep: str) -> Iterator[Edit]:  # noqa: ARG001 - as the others
-    """Yield cuts that make a number smaller, wherever it stands and then one by one."""
+    """Yield cuts that make a number smaller, first everywhere, then at each place."""
     places: dict[tuple[type, float], list[ast.AST]] = {}
     for node in tree.nodes:
         match node:
