@@ -189,7 +189,7 @@ def find_change(
 
     Raises:
         UsageError: If options contradict each other, or an end does not exist.
-        EndsError: If nothing tells the ends apart.
+        EndpointsError: If no predicate tells the ends apart.
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
@@ -270,8 +270,8 @@ def open_trials(
             if isinstance(target, Case)
             else target.found(ends, locks, slots=width)
         )
-        trier = session.job_runner(executor, blobs)
-        prober = CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
+        runner = session.job_runner(executor, blobs)
+        prober = CaseProber(case=case, runner=runner, calls=CALLS if asked.stage == CALL else 0)
     with closing(Results(directory)) as results:
         yield Trials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,

@@ -78,9 +78,7 @@ def find_package(
         cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
         width=width, wanted=wanted,
     ) as trials:  # fmt: skip
-        blame = Blame(
-            mixtures=mixtures, trials=trials, when=asked.predicate, fact=asked.fact
-        )  # fmt: skip
+        blame = Blame(mixtures=mixtures, trials=trials, when=asked.predicate, fact=asked.fact)
         try:
             return blame.run()
         except EndpointsError as error:
@@ -127,7 +125,7 @@ def blame_case(
     ends, wanted = with_additions(ends, wanted, locks=locks, cache=context.cache)
     mixtures = _mixtures_of(context, case, ends, locks, wanted)
     trials = Trials(
-        cell_of=mixtures.cell_of, prober=CaseProber(case=case, trier=runner), blobs=runner.blobs,
+        cell_of=mixtures.cell_of, prober=CaseProber(case=case, runner=runner), blobs=runner.blobs,
         keep=lambda _: None, tolerance=tolerance_of(case),
         progress=partial(_report_step, say, len(mixtures.packages)),
     )  # fmt: skip

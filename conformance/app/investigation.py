@@ -89,7 +89,7 @@ class Services:
     def try_release(self, case: Case, cell: Cell, release: str) -> Record:
         """Return the judged record of a case in a cell with another release."""
         planned = self._planned(cell_with(cell, release, self.context))
-        (record,) = CaseProber(case=case, trier=self._trier).probe([planned])
+        (record,) = CaseProber(case=case, runner=self._runner).probe([planned])
         self.say(f"{release}: {record.verdict}")
         return record
 
@@ -106,7 +106,7 @@ class Services:
     def blame(self, case: Case, before: Cell, after: Cell, when: str) -> BlameAnswer:
         """Search for the packages that make a difference between two cells."""
         return blame_case(
-            self.context, case, (before, after), runner=self._trier, locks=self._locks,
+            self.context, case, (before, after), runner=self._runner, locks=self._locks,
             prepare=partial(self._session.prepare, wanted=self.wanted), wanted=self.wanted,
             when=when,
         )  # fmt: skip
@@ -160,7 +160,7 @@ class Services:
         return load_run(self.directory)
 
     @cached_property
-    def _trier(self) -> JobRunner:
+    def _runner(self) -> JobRunner:
         blobs = RunDirectory(self.context.project.root / LOGS / "tried").blobs
         return self._session.job_runner(self._session.executor(self._locks), blobs)
 

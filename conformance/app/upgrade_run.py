@@ -110,12 +110,12 @@ class UpgradeRun:
             self._locks |= found.locks
         both = (found[n] for found in points.values() for n in (0, -1))
         cases, self._executor = self._subject.collect(both, self._locks)
-        self._trier = Session(context=context, fresh=options.fresh).job_runner(
+        self._runner = Session(context=context, fresh=options.fresh).job_runner(
             self._executor, self.directory.blobs
         )
         self._upgrade = Upgrade(
             cases, [_axis(name, found) for name, found in points.items()],
-            root=self._subject.root, trier=self._trier, blobs=self.directory.blobs,
+            root=self._subject.root, runner=self._runner, blobs=self.directory.blobs,
             thorough=options.thorough,
         )  # fmt: skip
         self._exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
@@ -162,7 +162,7 @@ class UpgradeRun:
             it early.
         """
         search = partial(
-            blame_case, self._context, prepare=self._subject.prepare, runner=self._trier,
+            blame_case, self._context, prepare=self._subject.prepare, runner=self._runner,
             locks=self._locks, wanted=self._subject.wanted,
         )  # fmt: skip
         found: dict[int, Culprits] = {}

@@ -51,12 +51,12 @@ class CaseProber:
 
     Attributes:
         case: The case.
-        trier: Tries jobs.
+        runner: Runs jobs.
         calls: How often a compiled program is called again, for the time of a warm call.
     """
 
     case: Case
-    trier: JobRunner
+    runner: JobRunner
     calls: int = 0
 
     @property
@@ -76,7 +76,7 @@ class CaseProber:
                 yield not_run(self.case.id, self.case.content_hash, planned, reason)
             else:
                 jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))
-        for _, record in self.trier.run(jobs, again=again):
+        for _, record in self.runner.run(jobs, again=again):
             yield record
 
 

@@ -94,15 +94,15 @@ def test_a_case(project: Project) -> None:
 
 
 def test_a_case_for_another_search(project: Project) -> None:
-    """Which has two cells and a trier, and asks for the packages."""
+    """Which has two cells and a runner, and asks for the packages."""
     context = ProjectContext(project.path)
     locks: dict[str, Lock] = {}
     blobs = BlobStore(project.path / "blobs")
     session = Session(context=context)
-    trier = session.job_runner(session.executor(locks), blobs)
+    runner = session.job_runner(session.executor(locks), blobs)
     found = blame_case(
         context, context.case("numbers/doubled"), (context.cell("0.6.0"), context.cell("0.6.1")),
-        prepare=session.prepare, runner=trier, locks=locks,
+        prepare=session.prepare, runner=runner, locks=locks,
     )  # fmt: skip
     assert [str(moved) for moved in found.culprits] == ["numpy 2.2.4 -> 2.2.6"]
 

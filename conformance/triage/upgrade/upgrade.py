@@ -166,7 +166,7 @@ class Upgrade:
         cases: The cases.
         axes: The cells between both ends, by platform.
         root: Folder of the project.
-        trier: JobRunner jobs.
+        runner: Runs jobs.
         blobs: Where their artifacts are.
         thorough: Whether every case is tried everywhere, also where both ends are alike.
     """
@@ -177,7 +177,7 @@ class Upgrade:
         axes: Sequence[UpgradeAxis],
         *,
         root: Path,
-        trier: JobRunner,
+        runner: JobRunner,
         blobs: BlobStore,
         thorough: bool = False,
     ) -> None:
@@ -185,7 +185,7 @@ class Upgrade:
         self.cases = [
             CaseUpgrade(case, described[case.id], axis) for axis in axes for case in cases
         ]
-        self._trier, self._blobs = trier, blobs
+        self._runner, self._blobs = runner, blobs
         self._thorough = thorough
 
     def run(self) -> Iterator[Record]:
@@ -198,20 +198,20 @@ class Upgrade:
             InfrastructureError: If the disk refuses.
         """
         while jobs := self._jobs():
-            for job, record in self._trier.run(jobs):
+            for job, record in self._runner.run(jobs):
                 line, place = jobs[job]
                 line.take(place, self._side(record))
                 yield record
         for number in range(ATTEMPTS):
             attempts = number + 2  # the first one was not for confirmation
             doubted = self._doubted(attempts, unjudged=number > 0)
-            for job, record in self._trier.run(doubted, again=True):
+            for job, record in self._runner.run(doubted, again=True):
                 line, place = doubted[job]
                 if not record.outcome.observed:
                     continue
                 line.confirm(place, self._side(record))
                 if not line.flaky:
-                    self._trier.keep_confirmed(job, record, attempts)
+                    self._runner.keep_confirmed(job, record, attempts)
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and observed, cell by cell."""

@@ -88,7 +88,7 @@ def upgraded(
     world = World(folder, says)
     upgrade = Upgrade(
         [case(name, releases=releases) for name in names], [AXIS],
-        root=folder, trier=cast("Any", world), blobs=world.blobs, thorough=thorough,
+        root=folder, runner=cast("Any", world), blobs=world.blobs, thorough=thorough,
     )  # fmt: skip
     records = list(upgrade.run())
     assert len(records) == len([one for one in world.asked if not one[2]])
@@ -212,7 +212,7 @@ def test_what_was_confirmed_is_not_tried_again(
     assert any(again for *_, again in world.asked)
     world.asked.clear()
     again = Upgrade(
-        [case("f/a")], [AXIS], root=tmp_path, trier=cast("Any", world), blobs=world.blobs
+        [case("f/a")], [AXIS], root=tmp_path, runner=cast("Any", world), blobs=world.blobs
     )
     list(again.run())
     assert not any(repeated for *_, repeated in world.asked)
