@@ -70,7 +70,7 @@ def find_stretches(
     """Return the stretches of releases that show the same.
 
     Args:
-        states: PointState of each release that was tried, by its number.
+        states: State of each release that was tried, by its number.
         records: The records of those.
         releases: Every release, oldest first.
     """

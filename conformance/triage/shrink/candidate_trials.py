@@ -1,4 +1,4 @@
-"""CandidateTrials of candidates, each in the cell and in the one in which the original is right."""
+"""Trials of candidates, each in the cell and in the one in which the original is right."""
 
 from __future__ import annotations
 
