@@ -264,6 +264,16 @@ def test_everything_public_has_a_docstring() -> None:
     assert wrong == []
 
 
+def test_no_two_public_classes_share_a_name() -> None:
+    """A type has one meaning in the whole package."""
+    homes: dict[str, list[str]] = {}
+    for file in FILES:
+        for node in tree(file).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(place(file))
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
 def test_a_case_imports_only_what_a_cell_has() -> None:
     """A cell has the kit and nothing else of the project; helpers are imported relatively."""
     wrong = []
