@@ -65,9 +65,9 @@ def test_a_terminal_without_the_characters_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     script = (
         "import click, sys\nfrom conformance import cli\n"
-        "from conformance.cli.commands import COMMANDS, Entry\n"
+        "from conformance.cli.commands import COMMANDS, CommandEntry\n"
         "@cli.cli.command('odd')\ndef odd(): click.echo('caf\\xe9 \\udcff')\n"
-        "COMMANDS['odd'] = Entry('odd', 'Odd.')\nimport types\n"
+        "COMMANDS['odd'] = CommandEntry('odd', 'Odd.')\nimport types\n"
         "sys.modules['odd'] = types.SimpleNamespace(command=odd)\nsys.exit(cli.main(['odd']))\n"
     )
     done = subprocess.run(
