@@ -1,7 +1,7 @@
-"""The cache folder, and its entries: each carries a digest of its content, and none can end a run.
+"""The cache folder and its entries, each with a digest of its content.
 
-A cache is a convenience. An entry that was damaged is a miss, and a folder that is full or
-read-only only makes the next run slower: the log says so once.
+A problem of the cache never ends a run. A damaged entry is a cache miss. A folder that is full or
+read-only only makes the next run slower, and a warning is logged once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 import platformdirs
 
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.files import said_by, write_atomically
+from conformance.files import describe_os_error, write_atomically
 
 _LOG: Final = logging.getLogger("conformance.cache")
 _DIGEST: Final = 64
-"""Hexadecimal digits of a digest; a line break follows, then the content."""
-_noted: set[tuple[Path, str]] = set()
+"""Length of the hexadecimal digest of an entry; a line break and the content follow."""
+_reported: set[tuple[Path, str]] = set()
 VARIABLE = "CONFORMANCE_CACHE"
 
 
@@ -29,7 +29,7 @@ class CacheFolder:
     """A folder of the cache.
 
     Args:
-        folder: The folder, which need not exist.
+        folder: Path, which need not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,10 +39,10 @@ class CacheFolder:
         """Return the content of an entry.
 
         Args:
-            path: Its file, in the folder.
+            path: File of the entry, in the folder.
 
         Returns:
-            The content as it was written; None if there is none, or its digest does not match.
+            The content; None if the entry does not exist or its digest does not match.
         """
         try:
             data = path.read_bytes()
@@ -61,8 +61,8 @@ class CacheFolder:
         """Write an entry.
 
         Args:
-            path: Its file, in the folder.
-            content: Its content.
+            path: File of the entry, in the folder.
+            content: Content of the entry.
 
         Returns:
             Whether it was written.
@@ -74,50 +74,52 @@ class CacheFolder:
             return False
         return True
 
-    def report_damage(self, what: Path | ConformanceError) -> None:
-        """Log that an entry, or a content that it names, is damaged, once for the folder.
+    def report_damage(self, problem: Path | ConformanceError) -> None:
+        """Log that an entry, or a file that it refers to, is damaged; once per folder.
 
         Args:
-            what: The entry, or what is wrong with the content.
+            problem: File of the entry, or an error that describes the damage.
         """
-        self._report("damaged", f"{what}: damaged cache entry, ignored; its content is made again")
+        self._report("damaged", f"{problem}: damaged cache entry, ignored; it is written again")
 
     def report_unwritable(self, error: InfrastructureError) -> None:
-        """Log that the folder cannot be written, once."""
-        self._report("unwritable", f"{error}; the run goes on, its results are not cached")
+        """Log that the folder cannot be written; once per folder."""
+        self._report("unwritable", f"{error}; the run continues, its results are not cached")
 
     def _report(self, kind: str, message: str) -> None:
-        if (self.folder, kind) not in _noted:
-            _noted.add((self.folder, kind))
+        if (self.folder, kind) not in _reported:
+            _reported.add((self.folder, kind))
             _LOG.warning("note: %s", message)
 
 
 def _digest(path: Path, content: bytes) -> bytes:
-    # With the name: an entry that was copied over another one is as wrong as a damaged one.
+    # The name is hashed too: an entry copied over another one has a valid digest of its content
+    # alone, and the wrong content.
     return hashlib.sha256(path.name.encode() + b"\0" + content).hexdigest().encode()
 
 
 def cache_location() -> Path:
-    """Return the cache folder, which may not exist: `$CONFORMANCE_CACHE`, else the user's."""
+    """Return the cache folder, which may not exist: `$CONFORMANCE_CACHE` or the user's."""
     chosen = os.environ.get(VARIABLE)
     root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("jax-conformance")
     return root.absolute()
 
 
 def cache_root() -> Path:
-    """Return the cache folder, made if need be.
+    """Return the cache folder, created if missing.
 
     Raises:
-        InfrastructureError: If files cannot be written there.
+        InfrastructureError: If files cannot be written to it.
     """
     root = cache_location()
     try:
         root.mkdir(parents=True, exist_ok=True)
+        # A full disk admits an empty file: only a write shows that there is room.
         with tempfile.TemporaryFile(dir=root) as probe:
             probe.write(b"x")
     except OSError as error:
         raise InfrastructureError(
-            f"cache {root}: cannot be written: {said_by(error)}; "
-            f"set {VARIABLE} to a folder that can be"
+            f"cache {root}: cannot be written: {describe_os_error(error)}; "
+            f"set {VARIABLE} to a writable folder"
         ) from error
     return root

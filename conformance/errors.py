@@ -1,4 +1,4 @@
-"""The errors a user can cause or meet, each one sentence: where, got, expected, what to do."""
+"""Errors for the user, each one sentence: where, found, expected, what to do next."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class NothingSelectedError(ConformanceError):
 
 
 class InfrastructureError(ConformanceError):
-    """Provisioning, network, disk or a missing interpreter stood in the way (exit 4).
+    """A failure of provisioning, the network, the disk or an interpreter (exit 4).
 
-    These never become a verdict about JAX: the jobs they touch end as `infra`.
+    It never becomes a verdict about JAX: the outcome of its jobs is `infra`.
     """
 
     exit_code = 4

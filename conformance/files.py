@@ -1,4 +1,4 @@
-"""Whole-or-nothing writes, reads of untrusted files, and the error for a disk that refuses."""
+"""Atomic writes, reads of untrusted files, and the errors of a failing disk."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEMPORARY = ".writing-"
-"""Beginning of the names of files that are not whole yet."""
+"""Prefix of the names of files that are still being written."""
 MALFORMED = (ValueError, RecursionError)
-"""Raised by a decoder for bytes that are not what it expects; deep nesting is a RecursionError."""
+"""Errors of a decoder for malformed data; deep nesting is a RecursionError."""
 
 
 def read_regular(path: Path, largest: int | None = None) -> bytes:
-    """Return the content of a regular file; follow no link, and wait for no pipe.
+    """Return the content of a regular file, without following links or waiting for pipes.
 
     Args:
-        path: The file, which may come from elsewhere.
-        largest: Bytes beyond which it is refused; None is no limit.
+        path: Regular file, possibly of untrusted origin.
+        largest: Maximum size in bytes; None is no limit.
 
     Raises:
         OSError: If it cannot be read, is a symbolic link or no regular file, or is too large.
@@ -44,13 +44,13 @@ def read_regular(path: Path, largest: int | None = None) -> bytes:
         raise
     try:
         found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):  # which `open` refuses in words of its own
+        if stat.S_ISDIR(found.st_mode):  # `open` would raise it with a message of its own
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file")
         if largest is not None and found.st_size > largest:
-            said = f"has {found.st_size} bytes, expected at most {largest}"
-            raise OSError(errno.EFBIG, said)
+            message = f"has {found.st_size} bytes, expected at most {largest}"
+            raise OSError(errno.EFBIG, message)
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -58,65 +58,63 @@ def read_regular(path: Path, largest: int | None = None) -> bytes:
 
 
 def readable_json(data: Any) -> bytes:
-    """Return data as JSON that a person can read; its last line has no end.
+    """Return data as indented JSON, without a final line break.
 
     Args:
-        data: Whatever msgspec encodes.
+        data: Any object that msgspec encodes.
     """
     return msgspec.json.format(msgspec.json.encode(data), indent=1)
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     Args:
-        path: Where to; its folder is made if need be.
-        data: Its content.
-        durable: Whether the file survives a loss of power once this returns. It costs a wait for
-            the disk: for what cannot be made again.
+        path: File to write; missing folders are created.
+        data: Content of the file.
+        durable: Whether the file survives a loss of power after the call. It costs a wait for the
+            disk, so it is for data that cannot be computed again.
 
     Raises:
-        InfrastructureError: If the disk refuses; the file is then as it was before.
+        InfrastructureError: If the disk fails; the file then keeps its old content.
     """
     try:
-        new = _missing(path) if durable else ()
+        created = takewhile(lambda folder: not folder.exists(), path.parents)
+        to_sync = [path.parent, *(folder.parent for folder in created)] if durable else []
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not _written_nameless(path, data, durable=durable):
+        if not _try_unnamed_write(path, data, durable=durable):
             with temporary_file(path) as temporary, temporary.open("wb") as file:
                 _write(file, data, durable=durable)
-        if durable:
-            # Also of the folders that were made for it: without their names the file is lost.
-            for folder in (path.parent, *(one.parent for one in new)):
-                sync_to_disk(folder)
+        # The parents of created folders too: without the folders' names the file is lost.
+        for folder in to_sync:
+            sync_to_disk(folder)
     except OSError as error:
         raise disk_error(path, error) from error
 
 
-def _missing(path: Path) -> list[Path]:
-    """Return the folders of a file that are not there, the innermost first."""
-    return list(takewhile(lambda folder: not folder.exists(), path.parents))
-
-
-def _written_nameless(path: Path, data: bytes, *, durable: bool) -> bool:
-    """Write a file that has no name until it is whole: who is killed meanwhile leaves nothing.
+def _try_unnamed_write(path: Path, data: bytes, *, durable: bool) -> bool:
+    """Write a file that has no name until it is complete, so that a killed process leaves no file.
 
     Returns:
-        Whether the system and the file system can do that.
+        Whether the system and the file system support it.
 
     Raises:
-        OSError: If the disk refuses the content.
+        OSError: If the content cannot be written.
     """
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except (AttributeError, OSError):  # what else is wrong, the other way will say
+    except (
+        AttributeError,
+        OSError,
+    ):  # any other problem is reported by the write under a temporary name
         return False
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - it has no path
+    with os.fdopen(descriptor, "wb") as file:
         _write(file, data, durable=durable)
         try:
-            _name(descriptor, path)
+            _link(descriptor, path)
         except FileExistsError:
             with temporary_file(path) as temporary:
-                _name(descriptor, temporary)
+                _link(descriptor, temporary)
         except OSError:
             return False
     return True
@@ -133,7 +131,7 @@ def sync_to_disk(path: Path) -> None:
     """Wait until a file's content, or the names in a folder, are on the disk.
 
     Raises:
-        OSError: If the disk refuses.
+        OSError: If the disk fails.
     """
     # Without O_NONBLOCK, opening a pipe waits for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -144,14 +142,14 @@ def sync_to_disk(path: Path) -> None:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Wait until all that was written to the file system of a folder is on the disk.
+    """Wait until all data written to the file system of a folder is on the disk.
 
     Raises:
-        OSError: If the disk refuses.
+        OSError: If the disk fails.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # Python has os.sync() alone, which waits for every disk and reports no error.
+        # os.sync() waits for every disk and reports no error.
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
@@ -159,20 +157,21 @@ def sync_file_system(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _name(descriptor: int, path: Path) -> None:
-    # A folder's descriptor makes it the call that follows links, though none is needed.
+def _link(descriptor: int, path: Path) -> None:
+    # Only with `src_dir_fd` does Python call linkat, which follows the link in /proc to the file.
+    # link(2) would try to link the link itself.
     os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
 
 
 @contextmanager
 def temporary_file(path: Path) -> Iterator[Path]:
-    """Yield a name for a file that replaces another in the end, unless something is raised.
+    """Yield the name of a file that replaces another at the end, unless an error is raised.
 
     Args:
-        path: The file to replace.
+        path: File to replace.
 
     Raises:
-        OSError: If the disk refuses; the file is then as it was before.
+        OSError: If the disk fails; the file then keeps its old content.
     """
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     try:
@@ -182,13 +181,14 @@ def temporary_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def said_by(error: OSError) -> str:
-    """Return the words of the system for an error, in our spelling."""
+def describe_os_error(error: OSError) -> str:
+    """Return the system's message for an error, in lower case as all messages are."""
     return (error.strerror or str(error)).lower()
 
 
 def disk_error(path: Path, error: OSError) -> InfrastructureError:
-    """Return the user's error for a disk that refused to write a file."""
-    said = said_by(error)
+    """Return the error to show for a file that cannot be written."""
     hint = "free some space" if error.errno == errno.ENOSPC else "check the permissions"
-    return InfrastructureError(f"{path}: cannot be written: {said}; {hint} and try again")
+    return InfrastructureError(
+        f"{path}: cannot be written: {describe_os_error(error)}; {hint} and try again"
+    )

@@ -1,7 +1,8 @@
-"""Temporary folders: one place that makes them, so that none outlives its owner for long.
+"""Temporary folders that are removed even if their owner is killed.
 
-Each is locked by the process that made it. A process that is killed with `kill -9` releases the
-lock, and the next one that makes a temporary folder beside it removes what nobody holds.
+The process that creates a folder locks it. The lock is released when the process ends, also by
+`kill -9`. The next process that creates a temporary folder in the same parent removes those that
+are not locked.
 """
 
 from __future__ import annotations
@@ -19,40 +20,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX: Final = "conformance-tmp-"
-"""Beginning of the names of temporary folders that are locked by their owner."""
-
+"""Prefix of the names of temporary folders that are locked by their owner."""
 TRIES: Final = 3
-"""Folders to make until one is locked."""
+"""Number of folders to create until one can be locked."""
 
 
 class Scratch:
     """A temporary folder, locked until it is closed or its owner ends.
 
     Args:
-        purpose: Part of its name.
-        parent: Folder to make it in; the system's folder of temporary files by default.
+        purpose: Part of the folder's name.
+        parent: Parent folder; the system's folder of temporary files by default.
 
     Attributes:
         path: The folder.
 
     Raises:
-        OSError: If the disk refuses.
+        OSError: If the folder cannot be created.
     """
 
     def __init__(self, purpose: str, parent: Path | None = None) -> None:
         parent = parent or Path(tempfile.gettempdir())
-        _swept_once(parent)
+        _sweep_once(parent)
         for _ in range(TRIES):
             self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-", dir=parent))
-            self._lock = _locked(self.path, wait=True)
+            self._lock = _try_lock(self.path, wait=True)
             if self._lock is not None:
                 return
-            # Another process took it for an abandoned one, or this file system has no locks: then
-            # nobody else can lock the folder either, and it stays as it is.
+            # Either another process swept the folder between mkdtemp and the lock, or the file
+            # system has no locks. In the second case no process can lock and remove the folder, so
+            # the last one is safe to use without a lock.
 
     def close(self) -> None:
         """Remove the folder and release the lock; a second call does nothing."""
         lock, self._lock = self._lock, None
+        # Removed while still locked, so that no sweep removes it at the same time.
         shutil.rmtree(self.path, ignore_errors=True)
         if lock is not None:
             os.close(lock)
@@ -60,11 +62,11 @@ class Scratch:
 
 @contextmanager
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
-    """Make a temporary folder, removed at the end; see `Scratch`.
+    """Create a temporary folder and remove it at the end; see `Scratch`.
 
     Args:
-        purpose: Part of its name.
-        parent: Folder to make it in; the system's folder of temporary files by default.
+        purpose: Part of the folder's name.
+        parent: Parent folder; the system's folder of temporary files by default.
 
     Yields:
         The folder.
@@ -80,32 +82,31 @@ def sweep(parent: Path) -> None:
     """Remove temporary folders whose owners have ended.
 
     Args:
-        parent: Folder that they are in.
+        parent: Parent folder.
     """
     for path in parent.glob(f"{PREFIX}*"):
-        lock = _locked(path, wait=False)
+        lock = _try_lock(path, wait=False)
         if lock is not None:
             shutil.rmtree(path, ignore_errors=True)
             os.close(lock)
 
 
-@cache
-def _swept_once(parent: Path) -> None:
-    sweep(parent)
+_sweep_once = cache(sweep)
 
 
-def _locked(path: Path, *, wait: bool) -> int | None:
-    """Lock a folder; return the descriptor, None where another holds it or it is not ours."""
+def _try_lock(path: Path, *, wait: bool) -> int | None:
+    """Lock a folder; return the descriptor, None if it is locked, removed or another user's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:  # removed meanwhile, no folder, or another user's
+    except OSError:  # removed in the meantime, not a folder, or another user's
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        own = os.fstat(descriptor)
-        if own.st_uid == os.getuid() and os.path.samestat(own, os.stat(path)):  # noqa: PTH116
+        locked = os.fstat(descriptor)
+        # The lock may have been granted only after the folder was removed or replaced.
+        if locked.st_uid == os.getuid() and os.path.samestat(locked, path.stat()):
             return descriptor
-    except OSError:  # held, removed, or a file system without locks
+    except OSError:  # locked, removed, or a file system without locks
         pass
     os.close(descriptor)
     return None

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from conformance.locking import locked
+from conformance.locking import lock_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def another_writer(folder: Path, seconds: float = 0.3) -> Iterator[threading.Eve
     held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with locked([folder], print):
+        with lock_folders([folder], print):
             held.set()
             time.sleep(seconds)
             released.set()

@@ -50,7 +50,7 @@ def test_each_changed_byte_is_a_miss_with_one_note(
         entry.write_bytes(data)
         assert entries.read(entry) is None
     assert caplog.messages == [
-        f"note: {entry}: damaged cache entry, ignored; its content is made again"
+        f"note: {entry}: damaged cache entry, ignored; it is written again"
     ]
 
 
@@ -70,7 +70,7 @@ def test_a_cache_that_cannot_be_written_is_noted_once(
     for name in ("a", "b"):
         assert not entries.write(entries.folder / name, CONTENT)
     (message,) = caplog.messages
-    assert message.endswith("the run goes on, its results are not cached")
+    assert message.endswith("the run continues, its results are not cached")
 
 
 def test_an_entry_that_is_no_file_is_a_miss(

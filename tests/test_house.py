@@ -34,7 +34,7 @@ LAYERS = (
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
     {"locking", "cache_folder"},
-    {"model", "worker", "files", "scratch", "collecting", "wording"},
+    {"model", "worker", "files", "scratch", "garbage_collection", "wording"},
     {"kit"},
     {"errors", "__init__"},
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import InfrastructureError
-from conformance.locking import locked, locked_file
+from conformance.locking import lock_file, lock_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 WRITER = """
 import sys, time
 from pathlib import Path
-from conformance.locking import locked, locked_file
+from conformance.locking import lock_folders, lock_file
 folder = Path(sys.argv[1])
 for _ in range(20):
-    with locked([folder], print):
+    with lock_folders([folder], print):
         count = int((folder / "count").read_text())
         time.sleep(0.002)
         (folder / "count").write_text(str(count + 1))
@@ -29,8 +29,8 @@ for _ in range(20):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from conformance.locking import locked, locked_file
-with locked([Path(sys.argv[1])], print):
+from conformance.locking import lock_folders, lock_file
+with lock_folders([Path(sys.argv[1])], print):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -61,20 +61,20 @@ def test_a_writer_that_waits_too_long_fails(tmp_path: Path) -> None:
     notes: list[str] = []
     with (
         pytest.raises(InfrastructureError, match="another process has been changing it"),
-        locked([tmp_path], notes.append, patience=1.2),
+        lock_folders([tmp_path], notes.append, patience=1.2),
     ):
         pass
     assert notes == [f"{tmp_path}: waiting for another process that changes it"]
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
-    with locked([tmp_path], notes.append):
+    with lock_folders([tmp_path], notes.append):
         pass
     assert len(notes) == 1
 
 
 def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
     """The first goldens of a list of functions have none yet."""
-    with locked([tmp_path / "new" / "goldens"], print):
+    with lock_folders([tmp_path / "new" / "goldens"], print):
         assert (tmp_path / "new" / "goldens").is_dir()
 
 
@@ -83,7 +83,7 @@ def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(InfrastructureError, match="file: cannot be written: file exists"),
-        locked([tmp_path / "file"], print),
+        lock_folders([tmp_path / "file"], print),
     ):
         pass
 
@@ -92,13 +92,13 @@ def test_a_file_is_locked_while_its_folder_is(tmp_path: Path) -> None:
     """Whoever holds the folder, a run for instance, keeps nobody from a file in it."""
     notes: list[str] = []
     file = tmp_path / "review.json"
-    with locked([tmp_path], notes.append), locked_file(file, notes.append):
+    with lock_folders([tmp_path], notes.append), lock_file(file, notes.append):
         with (
             pytest.raises(InfrastructureError, match=r"review\.json: another process has been"),
-            locked_file(file, notes.append, patience=0.1),
+            lock_file(file, notes.append, patience=0.1),
         ):
             pass
-        with locked_file(tmp_path / "evidence.json", notes.append):
+        with lock_file(tmp_path / "evidence.json", notes.append):
             pass
     assert notes == []
     assert not file.exists()
@@ -112,7 +112,7 @@ def test_a_mark_that_is_no_file_is_a_clear_error(tmp_path: Path, kind: str) -> N
     mark.symlink_to(outside) if kind == "link" else mark.mkdir()
     with (
         pytest.raises(InfrastructureError, match=r"review\.json\.held: cannot be written: "),
-        locked_file(tmp_path / "review.json", print),
+        lock_file(tmp_path / "review.json", print),
     ):
         pass
     assert not outside.exists()

@@ -12,7 +12,7 @@ from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import AcceptEffect, apply, refuse_in_ci
 from conformance.golden.sweep import of_no_case, remove
-from conformance.locking import locked
+from conformance.locking import lock_folders
 from conformance.report.text import visible
 from conformance.review.judged_jobs import judge_run
 from conformance.review.outcomes import plan_acceptance
@@ -84,7 +84,7 @@ def accept_run(
     if dry_run:
         return Acceptance(plans=plan_acceptance(chosen, directory.blobs, known), refused=refused)
     check_goldens_writable(context, (one.job.case.file for one in chosen))
-    with locked({one.job.case.families for one in chosen}, print_note):
+    with lock_folders({one.job.case.families for one in chosen}, print_note):
         plans = plan_acceptance(chosen, directory.blobs, known)
         for plan in plans:
             apply(plan)
@@ -110,7 +110,7 @@ def remove_goldens_of_no_case(context: ProjectContext, *, dry_run: bool) -> list
     if found and not dry_run:
         check_goldens_writable(context, found)
         refuse_in_ci()
-        with locked({folder}, print_note):
+        with lock_folders({folder}, print_note):
             remove(found)
     return [str(file.relative_to(folder)) for file in found]
 

@@ -14,7 +14,7 @@ from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.engine.run_directory import RUN, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.ir.analysis import PARSERS, kind_of
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.text import head_of
@@ -49,7 +49,7 @@ def read_text(name: str, kind: str | None) -> IrText:
     except OSError as error:
         near = did_you_mean(name, map(str, _beside(Path(name))))
         raise UsageError(
-            f"{name}: cannot be read: {said_by(error)}{near}; expected a file to compare"
+            f"{name}: cannot be read: {describe_os_error(error)}{near}; expected a file to compare"
         ) from None
     except (DecompressionError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: got no text ({error}), expected an IR") from None

@@ -15,7 +15,7 @@ from conformance.engine.golden_history import (
 from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
-from conformance.locking import locked
+from conformance.locking import lock_folders
 from conformance.report.behaviour import collect_histories
 from conformance.report.behaviour_markdown import render_behaviour_pages
 from conformance.report.pairs import render_pairs
@@ -53,7 +53,7 @@ def write_state(context: ProjectContext, file: Path, *, check: bool) -> None:
         _check_pages(_pages(context, file))
         return
     # Goldens that are accepted meanwhile would be on one page and not on another.
-    with locked({context.project.cases}, print_note):
+    with lock_folders({context.project.cases}, print_note):
         for page, text in _pages(context, file).items():
             write_atomically(page, text.encode())
 

@@ -14,7 +14,7 @@ from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.engine.blobs import BlobStore
 from conformance.errors import UsageError
 from conformance.files import write_atomically
-from conformance.locking import locked
+from conformance.locking import lock_folders
 from conformance.scratch import temporary_folder
 from conformance.triage.new.file import Declared
 from conformance.triage.new.place import find_place
@@ -155,7 +155,9 @@ def write_case(ported: PortedCase) -> None:
         UsageError: If the file was written to meanwhile.
     """
     place = ported.request.place
-    with locked({place.folder.parent}, print_note):  # as `review` does, which edits case files
+    with lock_folders(
+        {place.folder.parent}, print_note
+    ):  # as `review` does, which edits case files
         there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
         if there != place.there:
             raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")

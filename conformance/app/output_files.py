@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.secret_masking import Masker
 from conformance.errors import UsageError
-from conformance.files import disk_error, said_by
+from conformance.files import describe_os_error, disk_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,4 +63,6 @@ def _open(option: str, file: Path, mode: str, content: bytes) -> None:
     except OSError as error:
         if error.errno in FULL:
             raise disk_error(file, error) from None
-        raise UsageError(f"{option} {file}: cannot be written: {said_by(error)}") from None
+        raise UsageError(
+            f"{option} {file}: cannot be written: {describe_os_error(error)}"
+        ) from None

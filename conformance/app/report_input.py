@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 
 LARGEST: Final = 1 << 20
 """Characters of a script that is read."""
@@ -30,7 +30,9 @@ def read_report(script: str) -> tuple[str, str]:
         with Path(script).open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"{script}: cannot be read: {said_by(error)}; expected a script") from None
+        raise UsageError(
+            f"{script}: cannot be read: {describe_os_error(error)}; expected a script"
+        ) from None
     return _as_text(data, script)
 
 

@@ -17,8 +17,8 @@ from conformance.engine.shards import (
     update_durations,
 )
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import said_by, write_atomically
-from conformance.locking import locked
+from conformance.files import describe_os_error, write_atomically
+from conformance.locking import lock_folders
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def durations_of(context: ProjectContext) -> Durations:
     except FileNotFoundError:
         return Durations()
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
 
 
 def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Durations:
@@ -62,7 +62,7 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
     runs = chain.from_iterable(map(find_runs, folders))
     records = tuple(chain.from_iterable(load_run(run).records for run in runs))
     file = durations_file(context)
-    with locked({file.parent}, print_note):
+    with lock_folders({file.parent}, print_note):
         durations = update_durations(records, durations_of(context))
         write_atomically(file, durations.encoded())
     return durations

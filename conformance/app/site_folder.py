@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.notes import print_note
 from conformance.cells.secret_masking import Masker
-from conformance.collecting import uncollected
 from conformance.files import write_atomically
-from conformance.locking import locked
+from conformance.garbage_collection import pause_garbage_collection
+from conformance.locking import lock_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +30,10 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
         InfrastructureError: If the disk refuses.
     """
     # Of two at once, each would remove pages of the other that it does not have itself.
-    with locked({folder}, print_note):
+    with lock_folders({folder}, print_note):
         before = _files(folder)
         written, masker = [], Masker(os.environ)
-        with uncollected():
+        with pause_garbage_collection():
             for path, content in files:
                 write_atomically(folder / path, masker.content(content))
                 written.append(path)

@@ -13,7 +13,7 @@ from conformance.engine.run_loader import load_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
-from conformance.locking import locked
+from conformance.locking import lock_folders
 from conformance.report.text import visible
 from conformance.suites.known.accepting import accepted
 from conformance.suites.known.deviations import FILE, Deviations
@@ -109,7 +109,7 @@ def accept_suite_runs(
     name, pinned = suite.name, suite.definition.revision
     found = [shown_by(load_run(one), name, pinned) for one in runs]
     # What is only shown changes nothing, and waits for nobody.
-    with nullcontext() if dry_run else locked({suite.folder}, print_note):
+    with nullcontext() if dry_run else lock_folders({suite.folder}, print_note):
         known = load_known(suite.folder)
         evidence = [one for shown in found for one in shown.evidence]
         after = accepted(known, evidence, _common_source(known, found, name))

@@ -14,9 +14,9 @@ from conformance.engine.plan import make_plan
 from conformance.engine.run_directory import RUN
 from conformance.engine.run_loader import find_runs, load_run
 from conformance.errors import ConformanceError, UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import describe_os_error, write_atomically
 from conformance.judge.deviation import applicable
-from conformance.locking import locked
+from conformance.locking import lock_folders
 from conformance.report.conformance_data import decode_history, encode_history
 from conformance.report.conformance_history import (
     SuiteHistory,
@@ -114,7 +114,7 @@ def update_history(
         raise UsageError("--check tells of what is there: name no run with it")
     if file.suffix != ".json":
         raise UsageError(f"--file: expected a name that ends in .json, got {file}")
-    with nullcontext() if check else locked({file.parent}, print_note):
+    with nullcontext() if check else lock_folders({file.parent}, print_note):
         update = _make_update(context, suite, file, runs)
         if check:
             _compare_files(update.files, suite.name)
@@ -149,7 +149,7 @@ def read_history(file: Path) -> SuiteHistory | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
 
 
 def committed(context: ProjectContext, title: str) -> SuiteHistory | None:

@@ -9,7 +9,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from conformance.errors import UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def read_foreign_pins(file: Path) -> Mapping[str, str]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = said_by(error) if isinstance(error, OSError) else "no text"
+        said = describe_os_error(error) if isinstance(error, OSError) else "no text"
         raise UsageError(f"{file}: cannot be read: {said}; expected a lock") from None
     is_toml = file.suffix == ".toml" or file.name in {"uv.lock", "poetry.lock"}
     pins = _of_toml(file, text) if is_toml else dict(_PIN.findall(text))

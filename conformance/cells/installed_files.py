@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.errors import InfrastructureError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def find_edited_files(
         )
         return msgspec.json.decode(done.stdout, type=dict[str, tuple[str, ...]])
     except OSError as error:
-        raise InfrastructureError(f"{python}: does not run: {said_by(error)}") from error
+        raise InfrastructureError(f"{python}: does not run: {describe_os_error(error)}") from error
     except (subprocess.SubprocessError, ValueError) as error:
         raise InfrastructureError(f"{python}: cannot say what is installed: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _ask(python: Path, script: str) -> bytes:
             [python, "-I", "-c", script], capture_output=True, timeout=TIMEOUT, check=False
         )
     except OSError as error:
-        raise InfrastructureError(f"{python}: does not run: {said_by(error)}") from error
+        raise InfrastructureError(f"{python}: does not run: {describe_os_error(error)}") from error
     except subprocess.TimeoutExpired as error:
         raise InfrastructureError(f"{python}: no answer within {TIMEOUT:.0f} s") from error
     if done.returncode:

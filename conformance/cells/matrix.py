@@ -12,7 +12,7 @@ import msgspec
 from conformance.cells.cell import Cell
 from conformance.cells.selectors import matches_selector, resolve_releases
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def read_matrix_file(path: Path) -> MatrixFile:
     try:
         content = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
-        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
+        raise InfrastructureError(f"{path}: cannot read: {describe_os_error(error)}") from error
     except MALFORMED as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     try:

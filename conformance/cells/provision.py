@@ -21,7 +21,7 @@ from conformance.cells.lock import check_host
 from conformance.cells.releases import NO_NIGHTLIES
 from conformance.cells.uvtool import UvError, run_uv
 from conformance.errors import InfrastructureError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
         ) from error
     except OSError as error:
         raise InfrastructureError(
-            f"{cell.id}: cannot set up {folder}: {said_by(error)}; {_MAKE_ROOM}"
+            f"{cell.id}: cannot set up {folder}: {describe_os_error(error)}; {_MAKE_ROOM}"
         ) from error
     except UvError as error:
         raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error

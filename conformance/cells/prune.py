@@ -12,7 +12,7 @@ from conformance.cells.environment_facts import drop_facts
 from conformance.cells.environment_locks import lock_unused, remove_marks
 from conformance.cells.lock import read_lock
 from conformance.errors import InfrastructureError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -123,7 +123,9 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> PruneResul
                     shutil.rmtree(folder)
                     remove_marks(folder)
         except OSError as error:
-            raise InfrastructureError(f"{folder}: cannot be removed: {said_by(error)}") from error
+            raise InfrastructureError(
+                f"{folder}: cannot be removed: {describe_os_error(error)}"
+            ) from error
         removals.append(
             Removal(environment=candidate.environment, reason=candidate.reason, kept=kept)
         )

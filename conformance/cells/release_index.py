@@ -24,7 +24,7 @@ from conformance.cells.package_index import (
 )
 from conformance.cells.releases import Release, Releases, Yanked, parse_releases
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import describe_os_error, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +77,7 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
+        raise InfrastructureError(f"{path}: cannot read: {describe_os_error(error)}") from error
     before = parse_releases(text, path)
     with open_index(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
         rows, yanked = _read_index(client, before, Version(oldest))

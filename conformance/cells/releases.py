@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -235,7 +235,9 @@ def load_releases(path: Path) -> Releases:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(f"{file}: cannot read: {said_by(error)}; {REFRESH}") from error
+        raise InfrastructureError(
+            f"{file}: cannot read: {describe_os_error(error)}; {REFRESH}"
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: not TOML: {error}; {REFRESH}") from error
     releases = parse_releases(text, file)

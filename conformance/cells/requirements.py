@@ -21,7 +21,7 @@ from conformance.cells.overlay import WHEELS
 from conformance.cells.secret_masking import mask_text
 from conformance.cells.uvtool import run_uv
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import describe_os_error, write_atomically
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _git(source: PackageSource, *arguments: str) -> None:
             timeout=_CLONE_TIMEOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
-        raise InfrastructureError(f"git: does not run: {said_by(error)}") from error
+        raise InfrastructureError(f"git: does not run: {describe_os_error(error)}") from error
     except subprocess.TimeoutExpired:
         raise InfrastructureError(
             f"--with {source.text!r}: git gave no answer within {_CLONE_TIMEOUT:g} s"

@@ -11,7 +11,7 @@ from uv import find_uv_bin
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,7 +111,9 @@ def run_uv(
             holds=holds,
         )
     except OSError as error:
-        raise InfrastructureError(f"uv: does not run in {cwd}: {said_by(error)}") from error
+        raise InfrastructureError(
+            f"uv: does not run in {cwd}: {describe_os_error(error)}"
+        ) from error
     if done.returncode == 0:
         return done.stdout
     said = mask_text(done.stderr.strip())

@@ -17,10 +17,10 @@ from conformance.cli.console import open_console
 from conformance.cli.options import json_option, site_option
 from conformance.cli.run_output import hand_out
 from conformance.cli.since_options import fail_on_option, since_options
-from conformance.collecting import uncollected
 from conformance.engine.run_directory import RunDirectory, new_run
 from conformance.engine.run_loader import LoadedRun, find_runs
 from conformance.engine.shard_merge import merge_shards, order_shards
+from conformance.garbage_collection import pause_garbage_collection
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(
         check_writable("--json", json_file)
     directory = RunDirectory(run_dir) if run_dir else new_run(context.project.root)
     directory.check_empty()
-    with uncollected():
+    with pause_garbage_collection():
         ordered = order_shards(map(_as_written, chain.from_iterable(map(find_runs, parts))))
         info, records = merge_shards(ordered)
     hold_until_end(directory.held())

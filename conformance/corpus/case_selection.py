@@ -16,7 +16,7 @@ from conformance.corpus.discovery import (
     find_duplicates,
 )
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -165,7 +165,7 @@ def _read(file: Path) -> list[str] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     try:
         return msgspec.toml.decode(content, type=_Sample).select
     except MALFORMED as error:

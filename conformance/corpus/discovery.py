@@ -20,7 +20,7 @@ from conformance.corpus.metadata import (
 )
 from conformance.corpus.python_source import parse, statement_text
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.model.case import Case
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ def _read_file(
     try:
         source = file.read_bytes()
     except OSError as error:
-        errors.append(FileError(file=file, line=1, message=f"cannot be read: {said_by(error)}"))
+        errors.append(
+            FileError(file=file, line=1, message=f"cannot be read: {describe_os_error(error)}")
+        )
         return ()
     content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
     if index is not None and (known := index.get(file, content_hash)) is not None:

@@ -8,7 +8,7 @@ import msgspec
 from packaging.version import Version
 
 from conformance.errors import UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.model.behaviour_change import Family
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _load(file: Path) -> Family:
     try:
         family = msgspec.toml.decode(file.read_bytes(), type=Family)
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from error
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from error
     except MALFORMED as error:  # no TOML, an unknown key, a wrong type
         said = str(error)
         raise UsageError(f"{file}: {said[:1].lower()}{said[1:]}") from error

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.compression import LARGEST, DecompressionError, compress, decompress
 from conformance.errors import ConformanceError
 from conformance.files import (
+    describe_os_error,
     disk_error,
     read_regular,
-    said_by,
     sync_file_system,
     sync_to_disk,
     write_atomically,
@@ -85,7 +85,7 @@ class BlobStore:
             data = read_regular(path, LARGEST)
             data = decompress(data) if path.suffix == ".zst" else data
         except OSError as error:
-            raise CorruptBlobError(f"{path}: cannot be read: {said_by(error)}") from None
+            raise CorruptBlobError(f"{path}: cannot be read: {describe_os_error(error)}") from None
         except DecompressionError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {error}") from None
         if blob_hash(data) != name:

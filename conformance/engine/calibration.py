@@ -8,8 +8,8 @@ import msgspec
 
 from conformance.engine.result_cache import host_facts, host_hash
 from conformance.errors import UsageError
-from conformance.files import MALFORMED, readable_json, said_by, write_atomically
-from conformance.locking import locked
+from conformance.files import MALFORMED, describe_os_error, readable_json, write_atomically
+from conformance.locking import lock_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -98,7 +98,7 @@ def load_calibration(cache: Path) -> Calibration:
     except FileNotFoundError:
         return Calibration(host=dict(host_facts()))
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}; {_ANEW}") from error
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}; {_ANEW}") from error
     except MALFORMED as error:
         raise UsageError(f"{file}: {str(error).lower()}; {_ANEW}") from error
 
@@ -139,7 +139,7 @@ def update_calibration(
         UsageError: If the file cannot be read.
         InfrastructureError: If the disk refuses.
     """
-    with locked({calibration_file(cache).parent}, inform):
+    with lock_folders({calibration_file(cache).parent}, inform):
         known = load_calibration(cache).with_new(looked_at, found)
         store_calibration(cache, known)
     return known

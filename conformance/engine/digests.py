@@ -13,7 +13,7 @@ from conformance.cache_folder import CacheFolder
 from conformance.engine.compression import compress, decompress
 from conformance.engine.process_pool import map_in_processes
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, RunDirectory
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import (
     Conformance,
@@ -340,7 +340,7 @@ def _stamps(directory: RunDirectory) -> Iterator[int]:
             yield from (-1, 0)
         except OSError as error:
             raise CorruptRunError(
-                f"{directory.path / name}: cannot be read: {said_by(error)}"
+                f"{directory.path / name}: cannot be read: {describe_os_error(error)}"
             ) from None
         else:
             yield from (found.st_size, found.st_mtime_ns)

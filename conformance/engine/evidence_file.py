@@ -14,7 +14,7 @@ from conformance.files import (
     readable_json,
     write_atomically,
 )
-from conformance.locking import locked_file
+from conformance.locking import lock_file
 from conformance.model.evidence import EVIDENCE, Evidence
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def add_evidence(
         InfrastructureError: If the disk refuses.
     """
     file = directory.path / EVIDENCE
-    with locked_file(file, inform):
+    with lock_file(file, inform):
         known = {**read_evidence(directory), found.cause: found}
         text = readable_json(tuple(known[cause] for cause in causes if cause in known))
         write_atomically(file, text + b"\n")

@@ -20,10 +20,10 @@ from conformance.errors import ConformanceError, UsageError
 from conformance.files import (
     MALFORMED,
     TEMPORARY,
+    describe_os_error,
     disk_error,
     read_regular,
     readable_json,
-    said_by,
     sync_to_disk,
     write_atomically,
 )
@@ -126,7 +126,8 @@ class RunDirectory:
             return
         except OSError as error:
             raise UsageError(
-                f"{self.path}: cannot be read: {said_by(error)}; name another folder with --run-dir"
+                f"{self.path}: cannot be read: {describe_os_error(error)}; "
+                "name another folder with --run-dir"
             ) from None
         if any(not name.startswith(TEMPORARY) for name in names):
             raise UsageError(f"{self.path} is not empty; {remedy}")
@@ -166,7 +167,7 @@ class RunDirectory:
             return msgspec.json.decode(read_regular(path), type=kind)
         except OSError as error:
             raise CorruptRunError(
-                f"{path}: cannot be read: {said_by(error)}; name the directory of a run"
+                f"{path}: cannot be read: {describe_os_error(error)}; name the directory of a run"
             ) from None
         except MALFORMED as error:
             raise CorruptRunError(
@@ -188,7 +189,7 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+            raise CorruptRunError(f"{path}: cannot be read: {describe_os_error(error)}") from None
 
     def write_upgrade(self, content: bytes) -> None:
         """Write what an upgrade came to, whole or not at all.

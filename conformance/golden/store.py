@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.golden.contents import Content, decode, decode_facts
 from conformance.golden.document import DOCUMENT_REMEDY, GoldenDocument, loads
 from conformance.golden.errors import GoldenError
@@ -171,7 +171,7 @@ def _read_document(file: Path, case_id: str) -> GoldenDocument | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        found = f"cannot be read: {said_by(error)}"
+        found = f"cannot be read: {describe_os_error(error)}"
         raise GoldenError.of(file, found, "a golden file", DOCUMENT_REMEDY) from None
     except UnicodeDecodeError as error:
         found = f"no UTF-8 ({error})"
@@ -194,7 +194,7 @@ def _read_content(file: Path, decoder: Callable[[bytes], T]) -> T:
     except FileNotFoundError:
         raise GoldenError.of(file, "is missing", "the content a golden names", _REMEDY) from None
     except OSError as error:
-        said = f"cannot be read: {said_by(error)}"
+        said = f"cannot be read: {describe_os_error(error)}"
         raise GoldenError.of(file, said, "the content a golden names", _REMEDY) from None
     artifact = file.name.partition("-")[0]
     names = content_names(artifact, data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -167,7 +167,9 @@ def _run(
             env={**os.environ, "LC_ALL": "C", **(env or {})},
         )  # fmt: skip
     except OSError as error:
-        raise UsageError(f"git: {said_by(error)}; patches are made by it, install it") from None
+        raise UsageError(
+            f"git: {describe_os_error(error)}; patches are made by it, install it"
+        ) from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         told = said[0].lower() if said else f"exit status {done.returncode}"

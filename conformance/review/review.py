@@ -12,7 +12,7 @@ from conformance.corpus.metadata import specifier
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
-from conformance.locking import locked, locked_file
+from conformance.locking import lock_file, lock_folders
 from conformance.report.text import listed, one_line
 from conformance.review.decisions import (
     REVIEW,
@@ -202,7 +202,7 @@ class Review:
             InfrastructureError: If the disk refuses.
         """
         file = self.directory.path / REVIEW
-        with locked_file(file, self.inform):
+        with lock_file(file, self.inform):
             log = change(read_decisions(self.directory).add(*self._unsaved))
             write_atomically(file, log.dumps(), durable=True)
         self.log = log
@@ -234,7 +234,7 @@ class Review:
         """
         refuse_in_ci()
         roots = {one.job.case.families for decision in self.decisions for one in decision.members}
-        with locked(roots, self.inform):
+        with lock_folders(roots, self.inform):
             outcomes = self.outcomes()
             check(outcomes)
             for plan in outcomes.plans:

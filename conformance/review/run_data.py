@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.engine.run_directory import CorruptRunError
 from conformance.errors import UsageError
-from conformance.files import MALFORMED, read_regular, said_by
+from conformance.files import MALFORMED, describe_os_error, read_regular
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.review.decisions import REVIEW, Choice, DecisionLog
 from conformance.review.proposals import propose
@@ -80,7 +80,7 @@ def read_decisions(directory: RunDirectory) -> DecisionLog:
     except FileNotFoundError:
         return DecisionLog()
     except OSError as error:
-        raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+        raise CorruptRunError(f"{path}: cannot be read: {describe_os_error(error)}") from None
 
 
 def read_triage(directory: RunDirectory) -> dict[str, Evidence]:

@@ -17,7 +17,7 @@ from sqlalchemy.sql.expression import column, table
 
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import disk_error
-from conformance.locking import PATIENCE, locked_file
+from conformance.locking import PATIENCE, lock_file
 from conformance.store.schema import VERSION, VERSION_TABLE
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Database:
             ConformanceError: If it cannot be had.
         """
         if self.address.file is not None:
-            with locked_file(self.address.file, inform, patience):
+            with lock_file(self.address.file, inform, patience):
                 yield
             return
         with self._translate_errors(), self._engine.connect() as connection:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.input_files import content_hash
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +54,7 @@ def hash_of(paths: Iterable[Path], *facts: str) -> str:
         except FileNotFoundError:  # a link to nothing, or removed just now
             continue
         except OSError as error:
-            raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+            raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     return digest.hexdigest()[:16]
 
 
@@ -75,7 +75,7 @@ def content_of(folder: Path) -> str:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+            raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     return digest.hexdigest()
 
 

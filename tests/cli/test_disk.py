@@ -141,7 +141,7 @@ def test_a_cache_that_cannot_be_written(
     assert ending.code == 4
     assert ending.error == (
         f"cache {disk}: cannot be written: read-only file system; "
-        "set CONFORMANCE_CACHE to a folder that can be"
+        "set CONFORMANCE_CACHE to a writable folder"
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.app import new_case
-from conformance.locking import locked
+from conformance.locking import lock_folders
 from tests.projects import GOOD, HEAD
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def test_the_file_is_written_under_the_lock_of_reviews(
 
     def recording(folders: Iterable[Path], *more: Any) -> AbstractContextManager[None]:
         held.extend(folders := list(folders))
-        return locked(folders, *more)
+        return lock_folders(folders, *more)
 
-    monkeypatch.setattr(new_case, "locked", recording)
+    monkeypatch.setattr(new_case, "lock_folders", recording)
     assert ported(project, "print(1)\n").code == 0
     assert held == [project.path / "cases"]
 

@@ -13,7 +13,7 @@ from conformance.cli.review_questions import Questions
 from conformance.cli.review_screen import ReviewApp
 from conformance.cli.review_widgets import EvidencePane, Lines
 from conformance.errors import InfrastructureError, UsageError
-from conformance.locking import locked_file
+from conformance.locking import lock_file
 from conformance.model.outcome import ExitCode
 from conformance.review.decisions import REVIEW, Choice
 from tests.review.made_up import MadeUpReview
@@ -277,7 +277,7 @@ def test_a_lock_that_another_process_holds_is_reported(review: MadeUpReview) -> 
     held = threading.Event()
 
     def hold() -> None:
-        with locked_file(review.directory.path / REVIEW, print):
+        with lock_file(review.directory.path / REVIEW, print):
             held.set()
             release.wait(10)
 

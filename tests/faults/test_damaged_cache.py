@@ -97,4 +97,4 @@ def test_a_cache_that_cannot_be_written_ends_no_run(
     assert len(world.directory.read_records()) == len(records)
     assert all(world.directory.blobs.get(name) for r in records for name in r.artifacts.values())
     (message,) = caplog.messages
-    assert message.endswith("the run goes on, its results are not cached")
+    assert message.endswith("the run continues, its results are not cached")

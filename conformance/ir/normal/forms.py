@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.collecting import uncollected
+from conformance.garbage_collection import pause_garbage_collection
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
@@ -147,7 +147,7 @@ def _run(
     passes: tuple[Pass, ...], module: Module, last: Callable[[Module], Fingerprints]
 ) -> Fingerprints:
     # Graphs are full of cycles and live long: the collector would walk them in vain.
-    with uncollected():
+    with pause_garbage_collection():
         try:
             for step in passes:
                 step(module)

@@ -11,7 +11,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.errors import InfrastructureError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def claimed_in(python: Path, variables: Mapping[str, str], claim: str) -> str:
     except subprocess.TimeoutExpired:
         raise InfrastructureError(f"{claim}: is not known within {TIMEOUT:g} s") from None
     except OSError as error:
-        raise InfrastructureError(f"{python}: does not run: {said_by(error)}") from None
+        raise InfrastructureError(f"{python}: does not run: {describe_os_error(error)}") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise InfrastructureError(f"{claim}: cannot be read: {last}")

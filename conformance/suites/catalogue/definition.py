@@ -12,7 +12,7 @@ import msgspec
 
 from conformance.cells.requirements import parse_requirement
 from conformance.errors import UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def named_suite(name: str, suites: Path) -> NamedSuite:
         known = ", ".join(sorted(path.parent.name for path in suites.glob(f"*/{FILE}")))
         raise UsageError(f"{name}: no such suite, expected one of {known or 'none'}") from None
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     except MALFORMED as error:
         raise UsageError(f"{file}: {error}") from None
     if wrong := _wrong(definition):

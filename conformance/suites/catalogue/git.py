@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def git(
     except subprocess.TimeoutExpired:
         raise GitError(f"git {arguments[0]}: no end within {timeout:g} s") from None
     except OSError as error:
-        raise GitError(f"git: does not run in {folder}: {said_by(error)}") from None
+        raise GitError(f"git: does not run in {folder}: {describe_os_error(error)}") from None
     if done.returncode:
         said = _one_line(mask_text(done.stderr)) or f"exit status {done.returncode}"
         raise GitError(f"git {arguments[0]}: {said}")

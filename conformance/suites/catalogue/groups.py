@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.files import MALFORMED, said_by
+from conformance.files import MALFORMED, describe_os_error
 from conformance.suites.catalogue.definition import no_group
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def groups_of(folder: Path) -> Groups | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     except MALFORMED as error:
         raise UsageError(f"{file}: {error}") from None
     for number, rule in enumerate(found.tests, 1):

@@ -12,7 +12,7 @@ import tomllib
 from packaging.specifiers import SpecifierSet
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.model.case import Deviation, is_on
 from conformance.model.ranges import in_range
 from conformance.suites.catalogue.standards import CLAIMED
@@ -128,7 +128,7 @@ def load(folder: Path) -> Deviations:
     except FileNotFoundError:
         return Deviations()
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{file}: expected text in UTF-8") from None
 

@@ -12,7 +12,7 @@ from conformance.corpus.discovery import discover, find_case_files
 from conformance.corpus.project import FOR_CASES
 from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.triage.new.family import chosen, fits, guessed, uses
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _read(file: Path, name: str) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        said = said_by(error) if isinstance(error, OSError) else "no text"
+        said = describe_os_error(error) if isinstance(error, OSError) else "no text"
         raise UsageError(f"{file}: cannot be read: {said}") from None
     for node in parse(text).body:
         if getattr(node, "name", "") == name:

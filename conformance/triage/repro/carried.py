@@ -19,7 +19,7 @@ from conformance.corpus.function_cases import NAMED, is_rendered
 from conformance.corpus.python_source import parse
 from conformance.corpus.snapshot_cases import carried_script, find_script
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import describe_os_error
 from conformance.triage.repro.source import extract
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _modules_of(wheel: Path) -> Mapping[str, str]:
             names = [name for name in files.namelist() if name.endswith(".py")]
             return {name: _decoded(files.read(name)) for name in names}
     except (OSError, zipfile.BadZipFile) as error:
-        said = said_by(error) if isinstance(error, OSError) else str(error)
+        said = describe_os_error(error) if isinstance(error, OSError) else str(error)
         raise UsageError(f"{wheel}: cannot be read: {said}") from None
 
 
@@ -198,7 +198,7 @@ def _read(file: Path) -> str:
     try:
         return _decoded(file.read_bytes())
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
 
 
 def _named(definitions: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,26 @@
+"""Control of Python's cyclic garbage collector."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Pause the cyclic garbage collector.
+
+    For work that creates many objects that stay alive and few cycles: the collector would walk
+    all of them again and again and free nothing, which takes up to a tenth of the time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
