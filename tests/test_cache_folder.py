@@ -49,9 +49,7 @@ def test_each_changed_byte_is_a_miss_with_one_note(
     for data in (b"", whole[:-1], whole[:64], CONTENT):
         entry.write_bytes(data)
         assert entries.read(entry) is None
-    assert caplog.messages == [
-        f"note: {entry}: damaged cache entry, ignored; it is written again"
-    ]
+    assert caplog.messages == [f"note: {entry}: damaged cache entry, ignored; it is written again"]
 
 
 def test_an_entry_under_the_name_of_another_is_a_miss(entries: CacheFolder, entry: Path) -> None:
