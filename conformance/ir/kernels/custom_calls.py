@@ -1,0 +1,166 @@
+"""Custom calls that embed a kernel: the operations of the kernel replace its bytes.
+
+The configuration of such a call is JSON, an MLIR dictionary, or the text of one of them. The kernel
+in it is bytecode, for Mosaic in base64.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from conformance.ir.graph import IrSyntaxError, Opaque, Sharding, Tensor, freeze
+from conformance.ir.kernels.bytecode import MAGIC, BytecodeError
+from conformance.ir.kernels.operations import read_kernel
+from conformance.ir.kernels.values import hash_bytes
+from conformance.ir.mlir.attributes import Attributes
+from conformance.ir.mlir.scan import Scanner
+from conformance.ir.mlir.tensors import Types
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Attribute, Computation, Instruction, Module
+
+ROLE: Final = "kernel"
+"""Role of a kernel in the custom call that runs it."""
+DEEPEST: Final = 64
+"""How deep a configuration may nest."""
+_CALLS: Final = frozenset({"custom-call", "stablehlo.custom_call", "mhlo.custom_call"})
+_CONFIG: Final = "backend_config"
+_FRONTEND: Final = "frontend_attributes"
+_NO_METADATA: Final = ("kernel_metadata", "{}")
+"""A frontend attribute that some releases write even when it is empty."""
+_RAW: Final = MAGIC.decode("latin-1")
+_BASE64: Final = "TUzvU"
+_NOISE: Final = frozenset(
+    {
+        *("debug_locations", "serialization_format", "cost_estimate", "cost_estimate_json"),
+        *("kernel_hash", "operand_to_metadata", "debug", "source_info"),
+    }
+)
+"""Keys that say where a kernel comes from, how it is stored or what it may cost."""
+
+
+def read_kernels(module: Module) -> None:
+    """Move the kernels that custom calls embed as bytecode into the bodies of these calls.
+
+    The source location, the host and the release that wrote the bytecode leave no trace. A kernel
+    that is not understood becomes an attribute, the digest of its bytes.
+
+    Args:
+        module: Rewritten in place; attributes have their usual names already.
+    """
+    kernels: dict[bytes, Computation | None] = {}
+    for instruction in module.walk():
+        if instruction.op in _CALLS and _CONFIG in instruction.attributes:
+            _read_kernels_of(instruction, module, kernels)
+
+
+def _read_kernels_of(
+    call: Instruction, module: Module, kernels: dict[bytes, Computation | None]
+) -> None:
+    config = call.attributes[_CONFIG]
+    if isinstance(config, str):
+        if _RAW not in config and _BASE64 not in config and "ML\\EFR" not in config:
+            return
+        config = _parse_config(config)
+    found: list[tuple[str, bytes]] = []
+    rest = _split_kernels(config, ROLE, found, 0)
+    if not found:
+        return
+    attributes = {**call.attributes, _CONFIG: rest}
+    for number, (key, data) in enumerate(found):
+        role = ROLE if number == 0 else f"{ROLE} {number}"
+        if data not in kernels:
+            kernels[data] = _read_kernel(data, module)
+        body = kernels[data]
+        if body is None:
+            target = call.attributes.get("custom_call_target", key)
+            module.not_understood[f"{ROLE} of {target}"] += 1
+            attributes[role] = hash_bytes(data)
+        else:
+            call.bodies += ((role, body),)
+    notes = attributes.get(_FRONTEND)
+    if isinstance(notes, tuple):
+        attributes[_FRONTEND] = kept = tuple([note for note in notes if note != _NO_METADATA])
+        if not kept:
+            del attributes[_FRONTEND]
+    call.attributes = attributes
+
+
+def _read_kernel(data: bytes, module: Module) -> Computation | None:
+    not_understood: Counter[str] = Counter()
+    try:
+        kernel = read_kernel(data, not_understood)
+    except BytecodeError:
+        return None
+    module.not_understood.update(not_understood)
+    return kernel
+
+
+def _parse_config(text: str) -> Attribute:
+    """Return the content of JSON or of an MLIR dictionary; any other text unchanged."""
+    try:
+        return freeze(json.loads(text, parse_constant=str))
+    except (ValueError, RecursionError):
+        pass
+    found: dict[str, Attribute] = {}
+    unknown: list[str] = []
+    try:
+        scan = Scanner(text)
+        Attributes({}, Types({}, unknown), unknown).dictionary(scan, found)
+    except IrSyntaxError:
+        return text
+    return text if scan.next or unknown else tuple(sorted(found.items()))
+
+
+def _split_kernels(
+    value: Attribute, key: str, kernels: list[tuple[str, bytes]], depth: int
+) -> Attribute:
+    """Return a configuration without its kernels, noise and empty entries.
+
+    Args:
+        value: The configuration, or a part of it.
+        key: Name of the part.
+        kernels: Key and bytecode of each kernel found; added to.
+        depth: How deep the part is nested.
+    """
+    if isinstance(value, str):
+        data = _decode_bytecode(value)
+        if data is None:
+            return value
+        kernels.append((key, data))
+        return ()
+    # The named tuples are values of their own, not lists of parts.
+    if not isinstance(value, tuple) or isinstance(value, Sharding | Opaque | Tensor):
+        return value
+    if depth > DEEPEST:
+        return value
+    found: list[Attribute] = []
+    for item in value:
+        match item:
+            case (str(name), _) if name in _NOISE:
+                pass
+            case (str(name), inner):
+                rest = _split_kernels(inner, name, kernels, depth + 1)
+                if rest not in ((), None):
+                    found.append((name, rest))
+            case _:
+                found.append(_split_kernels(item, key, kernels, depth + 1))
+    return tuple(found)
+
+
+def _decode_bytecode(text: str) -> bytes | None:
+    """Return the bytecode in a text, None if it holds none."""
+    if text.startswith(_RAW):
+        try:
+            return text.encode("latin-1")
+        except UnicodeEncodeError:
+            return text.encode("utf-8", "surrogatepass")
+    if text.startswith(_BASE64):
+        try:
+            return binascii.a2b_base64(text)
+        except ValueError:
+            return text.encode("utf-8", "surrogatepass")
+    return None
