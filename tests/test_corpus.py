@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.case_selection import select_cases
+from conformance.golden.cleanup import find_orphans
 from conformance.golden.store import GoldenStore
-from conformance.golden.sweep import of_no_case
 from conformance.model.case import is_on
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def first_platform(case: Case) -> str:
 
 def test_no_golden_has_lost_its_case() -> None:
     """Where a case is renamed or removed, `conformance accept --gone` removes its goldens."""
-    assert of_no_case(CASES, ALL) == ()
+    assert find_orphans(CASES, ALL) == ()
 
 
 def test_what_covers_the_changelog_is_there() -> None:

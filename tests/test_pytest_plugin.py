@@ -298,7 +298,7 @@ def test_a_broken_golden_fails_its_job_alone(project: Project) -> None:
     """The message says which file and what to do."""
     run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
     project.run("accept")
-    project.golden("one.toml").write_text("[")
+    project.golden("one/spans.toml").write_text("[")
     code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
     assert (code, summary(said)) == (1, "1 failed, 1 passed")
     assert "restore it from version control, or delete it and accept again" in said

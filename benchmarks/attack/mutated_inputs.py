@@ -18,6 +18,7 @@ import time
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -45,9 +46,10 @@ from conformance.engine.run_loader import load_run  # noqa: E402
 from conformance.engine.shard_merge import merge_shards, order_shards  # noqa: E402
 from conformance.engine.shards import decode_durations  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
+from conformance.golden.contents import decode, decode_facts  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
-from conformance.golden.layout import content_names  # noqa: E402
-from conformance.golden.store import GoldenStore  # noqa: E402
+from conformance.golden.layout import content_id  # noqa: E402
+from conformance.golden.store import decode_ir, load_content  # noqa: E402
 from conformance.ir import diff, facts  # noqa: E402
 from conformance.model.codec import decode_value, encode_value  # noqa: E402
 from conformance.report.conformance_data import decode_history  # noqa: E402
@@ -393,25 +395,28 @@ def _read_calibration(file: Path) -> None:
 def _of_golden_contents() -> Iterator[Reader]:
     """Yield the readers of contents, which are named by their digest: it is that of the damage."""
     for artifact in ("value", "error", "facts", "jaxpr", "stablehlo", "hlo"):
-        files = sorted((ROOT / "cases").glob(f"*/golden/*/{artifact}-*"))
+        files = sorted((ROOT / "cases").glob(f"*/golden/*/*/{artifact}.*"))
         small = [file.read_bytes() for file in files if file.stat().st_size < SMALL]
         step = max(1, len(small) // 8)
         yield Reader(f"goldens: {artifact}", small[::step], _content_reader(artifact))
 
 
 def _content_reader(artifact: str) -> Read:
+    decoders: dict[str, Callable[[bytes], object]] = {
+        "value": partial(decode, "value"),
+        "error": partial(decode, "error"),
+        "facts": decode_facts,
+    }
+
     def read(file: Path) -> None:
-        named = file.with_name(content_names(artifact, file.read_bytes())[0])
-        file.rename(named)
-        store = GoldenStore(named.parent)
-        readers = {"value": store.content, "error": store.content, "facts": store.facts}
-        readers.get(artifact, store.text)(named)
+        content = content_id(artifact, file.read_bytes())
+        load_content(file, content, decoders.get(artifact, decode_ir))
 
     return read
 
 
 def _goldens() -> list[bytes]:
-    found = sorted((ROOT / "cases").glob("*/golden/*/*.toml"))[::200]
+    found = sorted((ROOT / "cases").glob("*/golden/*/*/spans.toml"))[::200]
     return [file.read_bytes() for file in found]
 
 

@@ -11,7 +11,8 @@ from conformance.app.session import Session
 from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import AcceptEffect, apply, refuse_in_ci
-from conformance.golden.sweep import of_no_case, remove
+from conformance.golden.cleanup import find_orphans, remove_goldens
+from conformance.golden.migration import find_old_documents, migrate_goldens
 from conformance.locking import lock_folders
 from conformance.report.text import visible
 from conformance.review.judged_jobs import judge_run
@@ -106,13 +107,41 @@ def remove_goldens_of_no_case(context: ProjectContext, *, dry_run: bool) -> list
             file is broken: its goldens may be in use.
     """
     folder = context.project.cases
-    found = of_no_case(folder, select_cases((), folder))
+    found = find_orphans(folder, select_cases((), folder))
     if found and not dry_run:
         check_goldens_writable(context, found)
         refuse_in_ci()
         with lock_folders({folder}, print_note):
-            remove(found)
+            remove_goldens(found)
     return [str(file.relative_to(folder)) for file in found]
+
+
+def convert_goldens(
+    context: ProjectContext, selects: Sequence[str], *, dry_run: bool
+) -> dict[str, Any]:
+    """Convert goldens of an older format.
+
+    Args:
+        context: The project.
+        selects: Families, case ids, globs, functions or scripts; empty is all of the project.
+        dry_run: Whether to list the cases only.
+
+    Returns:
+        The result as JSON has it: ids of the cases in `converted`, files in `removed`.
+
+    Raises:
+        UsageError: If the goldens are data of an installed package, or the variable CI is set.
+        GoldenError: If a golden is corrupt.
+    """
+    cases = context.cases(selects)
+    found = find_old_documents(cases)
+    removed: tuple[Path, ...] = ()
+    if found and not dry_run:
+        check_goldens_writable(context, found.values())
+        refuse_in_ci()
+        with lock_folders({case.families for case in cases}, print_note):
+            _, removed = migrate_goldens(cases)
+    return {"converted": list(found), "removed": [str(file) for file in removed]}
 
 
 def check_goldens_writable(context: ProjectContext, files: Iterable[Path]) -> None:

@@ -10,6 +10,7 @@ from conformance.app.acceptance import (
     accept_run,
     acceptance_data,
     acceptance_lines,
+    convert_goldens,
     remove_goldens_of_no_case,
 )
 from conformance.app.context import load_context
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.argument("select", nargs=-1, type=CASES)
 @recorded_options
 @click.option("--gone", is_flag=True, help="Remove the goldens of removed cases instead.")
+@click.option("--migrate", is_flag=True, help="Convert goldens of an older format instead.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -37,6 +39,7 @@ def command(
     run_dir: Path | None,
     cell: tuple[str, ...],
     gone: bool,
+    migrate: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -52,6 +55,7 @@ def command(
     conformance accept shard_map_while/fixed_point       one case
     conformance accept --run reports/runs/ID --dry-run
     conformance accept --gone                            after cases were renamed or removed
+    conformance accept --migrate                         after an upgrade of this package
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if gone:
@@ -64,6 +68,13 @@ def command(
             for file in removed:
                 click.echo(visible(file))
             click.echo(f"{len(removed)} {'to remove' if dry_run else 'removed'}")
+        return 0
+    if migrate:
+        if run_dir or cell:
+            raise UsageError("--migrate is about goldens on disk: no --run or --cell")
+        result = convert_goldens(context, select, dry_run=dry_run)
+        done = "to convert" if dry_run else f"converted, {len(result['removed'])} files removed"
+        click.echo(readable_json(result) if as_json else f"{len(result['converted'])} {done}")
         return 0
     directory = RunDirectory(run_dir) if run_dir else latest_run(context.project.root)
     planned = request_of(directory).select

@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.record_judge import golden_variant
-from conformance.golden.layout import ENDING, folder_of
+from conformance.golden.layout import ENDING
+from conformance.golden.span_change import find_span_changes
 from conformance.golden.spans import lookup
 from conformance.golden.store import GoldenStore
-from conformance.golden.turns import turns
 from conformance.judge.ir import changed_facts
 from conformance.model.codec import to_python
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
     from conformance.golden.contents import Content
     from conformance.golden.document import GoldenDocument
-    from conformance.golden.turns import Turn
+    from conformance.golden.span_change import SpanChange
     from conformance.model.behaviour_change import ShownBy
     from conformance.model.case import Case
 
@@ -73,8 +73,8 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
         document = store.document(case)
         if document is None or document.tainted:
             continue
-        for turn in turns(document.variants[main_variant(document)]):
-            found = _make_change(store, case, turn)
+        for change in find_span_changes(document.variants[main_variant(document)]):
+            found = _make_change(store, case, change)
             if found.facts is None or any(changed_facts(*found.facts)):
                 yield found
 
@@ -90,17 +90,16 @@ def main_variant(document: GoldenDocument) -> str:
     return max(sorted(document.variants), key=lambda name: len(document.variants[name]))
 
 
-def _make_change(store: GoldenStore, case: Case, turn: Turn) -> GoldenChange:
-    folder = folder_of(store.root, case)
-    before, after = (folder / span.content for span in (turn.before, turn.after))
-    ending, facts = turn.track == ENDING, turn.track == "facts"
+def _make_change(store: GoldenStore, case: Case, change: SpanChange) -> GoldenChange:
+    before, after = change.before.content, change.after.content
+    ending, facts = change.track == ENDING, change.track == "facts"
     return GoldenChange(
         case=case,
-        release=turn.release,
-        last=turn.before.last,
-        shown_by=turn.shown_by,
-        endings=(store.content(before), store.content(after)) if ending else None,
-        facts=(store.facts(before), store.facts(after)) if facts else None,
+        release=change.release,
+        last=change.before.last,
+        shown_by=change.shown_by,
+        endings=(store.ending(case, before), store.ending(case, after)) if ending else None,
+        facts=(store.facts(case, before), store.facts(case, after)) if facts else None,
     )
 
 

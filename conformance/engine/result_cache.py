@@ -28,7 +28,7 @@ from conformance.engine.job import job_key
 from conformance.engine.variants import was_cut_short
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, disk_error
-from conformance.golden.layout import folder_of
+from conformance.golden.layout import golden_folder
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -287,7 +287,7 @@ class VerdictCache:
         return self._cases[job.case.id]
 
     def _golden(self, job: Job) -> str:
-        folder = folder_of(job.case.families, job.case)
+        folder = golden_folder(job.case.families, job.case)
         if folder not in self._goldens:
             self._goldens[folder] = _stamps(folder)
         return self._goldens[folder]

@@ -1,4 +1,4 @@
-"""From observations to golden files: plan the new spans, then write them all at once."""
+"""Accepting observations as goldens: plan the new spans, then write each case at once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.files import write_atomically
-from conformance.golden.contents import Content, content_of, encode, encode_facts, same
+from conformance.golden.cleanup import finish_write
+from conformance.golden.contents import (
+    Content,
+    encode,
+    encode_facts,
+    is_same_ending,
+    make_content,
+)
 from conformance.golden.document import GoldenDocument, dumps
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     AS_OWN,
+    DOCUMENT,
     ENDING,
-    STRUCTURE,
-    content_names,
-    file_name,
-    folder_of,
+    EXACT,
+    LARGE_FOLDER,
+    OK,
+    PENDING,
+    assign_file_names,
+    content_file,
+    content_id,
+    golden_folder,
 )
 from conformance.golden.spans import insert, is_release, lookup, version
-from conformance.golden.sweep import remove_unreferenced
 from conformance.ir.fact_table import STATED_BY
 from conformance.ir.graph import CROSS_LOWERED
 from conformance.ir.normal.forms import VERSION
@@ -106,36 +117,43 @@ class AcceptPlan:
 
 @dataclass(slots=True)
 class _Draft:
-    """The goldens of one case while candidates are worked in."""
+    """The goldens of one case while candidates are added to them.
+
+    Attributes:
+        case: The case whose goldens they are.
+        store: The goldens before.
+        document: The document before; None for a case without goldens.
+        variants: Spans of content ids by cell variant and track.
+        endings: Endings read so far by content id; None for those that cannot be read.
+        texts: Fingerprint of the canonical form by content id, for the IRs read so far.
+        fresh: Bytes of the contents that are new, by content id.
+        changes: The effect of each candidate.
+    """
 
     case: Case
     store: GoldenStore
-    folder: Path
-    recorded: Mapping[str, Tracks]
+    document: GoldenDocument | None
     variants: dict[str, dict[str, Spans]]
-    contents: dict[str, Content | None] = field(default_factory=dict)
+    endings: dict[str, Content | None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    """Fingerprint of the form `neutral` by name of the content, for the IRs looked at."""
     fresh: dict[str, bytes] = field(default_factory=dict)
     changes: list[AcceptEntry] = field(default_factory=list)
 
-    def work_in(
-        self, candidate: Candidate, content: Content, known_releases: Sequence[str]
-    ) -> None:
-        """Record what a candidate shows."""
+    def add(self, candidate: Candidate, ending: Content, known_releases: Sequence[str]) -> None:
+        """Record the observation of a candidate."""
         release = candidate.release
         tracks = self.variants.setdefault(candidate.variant, {})
-        name = self._recorded_name(tracks, release, content)
-        if name is None:
-            name = self._add(content.artifact, encode(content))
-            self.contents[name] = content
-        names = {ENDING: name, **self._facts(candidate), **self._irs(tracks, candidate)}
-        found = {track: lookup(tracks.get(track, ()), release) for track in names}
-        alike = all(at is not None and at.span.content == names[t] for t, at in found.items())
+        content = self._find_ending(tracks, release, ending)
+        if content is None:
+            content = OK if ending.artifact == OK else self._add(ending.artifact, *encode(ending))
+            self.endings[content] = ending
+        contents = {ENDING: content, **self._add_facts(candidate), **self._add_irs(candidate)}
+        found = {track: lookup(tracks.get(track, ()), release) for track in contents}
+        alike = all(at is not None and at.span.content == contents[t] for t, at in found.items())
         exact = all(at is not None and at.exact for at in found.values())
         # Artifacts that this outcome lacks (an IR of a program that raises) keep their goldens.
-        for track in sorted(names):
-            tracks[track] = insert(tracks.get(track, ()), release, names[track], known_releases)
+        for track in sorted(contents):
+            tracks[track] = insert(tracks.get(track, ()), release, contents[track], known_releases)
         change = {
             (True, True): AcceptEffect.UNCHANGED,
             (True, False): AcceptEffect.CHANGED,
@@ -147,69 +165,88 @@ class _Draft:
         )
         self.changes.append(entry)
 
-    def _add(self, artifact: str, data: bytes) -> str:
-        """Return the name of a content, to be written unless it is recorded already."""
-        name, short = content_names(artifact, data)
-        try:
-            if (self.folder / short).read_bytes() == data:
-                return short
-        except OSError:
-            pass
-        self.fresh[name] = data
-        return name
+    def make_document(self) -> tuple[GoldenDocument, dict[Path, bytes]]:
+        """Return the document after all candidates, and the content files to write."""
+        before = self.document.files if self.document is not None else {}
+        draft = GoldenDocument(case=self.case.id, variants=self.variants)
+        wanted = draft.contents()
+        data: dict[str, bytes] = {}
+        unreadable: dict[str, str] = {}
+        for content in wanted:
+            try:
+                data[content] = self.fresh.get(content) or self.store.data(self.case, content)
+            except GoldenError:
+                # Keep the name and the hash: the next reader gets the error, not a wrong golden.
+                unreadable[content] = before[content]
+        files = assign_file_names(self.variants, unreadable)
+        folder = golden_folder(self.store.root, self.case)
+        moved = {
+            content_file(folder, files[content]): data[content]
+            for content in data
+            if content in self.fresh or before.get(content) != files[content]
+        }
+        document = GoldenDocument(case=self.case.id, variants=self.variants, files=files)
+        return document, moved
 
-    def _facts(self, candidate: Candidate) -> dict[str, str]:
-        """Return the name of the facts of what ended well, if its HLO was understood."""
+    def _add(self, artifact: str, data: bytes, large: bool = False) -> str:
+        """Return the id of a content, which is written if a span names it in the end."""
+        content = content_id(artifact, data, large=large)
+        self.fresh[content] = data
+        return content
+
+    def _add_facts(self, candidate: Candidate) -> dict[str, str]:
+        """Return the content of the facts of a job that ended well, if its HLO was understood."""
         observation = candidate.observation
-        seen = observation.ir.get(STATED_BY)
-        if observation.outcome is not Outcome.OK or seen is None or not seen.neutral:
+        stated = observation.ir.get(STATED_BY)
+        if observation.outcome is not Outcome.OK or stated is None or not stated.neutral:
             return {}
         return {"facts": self._add("facts", encode_facts(observation.facts))}
 
-    def _irs(self, tracks: Tracks, candidate: Candidate) -> dict[str, str]:
-        """Return the names of the texts and the fingerprints of the IRs that were understood.
+    def _add_irs(self, candidate: Candidate) -> dict[str, str]:
+        """Return the contents and the fingerprints of the IRs that were understood.
 
-        Of what is lowered for other platforms no structure is kept: two lines for each case and
-        platform that would say what those of the cell's own StableHLO say.
+        For cross-lowered StableHLO no exact fingerprints are recorded: they would repeat those of
+        the cell's own StableHLO in two lines for each case and platform.
         """
-        names: dict[str, str] = {}
+        tracks = self.variants[candidate.variant]
+        contents: dict[str, str] = {}
         irs = candidate.observation.ir
         own = irs.get(AS_OWN)
-        for ir, seen in irs.items():
-            if not seen.neutral or seen.version != VERSION:
+        for ir, status in irs.items():
+            if not status.neutral or status.version != VERSION:
                 continue
             crossed = ir in CROSS_LOWERED
-            if crossed and own is not None and seen.neutral == own.neutral:
-                names[ir] = AS_OWN
+            if crossed and own is not None and status.neutral == own.neutral:
+                contents[ir] = AS_OWN
                 continue
-            name = self._recorded_text(tracks.get(ir, ()), seen.neutral)
-            if name is None and candidate.text is not None:
-                name = self._add(ir, candidate.text(ir).encode())
-                self.texts[name] = seen.neutral
-            if name is not None:
-                names[ir] = name
+            content = self._find_text(tracks.get(ir, ()), status.neutral)
+            if content is None and candidate.text is not None:
+                content = self._add(ir, candidate.text(ir).encode())
+                self.texts[content] = status.neutral
+            if content is not None:
+                contents[ir] = content
                 if not crossed:
-                    names[f"{ir}{STRUCTURE}"] = f"{VERSION}:{seen.structure}"
-        return names
+                    contents[f"{ir}{EXACT}"] = f"{VERSION}:{status.structure}"
+        return contents
 
-    def _recorded_text(self, spans: Spans, neutral: str) -> str | None:
-        """Return the text already recorded that has a fingerprint."""
+    def _find_text(self, spans: Spans, fingerprint: str) -> str | None:
+        """Return the recorded text whose canonical form has a fingerprint."""
         for span in spans:
-            name = span.content
-            if name == AS_OWN:
+            content = span.content
+            if content == AS_OWN:
                 continue
-            if name not in self.texts:
+            if content not in self.texts:
                 try:
-                    head = head_of(self.store.text(self.folder / name))
-                    self.texts[name] = head.fingerprint if head.version == VERSION else ""
+                    head = head_of(self.store.text(self.case, content))
+                    self.texts[content] = head.fingerprint if head.version == VERSION else ""
                 except GoldenError:
-                    self.texts[name] = ""
-            if self.texts[name] == neutral:
-                return name
+                    self.texts[content] = ""
+            if self.texts[content] == fingerprint:
+                return content
         return None
 
-    def _recorded_name(self, tracks: Tracks, release: str, content: Content) -> str | None:
-        """Return the content already recorded that is the same, the nearest older one first.
+    def _find_ending(self, tracks: Tracks, release: str, ending: Content) -> str | None:
+        """Return the recorded content that is the same ending, the nearest older one first.
 
         So noise in the last bits neither splits a span nor makes a new file.
         """
@@ -217,68 +254,71 @@ class _Draft:
         found = lookup(spans, release)
         nearest = [found.span] if found else []
         for span in (*nearest, *reversed(spans)):
-            name = span.content
-            if name not in self.contents:
+            content = span.content
+            if content not in self.endings:
                 try:
-                    self.contents[name] = self.store.content(self.folder / name)
+                    self.endings[content] = self.store.ending(self.case, content)
                 except GoldenError:
-                    # A missing or edited content is like nothing: accepting puts it right.
-                    self.contents[name] = None
-            recorded = self.contents[name]
-            if recorded is not None and same(content, recorded, Tolerance.of(self.case)):
-                return name
+                    # A missing or edited file is the same as nothing: accepting repairs it.
+                    self.endings[content] = None
+            recorded = self.endings[content]
+            if recorded is not None and is_same_ending(ending, recorded, Tolerance.of(self.case)):
+                return content
         return None
 
 
 def plan_accept(
     store: GoldenStore, candidates: Iterable[Candidate], known_releases: Sequence[str]
 ) -> AcceptPlan:
-    """Work observations into the span tables; nothing is written.
+    """Add observations to the spans of their cases, without writing anything.
 
     Args:
-        store: The goldens as they are, read anew for this plan.
+        store: The present goldens; a store that has not been read yet.
         candidates: Observations to accept; of several for the same case, variant and release
             the first counts.
-        known_releases: Every jax release there is.
+        known_releases: Every jax release, in any order.
 
     Returns:
-        What to write. Cases, variants and releases without a candidate stay as they are.
+        The files to write. Cases, variants and releases without a candidate stay unchanged.
 
     Raises:
-        UsageError: If an outcome says nothing about JAX (infra, unsupported, not run), or was
-            seen on no release: goldens are for spans of releases.
-        GoldenError: If a TOML file concerned is corrupt; missing or edited contents are
-            recorded anew instead.
+        UsageError: If an outcome is not about JAX (infra, unsupported, not run), was not observed
+            on a release (goldens are for spans of releases), or a case has goldens of an older
+            format.
+        GoldenError: If a document is corrupt; missing or edited contents are replaced instead.
     """
     drafts: dict[str, _Draft] = {}
     conflicts: list[str] = []
     seen: dict[tuple[str, str, str], Content] = {}
     for candidate in sorted(candidates, key=lambda c: (c.case.id, c.variant, version(c.release))):
-        content = _content(candidate)
+        content = _make_ending(candidate)
         key = (candidate.case.id, candidate.variant, candidate.release)
         if key in seen:
-            if not same(content, seen[key], Tolerance.of(candidate.case)):
+            if not is_same_ending(content, seen[key], Tolerance.of(candidate.case)):
                 conflicts.append(
                     f"{candidate.case.id} on {candidate.variant} with jax {candidate.release}: "
                     "cells show different endings, the first is taken; accept one cell alone"
                 )
             continue
         seen[key] = content
-        draft = drafts.get(candidate.case.id) or _draft(store, candidate.case)
+        draft = drafts.get(candidate.case.id) or _make_draft(store, candidate.case)
         drafts[candidate.case.id] = draft
-        draft.work_in(candidate, content, known_releases)
+        draft.add(candidate, content, known_releases)
     return _collect(drafts.values(), tuple(conflicts))
 
 
 def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
-    """Write a plan: contents first, then the TOML files that name them, each atomically.
+    """Write a plan, one case after the other.
 
     The caller holds the lock under which the plan was made, see `conformance.locking`.
-    Killed at any moment, every TOML file is either old or new and all it names is there. At the
-    end contents that no TOML file of a touched folder names any more are removed.
+
+    Killed at any moment, each case has either its old or its new goldens. Contents keep their
+    names when they change, so they are first written to pending files; replacing the document is
+    the step that commits, after which the pending files are renamed. A reader accepts a pending
+    file with the recorded hash, and the next write of the case completes the renaming.
 
     Args:
-        plan: What to write.
+        plan: The files to write.
         env: Environment variables.
 
     Raises:
@@ -287,11 +327,15 @@ def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
     """
     refuse_in_ci(env)
     for file, data in plan.contents.items():
-        write_atomically(file, data, durable=True)
-    for file, text in plan.documents.items():
-        write_atomically(file, text.encode(), durable=True)
-    for folder in sorted({file.parent for file in plan.documents}):
-        remove_unreferenced(folder)
+        if file.parent.name == LARGE_FOLDER:
+            write_atomically(file, data, durable=True)
+    for document, text in plan.documents.items():
+        folder = document.parent
+        for file, data in plan.contents.items():
+            if file.parent == folder:
+                write_atomically(file.with_name(file.name + PENDING), data, durable=True)
+        write_atomically(document, text.encode(), durable=True)
+        finish_write(folder)
 
 
 def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:
@@ -307,7 +351,7 @@ def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:
         raise UsageError("goldens are never written in CI (CI is set); accept them locally")
 
 
-def _content(candidate: Candidate) -> Content:
+def _make_ending(candidate: Candidate) -> Content:
     observation = candidate.observation
     if not observation.outcome.observed:
         raise UsageError(
@@ -317,20 +361,24 @@ def _content(candidate: Candidate) -> Content:
         )
     if not is_release(candidate.release):
         raise UsageError(
-            f"{candidate.case.id} on {candidate.variant}: jax {candidate.release} is no release, "
-            "expected one: what a nightly or a development build shows is never golden"
+            f"{candidate.case.id} on {candidate.variant}: jax {candidate.release} is not a "
+            "release; only observations of releases become goldens"
         )
-    return content_of(observation)
+    return make_content(observation)
 
 
-def _draft(store: GoldenStore, case: Case) -> _Draft:
+def _make_draft(store: GoldenStore, case: Case) -> _Draft:
     document = store.document(case)
-    recorded = document.variants if document else {}
+    if document is not None and document.tainted:
+        raise UsageError(
+            f"{golden_folder(store.root, case)}: goldens of an older format; convert them first: "
+            "conformance accept --migrate"
+        )
+    recorded = document.variants if document is not None else {}
     return _Draft(
         case=case,
         store=store,
-        folder=folder_of(store.root, case),
-        recorded=recorded,
+        document=document,
         variants={name: dict(tracks) for name, tracks in recorded.items()},
     )
 
@@ -341,13 +389,13 @@ def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan
     documents: dict[Path, str] = {}
     for draft in drafts:
         entries += draft.changes
-        document = GoldenDocument(case=draft.case.id, variants=draft.variants)
-        named = document.contents()
-        contents |= {
-            draft.folder / name: data for name, data in draft.fresh.items() if name in named
-        }
-        if draft.variants != draft.recorded:
-            documents[draft.folder / file_name(draft.case.id)] = dumps(document)
+        document, files = draft.make_document()
+        contents |= files
+        folder = golden_folder(draft.store.root, draft.case)
+        before = draft.document.variants if draft.document is not None else {}
+        # Pending files are left by an interrupted write, which this one completes.
+        if files or document.variants != before or any(folder.glob(f"*{PENDING}")):
+            documents[folder / DOCUMENT] = dumps(document)
     return AcceptPlan(
         entries=tuple(entries), contents=contents, documents=documents, conflicts=conflicts
     )

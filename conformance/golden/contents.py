@@ -1,4 +1,4 @@
-"""The content files of goldens as bytes: endings (a value, an error), facts and texts of IRs."""
+"""Content files of goldens as bytes: endings (a value or an error) and facts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.golden.value_text import FORMAT, parse_value, render_value
 from conformance.ir.fact_table import gating
 from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
 from conformance.judge.agreement import recorded_error, same_ending
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """One recorded ending: a value, an error, or neither for a job that ended well without one.
+    """The recorded ending of a job: a value, an error, or neither if it ended well without one.
 
     Attributes:
-        value: The value, when there was one.
-        error: The ending, when it was not `ok`.
+        value: The value of a job that ended well.
+        error: The ending of a job whose outcome is not `ok`.
         tainted: Whether it was written by another version of the normal form of errors.
     """
 
@@ -39,49 +40,59 @@ class Content:
 
     @property
     def artifact(self) -> str:
-        """Which it is: `value`, `error` or `ok`."""
+        """The artifact that records it: `value`, `error` or `ok`."""
         if self.error is not None:
             return "error"
         return "ok" if self.value is None else "value"
 
 
-def content_of(observation: Observation) -> Content:
-    """Return what a golden keeps of an observation."""
+def make_content(observation: Observation) -> Content:
+    """Return the ending of an observation as a golden records it."""
     if observation.outcome is not Outcome.OK:
         return Content(error=recorded_error(observation))
-    if observation.value is not None:
-        return Content(value=observation.value)
-    return Content()
+    return Content(value=observation.value)
 
 
-def encode(content: Content) -> bytes:
-    """Return the bytes of a content file."""
+def encode(content: Content) -> tuple[bytes, bool]:
+    """Encode a value or an error as a content file.
+
+    Args:
+        content: An ending that has a file: not `ok`.
+
+    Returns:
+        The bytes, and whether they are those of a value that is stored as safetensors because it
+        is too large to read as text.
+    """
     if content.error is not None:
-        return _error_text(content.error).encode()
-    return _OK if content.value is None else encode_value(content.value)
-
-
-_OK = b"ended well, without a value\n"
+        return _render_error(content.error).encode(), False
+    if content.value is None:
+        raise ValueError("an ending without a value has no file")
+    text = render_value(content.value)
+    return (encode_value(content.value), True) if text is None else (text, False)
 
 
 def encode_facts(facts: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a file of facts: those that gate, and the normal form's version.
+    """Encode the gating facts of a job, with the version of the normal form.
 
     Args:
         facts: All facts of a job.
     """
-    kept = {"normal form": VERSION_OF_FORMS, **gating(dict(facts))}
-    return (json.dumps(kept, sort_keys=True, indent=1) + "\n").encode()
+    gated = {"normal form": VERSION_OF_FORMS, **gating(dict(facts))}
+    return (json.dumps(gated, sort_keys=True, indent=1) + "\n").encode()
 
 
 def decode_facts(data: bytes) -> dict[str, Any]:
-    """Return the facts that `encode_facts` wrote, none if by another normal form.
+    """Decode the facts that `encode_facts` wrote.
 
     Args:
-        data: The file's bytes.
+        data: Bytes of the file.
+
+    Returns:
+        The facts; none if they are of another normal form.
 
     Raises:
-        ValueError: If the bytes are no such facts.
+        ValueError: If the bytes are not JSON.
+        TypeError: If the JSON is not an object.
     """
     facts = json.loads(data)
     if not isinstance(facts, dict):
@@ -90,38 +101,37 @@ def decode_facts(data: bytes) -> dict[str, Any]:
 
 
 def decode(artifact: str, data: bytes) -> Content:
-    """Return the content that `encode` wrote.
+    """Decode the ending that `encode` wrote.
 
     Args:
-        artifact: `value`, `error` or `ok`.
-        data: The file's bytes.
+        artifact: `value` or `error`.
+        data: Bytes of the file.
 
     Returns:
-        The content.
+        The ending.
 
     Raises:
-        ValueError: If the bytes are not such a content.
-        CorruptValueError: If a value's bytes are corrupt.
+        ValueError: If the bytes are no such content.
+        CorruptValueError: If the bytes of a value are corrupt.
     """
-    match artifact:
-        case "value":
-            return Content(value=decode_value(data))
-        case "error":
-            return _parse_error(data.decode())
-        case _:
-            return Content()
+    if artifact == "error":
+        return _parse_error(data.decode())
+    is_text = data.startswith(FORMAT.encode())
+    return Content(value=parse_value(data) if is_text else decode_value(data))
 
 
-def same(observed: Content, recorded: Content, tolerance: Tolerance | None = None) -> bool:
-    """Say whether what is observed belongs into the span of what is recorded.
+def is_same_ending(
+    observed: Content, recorded: Content, tolerance: Tolerance | None = None
+) -> bool:
+    """Return whether an observed ending belongs to the span of a recorded one.
 
     Args:
-        observed: What a cell showed.
-        recorded: What a golden holds.
-        tolerance: What the case states.
+        observed: The ending in a cell.
+        recorded: The ending in a golden.
+        tolerance: The tolerance that the case declares.
 
     Returns:
-        True for values within the golden tolerance and for endings with the same outcome, type
+        True for values within the golden tolerance, and for errors with the same outcome, type
         and message; never for a tainted content.
     """
     if observed.tainted or recorded.tainted or observed.artifact != recorded.artifact:
@@ -133,7 +143,7 @@ def same(observed: Content, recorded: Content, tolerance: Tolerance | None = Non
     return True
 
 
-def _error_text(error: RecordedError) -> str:
+def _render_error(error: RecordedError) -> str:
     return (
         f"normaliser: {VERSION}\noutcome: {error.outcome}\nstage: {error.stage}\n"
         f"type: {error.type}\n\n{error.message}\n"

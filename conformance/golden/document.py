@@ -1,11 +1,12 @@
-"""One case's TOML file: for each cell variant, which span of releases has which content file."""
+"""The document of a case's goldens: a content for each cell variant and span of releases."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import tomli_w
 import tomllib
@@ -13,10 +14,14 @@ import tomllib
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     AS_OWN,
-    CONTENT_NAME,
+    EXACT,
     FINGERPRINT,
-    STRUCTURE,
+    LARGE_FOLDER,
+    OK,
     SUFFIXES,
+    has_file,
+    is_file_name,
+    is_large,
     track_of,
 )
 from conformance.golden.spans import Span, parse, version
@@ -25,16 +30,19 @@ from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 1
-"""Version of the layout; a file of another version is tainted."""
+FORMAT: Final = 2
+"""Version of the layout; a document of another version is tainted."""
 
-DOCUMENT_REMEDY = "restore it from version control, or delete it and accept again"
+DOCUMENT_REMEDY: Final = "restore it from version control, or delete it and accept again"
 
 Spans = tuple[Span[str], ...]
 Tracks = Mapping[str, Spans]
-"""Spans by track, see `layout.track_of`."""
+"""Spans of content ids by track, see `layout.track_of`."""
 
-_ARTIFACTS = (*SUFFIXES, *CROSS_LOWERED, *(f"{ir}{STRUCTURE}" for ir in IRS))
+_ARTIFACTS: Final = (*SUFFIXES, *CROSS_LOWERED, *(f"{ir}{EXACT}" for ir in IRS))
+_CONTENTS: Final = "contents"
+_DIGEST: Final = re.compile("[0-9a-f]{32}")
+_LARGE_PREFIX: Final = f"../{LARGE_FOLDER}/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,64 +51,73 @@ class GoldenDocument:
 
     Attributes:
         case: Case id.
-        variants: By cell variant and track, spans of content file names or of fingerprints,
-            disjoint and in order.
-        tainted: Whether the file is of another format, and its spans unknown.
+        variants: By cell variant and track, spans of content ids or of fingerprints, disjoint and
+            in order.
+        files: File of each content by its id, relative to the folder of the case.
+        tainted: Whether the document has another format, and its spans are unknown.
     """
 
     case: str
     variants: Mapping[str, Tracks] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     tainted: bool = False
 
     def contents(self) -> set[str]:
-        """Return the content files that the document names."""
+        """Return the ids of the contents that have a file."""
         return {
             span.content
             for tracks in self.variants.values()
             for track, spans in tracks.items()
             for span in spans
-            if not track.endswith(STRUCTURE) and span.content != AS_OWN
+            if has_file(track, span.content)
         }
 
 
 def dumps(document: GoldenDocument) -> str:
-    """Return a document as TOML, variants and spans in order.
+    """Render a document as TOML, variants and spans in order.
 
     Args:
-        document: The document.
+        document: The goldens of a case, with a file for each content.
 
     Returns:
-        The file's text; spans are grouped by artifact, oldest first.
+        The text; spans are grouped by artifact, oldest first.
     """
     tables: dict[str, Any] = {"format": FORMAT, "case": document.case}
     for variant, tracks in sorted(document.variants.items()):
         tables[variant] = {
-            artifact: {str(span): span.content for span in mine}
+            artifact: {str(span): document.files.get(span.content, span.content) for span in mine}
             for artifact in _ARTIFACTS
             if (mine := [s for s in tracks.get(track_of(artifact), ()) if _is_of(s, artifact)])
         }
+    # Last, so that a reviewer first reads which releases change. The digests let an interrupted
+    # write be completed, and an edit by hand be noticed.
+    tables[_CONTENTS] = {
+        name: content.partition("-")[2]
+        for content, name in sorted(document.files.items(), key=lambda item: item[1])
+        if not is_large(content)
+    }
     return tomli_w.dumps(tables)
 
 
 def _is_of(span: Span[str], artifact: str) -> bool:
-    if artifact in CROSS_LOWERED or artifact.endswith(STRUCTURE):
+    if artifact in CROSS_LOWERED or artifact.endswith(EXACT):
         return True
-    return span.content.startswith(f"{artifact}-")
+    return span.content.partition("-")[0] == artifact
 
 
 def loads(text: str, file: Path) -> GoldenDocument:
-    """Return the document a TOML text holds.
+    """Parse a document.
 
     Args:
         text: Content of the file.
-        file: Where it comes from, for messages.
+        file: Its path, for messages.
 
     Returns:
-        The document; tainted when the text is of another format.
+        The document; tainted when the text has another format.
 
     Raises:
-        GoldenError: If the text is empty, no TOML or without a format, a span or a content name
-            is malformed, or spans overlap.
+        GoldenError: If the text is empty, no TOML or without a format, a span or a file name is
+            malformed, or spans overlap.
     """
     try:
         tables = tomllib.loads(text)
@@ -113,58 +130,83 @@ def loads(text: str, file: Path) -> GoldenDocument:
         raise GoldenError.of(file, found, "a golden file", DOCUMENT_REMEDY)
     if format_ != FORMAT:
         return GoldenDocument(case=case, tainted=True)
+    contents = _parse_contents(tables.pop(_CONTENTS, {}), file)
     if not tables:
-        raise GoldenError.of(file, "holds no golden", "one or more", DOCUMENT_REMEDY)
-    variants = {name: _tracks(table, f"[{name}]", file) for name, table in tables.items()}
-    return GoldenDocument(case=case, variants=variants)
+        raise GoldenError.of(file, "holds no golden", "at least one", DOCUMENT_REMEDY)
+    reader = _TableReader(file, contents)
+    variants = {name: reader.tracks(table, f"[{name}]") for name, table in tables.items()}
+    return GoldenDocument(case=case, variants=variants, files=reader.files)
 
 
-def _tracks(table: object, where: str, file: Path) -> Tracks:
-    if not isinstance(table, dict):
-        raise GoldenError.of(file, f"{where} is {table!r}", "a table of artifacts", DOCUMENT_REMEDY)
-    tracks: dict[str, list[Span[str]]] = {}
-    for artifact, contents in table.items():
-        if artifact not in _ARTIFACTS or not isinstance(contents, dict):
-            wanted = f"a table {', '.join(_ARTIFACTS)}"
-            raise GoldenError.of(file, f"{where} has {artifact!r}", wanted, DOCUMENT_REMEDY)
-        spans = tracks.setdefault(track_of(artifact), [])
-        spans += [_span(key, name, artifact, file) for key, name in contents.items()]
-    return {track: _disjoint(spans, where, file) for track, spans in tracks.items()}
+def _parse_contents(table: object, file: Path) -> dict[str, str]:
+    """Return the content ids by file name."""
+    found = {}
+    for name, digest in table.items() if isinstance(table, dict) else [("", table)]:
+        if not is_file_name(name) or not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            got = f"[{_CONTENTS}] has {name!r} = {digest!r}"
+            raise GoldenError.of(file, got, "a file name and 32 hex digits", DOCUMENT_REMEDY)
+        found[name] = f"{kind_of_artifact(name.partition('.')[0].rstrip('~'))}-{digest}"
+    return found
 
 
-def _disjoint(spans: list[Span[str]], where: str, file: Path) -> Spans:
-    spans.sort(key=lambda span: version(span.first))
-    for one, other in pairwise(spans):
-        if other.first in one:
-            raise GoldenError.of(
-                file, f"{where} spans {one} and {other} overlap", "disjoint spans", DOCUMENT_REMEDY
-            )
-    return tuple(spans)
+class _TableReader:
+    """Reads the tables of a document, and collects the files that they name."""
+
+    def __init__(self, file: Path, contents: Mapping[str, str]) -> None:
+        self._file = file
+        self._contents = contents
+        self.files: dict[str, str] = {}
+
+    def tracks(self, table: object, where: str) -> Tracks:
+        if not isinstance(table, dict):
+            raise self._error(f"{where} is {table!r}", "a table of artifacts")
+        tracks: dict[str, list[Span[str]]] = {}
+        for artifact, contents in table.items():
+            if artifact not in _ARTIFACTS or not isinstance(contents, dict):
+                raise self._error(f"{where} has {artifact!r}", f"a table {', '.join(_ARTIFACTS)}")
+            spans = tracks.setdefault(track_of(artifact), [])
+            spans += [self._span(key, name, artifact) for key, name in contents.items()]
+        return {track: self._disjoint(spans, where) for track, spans in tracks.items()}
+
+    def _disjoint(self, spans: list[Span[str]], where: str) -> Spans:
+        spans.sort(key=lambda span: version(span.first))
+        for older, newer in pairwise(spans):
+            if newer.first in older:
+                raise self._error(f"{where} spans {older} and {newer} overlap", "disjoint spans")
+        return tuple(spans)
+
+    def _span(self, key: str, name: object, artifact: str) -> Span[str]:
+        content = self._content(name, artifact) if isinstance(name, str) else None
+        if content is None:
+            raise self._error(f"{key!r} names {name!r}", _describe_expected(artifact))
+        if content != name:
+            self.files[content] = str(name)
+        try:
+            return parse(key, content)
+        except ValueError as error:
+            raise self._error(str(error), "first..last, PEP 440 versions") from None
+
+    def _content(self, name: str, artifact: str) -> str | None:
+        """Return the content id that a name stands for, None if it stands for none."""
+        if artifact.endswith(EXACT):
+            return name if FINGERPRINT.fullmatch(name) else None
+        if (artifact == OK and name == OK) or (artifact in CROSS_LOWERED and name == AS_OWN):
+            return name
+        if artifact == "value" and name.startswith(_LARGE_PREFIX):
+            content = name.removeprefix(_LARGE_PREFIX)
+            return content if is_large(content) else None
+        content = self._contents.get(name, "")
+        return content if content.partition("-")[0] == kind_of_artifact(artifact) else None
+
+    def _error(self, found: str, expected: str) -> GoldenError:
+        return GoldenError.of(self._file, found, expected, DOCUMENT_REMEDY)
 
 
-def _span(key: str, name: object, artifact: str, file: Path) -> Span[str]:
-    if not isinstance(name, str) or not _names_content(name, artifact):
-        raise GoldenError.of(file, f"{key!r} names {name!r}", _wanted(artifact), DOCUMENT_REMEDY)
-    try:
-        return parse(key, name)
-    except ValueError as error:
-        raise GoldenError.of(
-            file, str(error), "first..last, PEP 440 versions", DOCUMENT_REMEDY
-        ) from None
-
-
-def _names_content(name: str, artifact: str) -> bool:
-    if artifact.endswith(STRUCTURE):
-        return FINGERPRINT.fullmatch(name) is not None
-    if artifact in CROSS_LOWERED and name == AS_OWN:
-        return True
-    matched = CONTENT_NAME.fullmatch(name)
-    return matched is not None and matched[1] == kind_of_artifact(artifact)
-
-
-def _wanted(artifact: str) -> str:
-    if artifact.endswith(STRUCTURE):
+def _describe_expected(artifact: str) -> str:
+    if artifact.endswith(EXACT):
         return "a version and 24 hex digits"
+    if artifact == OK:
+        return OK
     kind = kind_of_artifact(artifact)
-    file = f"{kind}-<32 hex digits>{SUFFIXES[kind]}"
+    file = f"a file of [{_CONTENTS}] such as {kind}{SUFFIXES[kind]}"
     return f"{file}, or {AS_OWN}" if artifact in CROSS_LOWERED else file

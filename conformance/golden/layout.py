@@ -1,4 +1,17 @@
-"""Where goldens lie: `<cases>/<family>/golden/<topic>/<case>.toml`, contents beside it."""
+"""The paths of goldens: `<cases>/<family>/golden/<topic>/<case>/`.
+
+The folder of a case holds `spans.toml`, which names a content file for each span of releases, and
+the content files. A content file is named after the artifact and the span, not after a hash, so
+that a change reads as a hunk in a pull request:
+
+* `hlo.txt` is the HLO of the newest span on the first platform that has one,
+* `hlo.until-0.5.3.txt` that of the older span that ends with 0.5.3,
+* `hlo.tpu.v5e.2x2.txt` that of the newest span on `tpu:v5e:2x2`, where it differs.
+
+When a new release changes the HLO, `hlo.txt` shows the hunk, and the former text moves to a new
+file. Values too large to read are safetensors files named after their hash, which the cases of a
+topic share: `<topic>/@large/value-<hash>.safetensors`.
+"""
 
 from __future__ import annotations
 
@@ -10,100 +23,191 @@ from urllib.parse import quote
 from conformance.ir.graph import kind_of_artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from conformance.golden.spans import Span
     from conformance.model.case import Case
 
+DOCUMENT: Final = "spans.toml"
+"""Name of the file with the spans of a case."""
+
+LARGE_FOLDER: Final = "@large"
+"""Folder of a topic with the large values of its cases. No case has this name: a case name is
+percent-encoded, and `@` comes only after it."""
+
+PENDING: Final = ".new"
+"""Suffix of a content file between its writing and the writing of the document that names it."""
+
 SUFFIXES: Final = {
-    "value": ".safetensors",
+    "value": ".txt",
     "error": ".txt",
-    "ok": ".txt",
+    "ok": "",
     "facts": ".json",
     "jaxpr": ".txt",
     "stablehlo": ".txt",
     "hlo": ".txt",
 }
-"""File suffix by what a content file holds, in the order of the TOML file."""
+"""Suffix of a content file by artifact, in the order of the TOML file; `ok` has no file."""
 
 ENDING: Final = "ending"
 ENDINGS: Final = frozenset({"value", "error", "ok"})
-"""Artifacts that say how a job ended: one of them for each release."""
+"""Artifacts that show how a job ended: exactly one of them for each release."""
 
-STRUCTURE: Final = "-structure"
-"""Behind the name of an IR: its fingerprints, which stand in the TOML file itself."""
+EXACT: Final = "-exact"
+"""Suffix of an IR's name: the fingerprints of its exact form, which the TOML file itself has."""
 
 AS_OWN: Final = "stablehlo"
-"""In the place of a content: a cross-lowered StableHLO does the same work as the cell's own."""
+"""In place of a content: a cross-lowered StableHLO does the same work as the cell's own."""
 
-CONTENT_NAME: Final = re.compile(
-    rf"({'|'.join(SUFFIXES)})-([0-9a-f]{{8}}|[0-9a-f]{{32}})\.(safetensors|txt|json)"
-)
+OK: Final = "ok"
+"""In place of a content: the job ended well and has no value."""
+
 FINGERPRINT: Final = re.compile(r"(\d+):([0-9a-f]{24})")
-"""A fingerprint behind the version of its normal form."""
+"""A fingerprint, preceded by the version of its normal form."""
 
-_MAX_STEM = 120
-_DIGITS: Final = 32
-"""Hex digits of the hash in the name of a content: no two contents share 128 bits."""
-_SHORT: Final = 8
-"""Hex digits in older names, which are valid for as long as the content is the same."""
+_LARGE_SUFFIX: Final = ".safetensors"
+_LARGE_ID: Final = re.compile(rf"value-[0-9a-f]{{32}}{re.escape(_LARGE_SUFFIX)}")
+_FILE_NAME: Final = re.compile(
+    rf"({'|'.join(SUFFIXES)})(-[a-z]+)?~*(\.[^/\\\x00-\x1f]+)?\.(txt|json)"
+)
+_MAX_STEM: Final = 120
 
 
-def folder_of(cases: Path, case: Case) -> Path:
-    """Return the folder of a topic's goldens.
+def golden_folder(cases: Path, case: Case) -> Path:
+    """Return the folder of a case's goldens.
 
     Args:
         cases: Folder that holds the families.
-        case: The case.
+        case: Any case.
 
     Returns:
-        Folder of its TOML file and contents; it need not exist.
+        The folder of its document and contents; it need not exist.
     """
-    return cases / case.family / "golden" / case.topic
+    return cases / case.family / "golden" / case.topic / case_stem(case.id)
 
 
-def file_name(case_id: str) -> str:
-    """Return the name of a case's TOML file, safe on any file system.
+def case_stem(case_id: str) -> str:
+    """Return the name of a case's golden folder, valid on every file system.
 
     Args:
         case_id: `family/name` or `family/name[param]`.
 
     Returns:
-        `name.toml` or `name@param.toml`, anything unsafe percent-encoded; names differ when ids
-        do, and long ones end in a hash.
+        `name` or `name@param`, other characters percent-encoded. Different ids have different
+        names; a long name ends in a hash.
     """
     name, bracket, param = case_id.partition("[")
     stem = quote(name.rpartition("/")[2], safe="")
     if bracket:
         stem += "@" + quote(param.removesuffix("]"), safe="=,+")
     if len(stem) > _MAX_STEM:
-        stem = f"{stem[:_MAX_STEM]}~{_digest(case_id.encode())}"
-    return f"{stem}.toml"
+        stem = f"{stem[:_MAX_STEM]}~{hashlib.sha256(case_id.encode()).hexdigest()[:8]}"
+    return stem
 
 
-def content_names(artifact: str, content: bytes) -> tuple[str, str]:
-    """Return the names that a content file may have: what it holds, hash of the bytes, suffix.
+def content_id(artifact: str, data: bytes, *, large: bool = False) -> str:
+    """Return the identity of a content: its kind and 128 bits of the hash of its bytes.
 
-    A StableHLO is the same file for whichever platform it is.
+    Args:
+        artifact: An artifact. The StableHLO of every platform is of one kind.
+        data: Bytes of the content file.
+        large: Whether it is a large value, in a file that the cases of a topic share.
+    """
+    digest = hashlib.sha256(data).hexdigest()[:32]
+    return f"{kind_of_artifact(artifact)}-{digest}{_LARGE_SUFFIX if large else ''}"
+
+
+def is_large(content: str) -> bool:
+    """Return whether a content id is that of a large value."""
+    return _LARGE_ID.fullmatch(content) is not None
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a text may be the name of a content file in the folder of a case."""
+    return _FILE_NAME.fullmatch(name) is not None
+
+
+def content_file(folder: Path, name: str) -> Path:
+    """Return the path of a content file.
+
+    Args:
+        folder: Golden folder of a case; it need not exist.
+        name: The file as the document names it, relative to the folder.
+    """
+    large = name.removeprefix(f"../{LARGE_FOLDER}/")
+    return folder / name if large == name else folder.parent / LARGE_FOLDER / large
+
+
+def has_file(track: str, content: str) -> bool:
+    """Return whether a content of a track has a file; the others are complete as they are."""
+    return not track.endswith(EXACT) and content not in {AS_OWN, OK}
+
+
+def assign_file_names(
+    variants: Mapping[str, Mapping[str, Sequence[Span[str]]]], taken: Mapping[str, str]
+) -> dict[str, str]:
+    """Assign a file to each content of a case.
+
+    The result depends on the spans alone, so that two people who accept the same observations
+    write the same files.
+
+    Args:
+        variants: By cell variant and track, spans of content ids in order of release.
+        taken: Files of contents that must keep theirs, by content id.
 
     Returns:
-        The name of a new file, with 128 bits of the hash; and the one that earlier versions gave,
-        with 32 bits. Another content may have the short one: compare the content before it is used.
+        File by content id, relative to the folder of the case.
     """
-    kind = kind_of_artifact(artifact)
-    digest = hashlib.sha256(content).hexdigest()
-    new, old = (f"{kind}-{digest[:digits]}{SUFFIXES[kind]}" for digits in (_DIGITS, _SHORT))
-    return new, old
+    names = dict(taken)
+    used = set(taken.values())
+    for variant, artifact, position, span in _contents_by_importance(variants):
+        content = span.content
+        if content in names:
+            continue
+        if is_large(content):
+            names[content] = f"../{LARGE_FOLDER}/{content}"
+            continue
+        parts = [artifact]
+        if variant != next(iter(sorted(variants))):
+            parts.append(quote(variant.replace(":", "."), safe=" =,+").replace(" ", "_"))
+        if position > 0:
+            parts.append(f"until-{span.last}")
+        name = ".".join(parts) + SUFFIXES[kind_of_artifact(artifact)]
+        while name in used:
+            name = name.replace(".", "~.", 1)
+        names[content] = name
+        used.add(name)
+    return names
+
+
+def _contents_by_importance(
+    variants: Mapping[str, Mapping[str, Sequence[Span[str]]]],
+) -> Iterator[tuple[str, str, int, Span[str]]]:
+    """Yield variant, artifact, position from the newest and span of each content with a file.
+
+    The newest spans of the first variant come first: they get the plainest names.
+    """
+    for variant, tracks in sorted(variants.items()):
+        for track, spans in sorted(tracks.items()):
+            positions: dict[str, int] = {}
+            for span in reversed(spans):
+                if not has_file(track, span.content):
+                    continue
+                artifact = span.content.partition("-")[0] if track == ENDING else track
+                position = positions.setdefault(artifact, 0)
+                positions[artifact] += 1
+                yield variant, artifact, position, span
 
 
 def track_of(artifact: str) -> str:
-    """Return what an artifact is recorded as: `ending`, or its own name.
+    """Return the track that an artifact is recorded in: `ending`, or its own name.
 
     The spans of a track are disjoint: a release has one ending, one set of facts, one text of
     each IR, and of StableHLO one for each platform.
 
     Args:
-        artifact: An artifact, or an IR's name with `STRUCTURE` behind it.
+        artifact: An artifact, or an IR's name followed by `EXACT`.
     """
     return ENDING if artifact in ENDINGS else artifact
 
@@ -113,13 +217,9 @@ def variant_name(platform: str, labels: Iterable[str] = ()) -> str:
 
     Args:
         platform: The cell's platform.
-        labels: What sets the cell apart from a plain one, e.g. `x64` or `config=a`.
+        labels: Options of the cell that change its results, e.g. `x64` or `config=a`.
 
     Returns:
-        `cpu`, or `cpu x64` for a cell that is not plain.
+        `cpu`, or `cpu x64` for a cell with options.
     """
     return " ".join([platform, *sorted(labels)])
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_SHORT]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.files import MALFORMED, describe_os_error
@@ -11,11 +13,14 @@ from conformance.golden.document import DOCUMENT_REMEDY, GoldenDocument, loads
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     AS_OWN,
+    DOCUMENT,
     ENDING,
-    STRUCTURE,
-    content_names,
-    file_name,
-    folder_of,
+    EXACT,
+    OK,
+    PENDING,
+    content_file,
+    golden_folder,
+    is_large,
 )
 from conformance.golden.spans import lookup
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
@@ -38,29 +43,33 @@ _REMEDY = "restore it from version control or regenerate it with conformance acc
 
 
 class GoldenStore:
-    """The goldens below a folder of cases, read once and kept; safe to share between threads."""
+    """The goldens below a folder of cases, each read once; safe to share between threads.
+
+    Attributes:
+        root: The folder of cases.
+    """
 
     def __init__(self, case_folder: Path) -> None:
         self.root = case_folder
         self._lock = threading.Lock()
         self._documents: dict[Path, GoldenDocument | None] = {}
-        self._contents: dict[Path, Any] = {}
+        self._contents: dict[tuple[Path, str], Any] = {}
 
     def lookup(self, case: Case, platform_variant: str, release: str) -> GoldenEntry | None:
         """Return the golden that applies to a case in a cell.
 
         Args:
-            case: The case.
+            case: Any case.
             platform_variant: Key of the cell variant, see `layout.variant_name`.
             release: The cell's jax release.
 
         Returns:
-            The entry of the span the release lies in, else of the nearest older one (`exact` is
-            then False); None when nothing is recorded. An entry of another format or normal
-            form is tainted and empty.
+            The entry of the span that contains the release, otherwise of the nearest older one
+            (`exact` is then False); None when nothing is recorded. An entry of another format or
+            normal form is tainted and empty.
 
         Raises:
-            GoldenError: If a file is corrupt, missing or does not hash to its name.
+            GoldenError: If a file is corrupt, missing or does not have its recorded hash.
         """
         document = self.document(case)
         if document is None:
@@ -71,104 +80,184 @@ class GoldenStore:
         found = lookup(tracks.get(ENDING, ()), release)
         if found is None:
             return None
-        folder = folder_of(self.root, case)
-        content = self.content(folder / found.span.content)
-        if content.tainted:
+        ending = self.ending(case, found.span.content)
+        if ending.tainted:
             return GoldenEntry(span=str(found.span), exact=found.exact, tainted=True)
         return GoldenEntry(
             span=str(found.span),
             exact=found.exact,
-            value=content.value,
-            error=content.error,
-            facts=self._facts(folder, tracks, release) if content.error is None else {},
+            value=ending.value,
+            error=ending.error,
+            facts=self._lookup_facts(case, tracks, release) if ending.error is None else {},
             ir={
                 ir: golden
                 for ir in _IRS
-                if ir in tracks and (golden := self._ir(folder, tracks, ir, release))
+                if ir in tracks and (golden := self._lookup_ir(case, tracks, ir, release))
             },
         )
 
-    def _facts(self, folder: Path, tracks: Tracks, release: str) -> Mapping[str, Any]:
+    def _lookup_facts(self, case: Case, tracks: Tracks, release: str) -> Mapping[str, Any]:
         found = lookup(tracks.get("facts", ()), release)
-        return self.facts(folder / found.span.content) if found is not None else {}
+        return self.facts(case, found.span.content) if found is not None else {}
 
-    def _ir(self, folder: Path, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
+    def _lookup_ir(self, case: Case, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
         found = lookup(tracks.get(ir, ()), release)
         if found is not None and found.span.content == AS_OWN:
             found = lookup(tracks.get(AS_OWN, ()), release)
         if found is None:
             return None
-        text = self.text(folder / found.span.content)
+        text = self.text(case, found.span.content)
         head = head_of(text)
         if head.version != VERSION:
             return None
-        structure = lookup(tracks.get(f"{ir}{STRUCTURE}", ()), release)
-        version, _, hashed = structure.span.content.partition(":") if structure else ("", "", "")
+        exact = lookup(tracks.get(f"{ir}{EXACT}", ()), release)
+        version, _, fingerprint = exact.span.content.partition(":") if exact else ("", "", "")
         return GoldenIr(
             neutral=head.fingerprint,
-            structure=hashed if version == str(VERSION) else "",
+            structure=fingerprint if version == str(VERSION) else "",
             text=text,
         )
 
     def document(self, case: Case) -> GoldenDocument | None:
-        """Return the spans recorded for a case, None when there is no file.
-
-        Args:
-            case: The case.
-
-        Returns:
-            Its document.
+        """Return the document of a case, None when the case has no goldens.
 
         Raises:
             GoldenError: If the file is corrupt or of another case.
         """
-        file = folder_of(self.root, case) / file_name(case.id)
+        folder = golden_folder(self.root, case)
         with self._lock:
-            if file not in self._documents:
-                self._documents[file] = _read_document(file, case.id)
-            return self._documents[file]
+            if folder not in self._documents:
+                self._documents[folder] = _read_document(folder, case.id)
+            return self._documents[folder]
 
-    def content(self, file: Path) -> Content:
-        """Return the ending in a file named after its hash.
+    def ending(self, case: Case, content: str) -> Content:
+        """Return a recorded ending of a case.
 
         Args:
-            file: The file.
-
-        Returns:
-            Its content.
+            case: Any case.
+            content: Id of a content of its document.
 
         Raises:
-            GoldenError: If it is missing, edited or corrupt.
+            GoldenError: If the file is missing, edited or corrupt.
         """
-        return self._read(file, lambda data: decode(file.name.partition("-")[0], data))
+        if content == OK:
+            return Content()
+        return self._load(case, content, partial(decode, content.partition("-")[0]))
 
-    def facts(self, file: Path) -> Mapping[str, Any]:
-        """Return the facts in a file named after its hash, none if by another normal form.
+    def facts(self, case: Case, content: str) -> Mapping[str, Any]:
+        """Return recorded facts of a case, none if they are of another normal form.
+
+        Args:
+            case: Any case.
+            content: Id of a content of its document.
 
         Raises:
-            GoldenError: If it is missing, edited or corrupt.
+            GoldenError: If the file is missing, edited or corrupt.
         """
-        return self._read(file, decode_facts)
+        return self._load(case, content, decode_facts)
 
-    def text(self, file: Path) -> str:
-        """Return the text of an IR in a file named after its hash.
+    def text(self, case: Case, content: str) -> str:
+        """Return the recorded text of an IR of a case.
+
+        Args:
+            case: Any case.
+            content: Id of a content of its document.
 
         Raises:
-            GoldenError: If it is missing, edited or corrupt.
+            GoldenError: If the file is missing, edited or corrupt.
         """
-        return self._read(file, _text_of_ir)
+        return self._load(case, content, decode_ir)
 
-    def _read(self, file: Path, decoder: Callable[[bytes], T]) -> T:
+    def data(self, case: Case, content: str) -> bytes:
+        """Return the bytes of a content of a case.
+
+        Args:
+            case: Any case.
+            content: Id of a content of its document.
+
+        Raises:
+            GoldenError: If the file is missing or edited.
+        """
+        return read_content(self._file(case, content), content)
+
+    def _load(self, case: Case, content: str, decoder: Callable[[bytes], T]) -> T:
+        key = (golden_folder(self.root, case), content)
         with self._lock:
-            if file not in self._contents:
-                self._contents[file] = _read_content(file, decoder)
-            return self._contents[file]  # type: ignore[no-any-return] # what the decoder made
+            if key in self._contents:
+                return self._contents[key]  # type: ignore[no-any-return] # of the same decoder
+        decoded = load_content(self._file(case, content), content, decoder)
+        with self._lock:
+            return self._contents.setdefault(key, decoded)  # type: ignore[no-any-return]
+
+    def _file(self, case: Case, content: str) -> Path:
+        document = self.document(case)
+        names = document.files if document is not None else {}
+        return content_file(golden_folder(self.root, case), names[content])
 
 
-def _read_document(file: Path, case_id: str) -> GoldenDocument | None:
+def load_content(file: Path, content: str, decoder: Callable[[bytes], T]) -> T:
+    """Read and decode a content file.
+
+    Args:
+        file: Path of the file.
+        content: Id of the content.
+        decoder: Decodes its bytes.
+
+    Raises:
+        GoldenError: If the file is missing, edited or corrupt.
+    """
+    data = read_content(file, content)
+    try:
+        return decoder(data)
+    except (*MALFORMED, TypeError, CorruptValueError, IrSyntaxError) as error:
+        expected = f"a recorded {content.partition('-')[0]}"
+        raise GoldenError.of(file, str(error), expected, _REMEDY) from None
+
+
+def read_content(file: Path, content: str) -> bytes:
+    """Read a content file.
+
+    A write that was interrupted after it replaced the document leaves the content in a pending
+    file, which is as good.
+
+    Args:
+        file: The file.
+        content: Id of the content, which has its hash.
+
+    Returns:
+        The bytes, which have that hash.
+
+    Raises:
+        GoldenError: If neither the file nor its pending file has this content.
+    """
+    pending = file.with_name(file.name + PENDING)
+    found: str | None = None
+    for path in [file] if is_large(content) else [file, pending]:
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found = f"cannot be read: {describe_os_error(error)}"
+            continue
+        digest = hashlib.sha256(data).hexdigest()[:32]
+        if digest in content:
+            return data
+        found = found or f"content hashes to {digest}"
+    if found is None:
+        raise GoldenError.of(file, "is missing", "the content a golden names", _REMEDY)
+    expected = f"{content.partition('-')[2]}; goldens are not edited by hand"
+    raise GoldenError.of(file, found, expected, _REMEDY)
+
+
+def _read_document(folder: Path, case_id: str) -> GoldenDocument | None:
+    file = folder / DOCUMENT
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
+        # Until format 2 the document was a file beside the folder.
+        if folder.with_name(f"{folder.name}.toml").exists():
+            return GoldenDocument(case=case_id, tainted=True)
         return None
     except OSError as error:
         found = f"cannot be read: {describe_os_error(error)}"
@@ -182,28 +271,12 @@ def _read_document(file: Path, case_id: str) -> GoldenDocument | None:
     return document
 
 
-def _text_of_ir(data: bytes) -> str:
+def decode_ir(data: bytes) -> str:
+    """Decode the text of an IR in normal form.
+
+    Raises:
+        IrSyntaxError: If it does not begin with the head of such a text.
+    """
     text = data.decode()
     head_of(text)
     return text
-
-
-def _read_content(file: Path, decoder: Callable[[bytes], T]) -> T:
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise GoldenError.of(file, "is missing", "the content a golden names", _REMEDY) from None
-    except OSError as error:
-        said = f"cannot be read: {describe_os_error(error)}"
-        raise GoldenError.of(file, said, "the content a golden names", _REMEDY) from None
-    artifact = file.name.partition("-")[0]
-    names = content_names(artifact, data)
-    if file.name not in names:
-        found = f"content hashes to {names[0]}"
-        raise GoldenError.of(
-            file, found, "content as its name says; goldens are not edited by hand", _REMEDY
-        )
-    try:
-        return decoder(data)
-    except (*MALFORMED, TypeError, CorruptValueError, IrSyntaxError) as error:
-        raise GoldenError.of(file, str(error), f"a recorded {artifact}", _REMEDY) from None

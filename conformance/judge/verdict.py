@@ -295,8 +295,9 @@ def abnormal(seen: Observation) -> Verdict:
 
 def _by_golden(evidence: _Evidence) -> Answer:
     if evidence.tainted:
+        accept = f"conformance accept {quote(evidence.case.id)}"
         return Verdict.NEW, (
-            f"{TAINTED}: regenerate with conformance accept {quote(evidence.case.id)}",
+            f"{TAINTED}: convert it with conformance accept --migrate, or replace it with {accept}",
         )
     if evidence.golden is None:
         text = f"no golden yet: conformance accept {quote(evidence.case.id)}"

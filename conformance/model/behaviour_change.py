@@ -14,9 +14,9 @@ ShownBy = Literal[
     "jaxpr",
     "stablehlo",
     "hlo",
-    "jaxpr-structure",
-    "stablehlo-structure",
-    "hlo-structure",
+    "jaxpr-exact",
+    "stablehlo-exact",
+    "hlo-exact",
 ]
 """What of a golden changes: how a case ends, its error, its value, its facts, or an IR of it."""
 

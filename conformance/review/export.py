@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
-from conformance.golden.sweep import unreferenced
+from conformance.golden.cleanup import find_unreferenced
 from conformance.report.markup import block, code
 from conformance.report.text import listed, one_line
 from conformance.review.decisions import Choice
@@ -71,8 +71,7 @@ def _golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | None]:
         files |= plan.contents
         files |= {file: text.encode() for file, text in plan.documents.items()}
         for folder in {file.parent for file in plan.documents}:
-            planned = {f: text for f, text in plan.documents.items() if f.parent == folder}
-            gone = set(unreferenced(folder, planned)) - set(plan.contents)
+            gone = set(find_unreferenced(folder, plan.documents)) - set(plan.contents)
             files |= dict.fromkeys(gone & tracked(root, [folder]))
     return files
 

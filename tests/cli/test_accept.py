@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -79,11 +80,11 @@ def test_a_partial_accept_keeps_the_others(new_project: MakeProject) -> None:
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
     project.run("run")
     project.run("accept")
-    kept = {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")}
+    kept = {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*/*")}
     project.write({"cases/fam/more.py": OTHER})
     project.run("run", "fam/value")
     assert project.run("accept", "fam/value").code == 0
-    assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")} == kept
+    assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*/*")} == kept
     assert project.run("run").code == 0
 
 
@@ -113,20 +114,18 @@ def test_accept_is_refused_in_ci(new_project: MakeProject, monkeypatch: pytest.M
 
 
 def test_goldens_of_cases_that_are_gone(new_project: MakeProject) -> None:
-    """They stay until asked for: with `--gone` go their files, and contents no other case names."""
+    """They stay until asked for: `--gone` removes their folders."""
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
     project.run("run")
     project.run("accept")
-    kept = {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")}
+    kept = {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*/*")}
     project.write({"cases/fam/more.py": VALUE.replace("value", "renamed")})
     assert project.run("accept", "--gone", "--dry-run").out == (
-        "fam/golden/more/value.toml\n1 to remove\n"
+        "fam/golden/more/value\n1 to remove\n"
     )
-    assert project.run("accept", "--gone", "--json").json == {
-        "removed": ["fam/golden/more/value.toml"]
-    }
+    assert project.run("accept", "--gone", "--json").json == {"removed": ["fam/golden/more/value"]}
     assert not (project.path / "cases/fam/golden/more").exists()
-    assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")} == kept
+    assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*/*")} == kept
     assert project.run("accept", "--gone").out == "0 removed\n"
 
 
@@ -139,7 +138,7 @@ def test_goldens_are_not_gone_where_a_case_file_is_broken(new_project: MakeProje
     ending = project.run("accept", "--gone")
     assert ending.code == 2
     assert "more.py" in ending.error
-    assert (project.path / "cases/fam/golden/more/value.toml").exists()
+    assert (project.path / "cases/fam/golden/more/value/spans.toml").exists()
 
 
 def test_what_is_gone_is_gone_for_no_selection(new_project: MakeProject) -> None:
@@ -234,4 +233,37 @@ def test_an_installed_package_runs_its_cases_but_keeps_its_goldens(
     assert "goldens of an installed package cannot be changed; accept in a checkout, or" in said
     assert run("run", "mine", "--cell", "0.6.2")[0] == 1
     assert run("accept")[0] == 0
-    assert (home / "golden").exists() or list(home.glob("mine/golden/own/*.toml"))
+    assert (home / "golden").exists() or list(home.glob("mine/golden/own/*/spans.toml"))
+
+
+def test_goldens_of_an_older_format_are_converted(
+    new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then they are tainted; afterwards they are goldens as before."""
+    project = new_project({TOPIC: case("raise TypeError('bad shape')", name="bad")})
+    content = "normaliser: 3\noutcome: raised\nstage: execute\ntype: TypeError\n\nbad shape\n"
+    name = f"error-{hashlib.sha256(content.encode()).hexdigest()[:32]}.txt"
+    project.write(
+        {
+            f"cases/fam/golden/topic/{name}": content,
+            "cases/fam/golden/topic/bad.toml": (
+                f'format = 1\ncase = "fam/bad"\n\n[cpu.error]\n"0.6.2" = "{name}"\n'
+            ),
+        }
+    )
+    ending = project.run("run")
+    assert ending.code == 1
+    assert "golden is tainted: convert it with conformance accept --migrate" in ending.out
+    ending = project.run("accept")
+    assert ending.code == 2
+    assert "goldens of an older format; convert them first" in ending.error
+    ending = project.run("accept", "--migrate", "--cell", "0.6.2")
+    assert "--migrate is about goldens on disk" in ending.error
+    monkeypatch.setenv("CI", "true")
+    assert project.run("accept", "--migrate").code == 2
+    monkeypatch.delenv("CI")
+    assert project.run("accept", "--migrate", "--dry-run").out == "1 to convert\n"
+    assert project.run("accept", "--migrate").out == "1 converted, 2 files removed\n"
+    code, records = project.results()
+    assert (code, records["bad"].verdict) == (0, "match")
+    assert project.run("accept", "--migrate").out == "0 converted, 0 files removed\n"

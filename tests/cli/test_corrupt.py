@@ -32,11 +32,6 @@ def _accepted(new_project: MakeProject) -> Project:
     return project
 
 
-def _content(project: Project, toml: str) -> Path:
-    name = project.golden(toml).read_text().rpartition(" = ")[2].strip().strip('"')
-    return project.golden(name)
-
-
 def _into_a_folder(file: Path) -> None:
     file.unlink()
     file.mkdir()
@@ -52,8 +47,8 @@ HARMS: dict[str, tuple[str, Harm, str]] = {
     ),
     "edited span": (
         "toml",
-        lambda f: f.write_text(f.read_text().replace("value-", "valve-")),
-        "names 'valve-",
+        lambda f: f.write_text(f.read_text().replace('= "value.txt"', '= "valve.txt"')),
+        "names 'valve.txt'",
     ),
     "another case's": (
         "toml",
@@ -66,7 +61,7 @@ HARMS: dict[str, tuple[str, Harm, str]] = {
     "edited content": (
         "value",
         lambda f: f.write_bytes(f.read_bytes()[:-1] + b"\x01"),
-        "expected content as its name says; goldens are not edited by hand",
+        "; goldens are not edited by hand",
     ),
     "missing content": ("value", lambda f: f.unlink(), "is missing, expected the content a golden"),
     "content is a folder": ("value", _into_a_folder, "is a directory"),
@@ -75,7 +70,7 @@ HARMS: dict[str, tuple[str, Harm, str]] = {
 
 def _harm(project: Project, name: str) -> tuple[Path, str]:
     kind, harm, words = HARMS[name]
-    file = project.golden("one.toml") if kind == "toml" else _content(project, "one.toml")
+    file = project.golden("one/spans.toml" if kind == "toml" else "one/value.txt")
     harm(file)
     return file, words
 
@@ -264,4 +259,4 @@ def test_a_run_is_resumed_and_accepted_from_another_folder(new_project: MakeProj
     below = type(project)(project.path / "sub", project.capsys)
     assert below.run("run", "--resume", "--run-dir", "../out").code == 0
     assert below.run("accept", "--run", "../out").code == 0
-    assert (project.path / "mine/fam/golden/a/one.toml").exists()
+    assert (project.path / "mine/fam/golden/a/one/spans.toml").exists()

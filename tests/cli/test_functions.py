@@ -166,7 +166,7 @@ def test_their_goldens_are_beside_the_list(project: Project) -> None:
     """They hold although the list gets longer, and when the package changes."""
     assert project.run("run", "mine:norm", "--cell", "0.6.2", "--no-report").code == 1
     assert project.run("accept").code == 0
-    assert (project.path / "goldens/mine/golden/functions/norm.toml").is_file()
+    assert (project.path / "goldens/mine/golden/functions/norm/spans.toml").is_file()
     listed = (project.path / "pyproject.toml").read_text()
     longer = f'{listed}\n[[tool.conformance.functions]]\nfunction = "mine:inputs"\njit = false\n'
     project.write(

@@ -111,7 +111,7 @@ def test_the_goldens_are_beside_the_script(project: Project) -> None:
     """They hold when the script changes."""
     assert project.run("run", "scripts/report.py", "--cell", "0.6.2", "--no-report").code == 1
     assert project.run("accept").code == 0
-    assert (project.path / "scripts/goldens/report/golden/functions/norm.toml").is_file()
+    assert (project.path / "scripts/goldens/report/golden/functions/norm/spans.toml").is_file()
     project.write({"scripts/beside.py": "FACTOR = 5\n"})
     ending = project.run("run", "scripts/report.py", "--cell", "0.6.2", "--json", "-")
     said = {record["case"]: record["verdict"] for record in ending.json["results"]}

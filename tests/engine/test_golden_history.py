@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.golden_history import find_golden_changes
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.contents import encode_facts
-from conformance.golden.layout import content_names, file_name, folder_of
+from conformance.golden.document import GoldenDocument, dumps
+from conformance.golden.layout import DOCUMENT, content_id, golden_folder
+from conformance.golden.spans import Span
 from conformance.golden.store import GoldenStore
 from tests.builders import f32, ok, raised
 from tests.engine.worlds import job
@@ -58,14 +60,18 @@ def test_where_a_case_has_no_cpu_its_own_platform_is_told(tmp_path: Path) -> Non
 def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
     """Return a case with goldens of these facts, on the known releases."""
     case = job(root).case
-    folder = folder_of(case.families, case)
+    folder = golden_folder(case.families, case)
     folder.mkdir(parents=True)
-    lines = ["format = 1", f'case = "{case.id}"', "", "[cpu.facts]"]
+    files = {}
+    spans = []
     for release, data in zip(KNOWN, map(encode_facts, facts), strict=True):
-        name, _ = content_names("facts", data)
-        (folder / name).write_bytes(data)
-        lines.append(f'"{release}" = "{name}"')
-    (folder / file_name(case.id)).write_text("\n".join(lines))
+        content = content_id("facts", data)
+        files[content] = f"facts.until-{release}.json"
+        (folder / files[content]).write_bytes(data)
+        spans.append(Span(release, release, content))
+    variants = {"cpu": {"facts": tuple(spans)}}
+    document = GoldenDocument(case=case.id, variants=variants, files=files)
+    (folder / DOCUMENT).write_text(dumps(document))
     return case
 
 

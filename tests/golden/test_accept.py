@@ -17,7 +17,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden import accept
 from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
-from conformance.golden.layout import content_names
+from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
 from tests.builders import case, ended, f32, ok, raised
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 KNOWN = ["0.4.30", "0.5.0", "0.5.3", "0.6.0", "0.8.3", "0.12.0.1"]
 CASE = case()
-FOLDER = "family/golden/topic"
+FOLDER = "family/golden/topic/name"
 
 
 def _seen(release: str, observation: Observation, **more: Any) -> Candidate:
@@ -59,13 +59,12 @@ def test_many_releases_make_few_spans(tmp_path: Path) -> None:
     errors = [_seen(r, raised(message=f"at 0x7f00000{i}")) for i, r in enumerate(KNOWN[:3])]
     values = [_seen(r, ok(f32(1 + i * 1e-6))) for i, r in enumerate(KNOWN[3:])]
     _accept(tmp_path, *reversed(values), *errors)
-    text = (tmp_path / FOLDER / "name.toml").read_text()
-    assert '"0.4.30..0.5.3" = "error-' in text
-    assert '"0.6.0..0.12.0.1" = "value-' in text
+    text = (tmp_path / FOLDER / "spans.toml").read_text()
+    assert '"0.4.30..0.5.3" = "error.txt"' in text
+    assert '"0.6.0..0.12.0.1" = "value.txt"' in text
     assert Counter(Path(name).suffix for name in _files(tmp_path)) == {
         ".toml": 1,
-        ".txt": 1,
-        ".safetensors": 1,
+        ".txt": 2,
     }
 
 
@@ -131,43 +130,76 @@ def test_a_partial_run_deletes_no_golden(tmp_path: Path) -> None:
     assert kept.value == f32(1)
 
 
-def test_contents_no_longer_named_are_removed_in_the_touched_topic_only(tmp_path: Path) -> None:
-    """Sweeping never leaves the folder, and never takes what is not a content."""
+def test_a_changed_value_keeps_its_name(tmp_path: Path) -> None:
+    """The diff of a changed golden is the digit, and the line of the digest."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
-    stray = tmp_path / "elsewhere/golden/topic/value-00000000.safetensors"
+    before = _files(tmp_path)
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    after = _files(tmp_path)
+    assert before.keys() == after.keys()
+    changed = {
+        name.rpartition("/")[2]: set(after[name].splitlines()) - set(before[name].splitlines())
+        for name in after
+    }
+    assert changed["value.txt"] == {b"  [0] 2.0 40000000"}
+    assert len(changed["spans.toml"]) == 1
+
+
+def test_a_new_release_changes_the_newest_file(tmp_path: Path) -> None:
+    """The former content moves to a file named after the end of its span."""
+    _accept(tmp_path, _seen("0.5.3", ok(f32(1))))
+    old = _files(tmp_path)
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    new = _files(tmp_path)
+    value = f"{FOLDER}/value.txt"
+    assert new.keys() - old.keys() == {f"{FOLDER}/value.until-0.5.3.txt"}
+    assert new[f"{FOLDER}/value.until-0.5.3.txt"] == old[value] != new[value]
+
+
+def test_contents_no_longer_named_are_removed(tmp_path: Path) -> None:
+    """Files that are no contents stay, and so do those of other cases."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    stray = tmp_path / "elsewhere/golden/topic/name/value.txt"
     stray.parent.mkdir(parents=True)
     notes = tmp_path / FOLDER / "notes.txt"
     for file in (stray, notes):
         file.write_text("x")
-    (old,) = (tmp_path / FOLDER).glob("value-*")
-    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
-    assert (old.exists(), stray.exists(), notes.exists()) == (False, True, True)
+    _accept(tmp_path, _seen("0.6.0", raised()))
+    value = tmp_path / FOLDER / "value.txt"
+    assert (value.exists(), stray.exists(), notes.exists()) == (False, True, True)
 
 
-def test_contents_shared_with_another_case_stay(tmp_path: Path) -> None:
-    """One file per content of a topic: the other case still names it."""
+def test_a_large_value_stays_while_another_case_names_it(tmp_path: Path) -> None:
+    """The cases of a topic share one file for equal large values."""
     other = case("family/other")
-    _accept(tmp_path, _seen("0.6.0", ok(f32(1))), _seen("0.6.0", ok(f32(1)), case=other))
+    large = f32(*range(1000))
+    _accept(tmp_path, _seen("0.6.0", ok(large)), _seen("0.6.0", ok(large), case=other))
+    shared = tmp_path / "family/golden/topic/@large"
+    assert len(list(shared.iterdir())) == 1
     _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
     entry = GoldenStore(tmp_path).lookup(other, "cpu", "0.6.0")
     assert entry is not None
-    assert entry.value == f32(1)
+    assert entry.value == large
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2)), case=other))
+    assert not list(shared.iterdir())
 
 
 @pytest.mark.parametrize("text", ["format = ", "format = 9"])
-def test_a_topic_with_an_unreadable_file_is_not_swept(tmp_path: Path, text: str) -> None:
-    """What it names is not known, so nothing there is removed."""
-    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
-    (tmp_path / FOLDER / "broken.toml").write_text(text)
+def test_no_large_value_is_removed_beside_an_unreadable_document(tmp_path: Path, text: str) -> None:
+    """The unreadable document may name it."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(*range(1000)))))
+    broken = tmp_path / "family/golden/topic/broken/spans.toml"
+    broken.parent.mkdir()
+    broken.write_text(text)
     _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
-    assert len(list((tmp_path / FOLDER).glob("value-*"))) == 2
+    assert len(list((tmp_path / "family/golden/topic/@large").iterdir())) == 1
 
 
 @pytest.mark.parametrize("writes", range(6))
 def test_killed_at_any_write_the_goldens_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """Every TOML file is old or new, and all it names is there; a second accept completes."""
+    """Each case has its old or its new golden, and a second accept completes the write."""
     other = case("family/other")
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))), _seen("0.6.0", ok(f32(1)), case=other))
     done = 0
@@ -236,7 +268,7 @@ def test_cells_of_one_release_that_disagree_are_reported(tmp_path: Path) -> None
 def test_accepting_repairs_a_damaged_content(tmp_path: Path, damage: str) -> None:
     """What the store tells the user to do works."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
-    (content,) = (tmp_path / FOLDER).glob("value-*")
+    content = tmp_path / FOLDER / "value.txt"
     content.unlink() if damage == "remove" else content.write_bytes(b"edited")
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
     entry = GoldenStore(tmp_path).lookup(CASE, "cpu", "0.6.0")
@@ -244,22 +276,23 @@ def test_accepting_repairs_a_damaged_content(tmp_path: Path, damage: str) -> Non
     assert entry.value == f32(1)
 
 
-def test_an_older_short_name_is_used_for_the_same_content_alone(tmp_path: Path) -> None:
-    """Another content whose hash begins with the same 32 bits gets a name of its own."""
-    _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
-    (file,) = (tmp_path / FOLDER).glob("error-*")
-    data = file.read_bytes()
-    short = file.with_name(content_names("error", data)[1])
-    document = tmp_path / FOLDER / "name.toml"
-    document.write_text(document.read_text().replace(file.name, short.name))
-    file.rename(short)
-    plan = _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
-    assert _changes(plan) == [AcceptEffect.UNCHANGED]
-    assert not plan.contents
-    short.write_bytes(b"what collides")
-    plan = _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
-    assert [path.name for path in plan.contents] == [file.name]
-    assert file.read_bytes() == data
+def test_a_damaged_content_of_another_release_stays_an_error(tmp_path: Path) -> None:
+    """Accepting one release neither hides nor repairs what it did not observe."""
+    _accept(tmp_path, _seen("0.5.3", raised()), _seen("0.6.0", ok(f32(1))))
+    (tmp_path / FOLDER / "error.txt").write_text("edited")
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    with pytest.raises(GoldenError, match=r"error\.txt: content hashes to"):
+        GoldenStore(tmp_path).lookup(CASE, "cpu", "0.5.3")
+    assert _value(tmp_path) == f32(2)
+
+
+def test_goldens_of_an_older_format_are_converted_first(tmp_path: Path) -> None:
+    """Accepting over them would lose their spans."""
+    old = tmp_path / "family/golden/topic/name.toml"
+    old.parent.mkdir(parents=True)
+    old.write_text("format = 1")
+    with pytest.raises(UsageError, match="conformance accept --migrate"):
+        plan_accept(GoldenStore(tmp_path), [_seen("0.6.0", ok(f32(2)))], KNOWN)
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KNOWN = ["0.5.0", "0.5.3", "0.6.0", "0.7.0"]
 CASE = case()
-FOLDER = "family/golden/topic"
+FOLDER = "family/golden/topic/name"
 
 FUSED = """HloModule jit_f
 
@@ -79,17 +79,17 @@ def _golden(root: Path, release: str) -> GoldenEntry:
 
 
 def _toml(root: Path) -> str:
-    return (root / FOLDER / "name.toml").read_text()
+    return (root / FOLDER / "spans.toml").read_text()
 
 
 def test_the_same_work_is_one_span_whatever_the_fusions(tmp_path: Path) -> None:
     """The text is that of the form `neutral`; the structure has spans of its own."""
     _accept(tmp_path, v0_5_0=FUSED, v0_5_3=FUSED, v0_6_0=PLAIN, v0_7_0=OTHER)
     text = _toml(tmp_path)
-    assert '"0.5.0..0.6.0" = "hlo-' in text
-    assert '"0.7.0" = "hlo-' in text
+    assert '"0.5.0..0.6.0" = "hlo.until-0.6.0.txt"' in text
+    assert '"0.7.0" = "hlo.txt"' in text
     assert f'"0.5.0..0.5.3" = "{VERSION}:' in text
-    assert len(list((tmp_path / FOLDER).glob("hlo-*.txt"))) == 2
+    assert len(list((tmp_path / FOLDER).glob("hlo*.txt"))) == 2
 
 
 def test_a_golden_is_what_was_accepted(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_ending_without_irs_leaves_those_recorded(tmp_path: Path) -> None:
     _accept(tmp_path, v0_6_0=PLAIN)
     seen = Candidate(case=CASE, variant="cpu", release="0.7.0", observation=raised())
     apply(plan_accept(GoldenStore(tmp_path), [seen], KNOWN), env={})
-    assert '"0.6.0" = "hlo-' in _toml(tmp_path)
+    assert '"0.6.0" = "hlo.txt"' in _toml(tmp_path)
     assert _golden(tmp_path, "0.7.0").facts == {}
 
 
@@ -134,7 +134,7 @@ def test_a_text_that_is_recorded_is_not_made_again(tmp_path: Path) -> None:
 
     seen = Candidate(case=CASE, variant="cpu", release="0.7.0", observation=_seen(FUSED), text=fail)
     apply(plan_accept(GoldenStore(tmp_path), [seen], KNOWN), env={})
-    assert '"0.6.0..0.7.0" = "hlo-' in _toml(tmp_path)
+    assert '"0.6.0..0.7.0" = "hlo.txt"' in _toml(tmp_path)
 
 
 def test_another_normal_form_is_tainted(tmp_path: Path, monkeypatch: Any) -> None:
@@ -148,20 +148,20 @@ def test_another_normal_form_is_tainted(tmp_path: Path, monkeypatch: Any) -> Non
     assert golden.value == f32(1)
 
 
-@pytest.mark.parametrize("pattern", ["hlo-*.txt", "facts-*.json"])
-def test_an_edited_content_is_an_error(tmp_path: Path, pattern: str) -> None:
+@pytest.mark.parametrize("name", ["hlo.txt", "facts.json"])
+def test_an_edited_content_is_an_error(tmp_path: Path, name: str) -> None:
     """Goldens are accepted, not written by hand."""
     _accept(tmp_path, v0_6_0=PLAIN)
-    (file,) = (tmp_path / FOLDER).glob(pattern)
+    file = tmp_path / FOLDER / name
     file.write_text(file.read_text().replace("f32[4]", "f32[5]"))
     with pytest.raises(GoldenError, match=r"content hashes to"):
         _golden(tmp_path, "0.6.0")
 
 
 def test_a_malformed_fingerprint_is_an_error(tmp_path: Path) -> None:
-    """It stands in the TOML file itself."""
+    """The document itself contains it."""
     _accept(tmp_path, v0_6_0=PLAIN)
-    file = tmp_path / FOLDER / "name.toml"
+    file = tmp_path / FOLDER / "spans.toml"
     file.write_text(file.read_text().replace(f'"{VERSION}:', '"x:'))
     with pytest.raises(GoldenError, match="expected a version and 24 hex digits"):
         _golden(tmp_path, "0.6.0")

@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.golden.layout import (
-    CONTENT_NAME,
-    content_names,
-    file_name,
-    folder_of,
+    assign_file_names,
+    case_stem,
+    content_file,
+    content_id,
+    golden_folder,
+    is_file_name,
+    is_large,
     variant_name,
 )
+from conformance.golden.spans import Span
 from tests.builders import case
 
 ids = st.from_regex(r"[a-z_]{1,9}(\[[^\n]{1,60}\])?", fullmatch=True).map("family/{}".format)
@@ -24,55 +28,111 @@ ids = st.from_regex(r"[a-z_]{1,9}(\[[^\n]{1,60}\])?", fullmatch=True).map("famil
 @pytest.mark.parametrize(
     ("case_id", "name"),
     [
-        ("family/fixed_point", "fixed_point.toml"),
-        ("family/fixed_point[check=True,n=4]", "fixed_point@check=True,n=4.toml"),
-        ("family/f[a/b c]", "f@a%2Fb%20c.toml"),
-        ("family/f[..]", "f@...toml"),
+        ("family/fixed_point", "fixed_point"),
+        ("family/fixed_point[check=True,n=4]", "fixed_point@check=True,n=4"),
+        ("family/f[a/b c]", "f@a%2Fb%20c"),
+        ("family/f[..]", "f@.."),
     ],
 )
 def test_names_are_readable(case_id: str, name: str) -> None:
-    """Function and parameters stand in the name."""
-    assert file_name(case_id) == name
+    """Function and parameters are in the name."""
+    assert case_stem(case_id) == name
 
 
 @given(ids)
 def test_names_are_safe_on_any_file_system(case_id: str) -> None:
     """No separators, no spaces, no leading dot, and short enough."""
-    name = file_name(case_id)
-    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.~%@=,+-]*\.toml", name)
-    assert len(name) <= 140
+    name = case_stem(case_id)
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.~%@=,+-]*", name)
+    assert len(name) <= 130
 
 
 @given(ids, ids)
 def test_different_cases_have_different_files(one: str, other: str) -> None:
     """No two ids share a name."""
-    assert (file_name(one) == file_name(other)) == (one == other)
+    assert (case_stem(one) == case_stem(other)) == (one == other)
 
 
 def test_long_names_end_in_a_hash() -> None:
     """A file system's limit is not met, and two long ids keep apart."""
-    one, other = (file_name(f"family/f[{'é' * 60}{end}]") for end in "ab")
+    one, other = (case_stem(f"family/f[{'é' * 60}{end}]") for end in "ab")
     assert one != other
-    assert len(one) == len(other) == 134
+    assert len(one) == len(other) == 129
 
 
-def test_goldens_lie_beside_their_family() -> None:
-    """`<family>/golden/<topic>`."""
-    assert folder_of(Path("cases"), case()) == Path("cases/family/golden/topic")
+def test_each_case_has_a_folder() -> None:
+    """`<family>/golden/<topic>/<case>`."""
+    assert golden_folder(Path("cases"), case()) == Path("cases/family/golden/topic/name")
 
 
-def test_contents_are_named_after_their_bytes() -> None:
-    """Same bytes same name, other bytes another."""
-    assert CONTENT_NAME.fullmatch(content_names("value", b"a")[0])
-    assert content_names("error", b"a")[0] == content_names("error", b"a")[0]
-    assert content_names("error", b"a")[0] != content_names("error", b"b")[0]
+def test_a_content_id_is_a_hash_of_the_bytes() -> None:
+    """Equal bytes have equal ids; the StableHLO of every platform is one kind."""
+    assert content_id("error", b"a") == content_id("error", b"a") != content_id("error", b"b")
+    assert content_id("stablehlo-tpu", b"a") == content_id("stablehlo", b"a")
+    assert is_large(content_id("value", b"a", large=True))
+    assert not is_large(content_id("value", b"a"))
 
 
-def test_a_short_name_begins_the_long_one() -> None:
-    """Earlier versions cut the same hash after 32 bits; such names are still valid."""
-    name, short = content_names("value", b"a")
-    assert CONTENT_NAME.fullmatch(short)
-    assert name.startswith(short.removesuffix(".safetensors"))
+def test_the_newest_content_has_the_plainest_name() -> None:
+    """When a release changes the HLO, `hlo.txt` changes, and the older text gets a new file."""
+    old = {"cpu": {"hlo": (Span("0.5.0", "0.6.0", "hlo-a"),)}}
+    new = {"cpu": {"hlo": (Span("0.5.0", "0.6.0", "hlo-a"), Span("0.7.0", "0.7.0", "hlo-b"))}}
+    assert assign_file_names(old, {}) == {"hlo-a": "hlo.txt"}
+    assert assign_file_names(new, {}) == {"hlo-b": "hlo.txt", "hlo-a": "hlo.until-0.6.0.txt"}
+
+
+def test_the_endings_of_a_case_are_counted_by_artifact() -> None:
+    """The newest value has the plain name although the newest ending is an error."""
+    spans = (
+        Span("0.4.0", "0.4.0", "value-a"),
+        Span("0.5.0", "0.5.0", "value-b"),
+        Span("0.6.0", "0.6.0", "error-a"),
+        Span("0.7.0", "0.7.0", "ok"),
+    )
+    assert assign_file_names({"cpu": {"ending": spans}}, {}) == {
+        "value-a": "value.until-0.4.0.txt",
+        "value-b": "value.txt",
+        "error-a": "error.txt",
+    }
+
+
+def test_platforms_share_the_files_of_equal_contents() -> None:
+    """A content that only one platform has is named after it."""
+    variants: dict[str, dict[str, tuple[Span[str], ...]]] = {
+        "cpu": {"hlo": (Span("0.5.0", "0.5.0", "hlo-a"),)},
+        "tpu:v5e:2x2": {
+            "hlo": (Span("0.5.0", "0.5.0", "hlo-a"), Span("0.6.0", "0.6.0", "hlo-b")),
+            "hlo-exact": (Span("0.5.0", "0.6.0", "1:abc"),),
+            "stablehlo-cuda": (Span("0.5.0", "0.5.0", "stablehlo"),),
+        },
+    }
+    assert assign_file_names(variants, {}) == {
+        "hlo-a": "hlo.txt",
+        "hlo-b": "hlo.tpu.v5e.2x2.txt",
+    }
+
+
+def test_a_large_value_is_shared_by_the_topic() -> None:
+    """Its name is its hash."""
+    large = content_id("value", b"a", large=True)
+    variants = {"cpu": {"ending": (Span("0.5.0", "0.5.0", large),)}}
+    (name,) = assign_file_names(variants, {}).values()
+    folder = Path("cases/family/golden/topic")
+    assert content_file(folder / "name", name) == folder / "@large" / large
+
+
+def test_a_name_that_is_taken_is_given_to_nothing_else() -> None:
+    """A damaged file keeps its name, for the error that it causes."""
+    variants = {"cpu": {"hlo": (Span("0.5.0", "0.5.0", "hlo-a"), Span("0.6.0", "0.6.0", "hlo-b"))}}
+    found = assign_file_names(variants, {"hlo-a": "hlo.txt"})
+    assert found == {"hlo-a": "hlo.txt", "hlo-b": "hlo~.txt"}
+    assert all(is_file_name(name) for name in found.values())
+
+
+@pytest.mark.parametrize("name", ["../value.txt", "notes.txt", "value.txt.new", "a/value.txt", ""])
+def test_other_names_are_no_content_files(name: str) -> None:
+    """A document names files of its own folder, and cleaning up touches no others."""
+    assert not is_file_name(name)
 
 
 def test_variants_do_not_clash_with_the_plain_cell() -> None:

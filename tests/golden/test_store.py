@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _toml(root: Path) -> Path:
-    return root / "family/golden/topic/name.toml"
+    return root / "family/golden/topic/name/spans.toml"
 
 
 def test_the_span_that_holds_the_release_applies(root: Path) -> None:
@@ -74,13 +74,15 @@ def test_a_case_without_file_has_no_golden(root: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("format = 1", "format = ", "no TOML"),
+        ("format = 2", "format = ", "no TOML"),
         ('case = "family/name"', 'case = "family/other"', "case 'family/other', expected case"),
         ('"0.6.0" =', '"0.6.0..0.5.0" =', "span '0.6.0..0.5.0' ends before it begins"),
         ('"0.6.0" =', '"0.5.3..0.6.0" =', r"\[cpu\] spans 0.4.30..0.5.3 and 0.5.3..0.6.0 overlap"),
         ("[cpu.error]", "[cpu.oops]", r"\[cpu\] has 'oops'"),
-        ('= "error-', '= "../error-', "names '../error-"),
-        ('= "error-', '= "value-', "names 'value-"),
+        ('= "error.txt"', '= "../error.txt"', r"names '\.\./error\.txt', expected a file of"),
+        ('= "error.txt"', '= "value.txt"', r"names 'value\.txt', expected a file of"),
+        ('"error.txt" = "', '"../x.txt" = "', r"\[contents\] has '\.\./x\.txt'"),
+        ('"error.txt" = "', '"error.txt" = "z', r"expected a file name and 32 hex digits"),
     ],
 )
 def test_a_malformed_file_is_an_error(root: Path, old: str, new: str, message: str) -> None:
@@ -88,29 +90,28 @@ def test_a_malformed_file_is_an_error(root: Path, old: str, new: str, message: s
     text = _toml(root).read_text()
     assert old in text
     _toml(root).write_text(text.replace(old, new, 1))
-    with pytest.raises(GoldenError, match=rf"name\.toml: .*{message}.*; restore it"):
+    with pytest.raises(GoldenError, match=rf"spans\.toml: .*{message}.*; restore it"):
         GoldenStore(root).lookup(CASE, "cpu", "0.6.0")
 
 
 def test_a_hand_edited_content_is_found(root: Path) -> None:
-    """The name says what the bytes must hash to."""
-    (error,) = _toml(root).parent.glob("error-*.txt")
+    """The document has the hash of each file."""
+    error = _toml(root).with_name("error.txt")
     error.write_text(error.read_text().replace("bad", "good"))
-    with pytest.raises(GoldenError, match=r"content hashes to error-\w{32}\.txt, expected"):
+    with pytest.raises(GoldenError, match=r"error\.txt: content hashes to \w{32}, expected \w{32}"):
         GoldenStore(root).lookup(CASE, "cpu", "0.5.3")
 
 
 def test_a_missing_content_is_found(root: Path) -> None:
     """A golden that is not there does not pass."""
-    (error,) = _toml(root).parent.glob("error-*.txt")
-    error.unlink()
-    with pytest.raises(GoldenError, match=r"error-\w{32}\.txt: is missing"):
+    _toml(root).with_name("error.txt").unlink()
+    with pytest.raises(GoldenError, match=r"error\.txt: is missing"):
         GoldenStore(root).lookup(CASE, "cpu", "0.5.3")
 
 
 def test_another_format_is_tainted(root: Path) -> None:
     """Never read as if it were this one."""
-    _toml(root).write_text(_toml(root).read_text().replace("format = 1", "format = 9"))
+    _toml(root).write_text(_toml(root).read_text().replace("format = 2", "format = 9"))
     entry = GoldenStore(root).lookup(CASE, "cpu", "0.6.0")
     assert entry is not None
     assert entry.tainted

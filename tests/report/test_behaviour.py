@@ -162,7 +162,7 @@ class TestWords:
 
     def test_an_ir(self) -> None:
         """That it is another; `conformance diff` shows it."""
-        names = ("hlo", "hlo-structure")
+        names = ("hlo", "hlo-exact")
         turns = [
             GoldenChange(case=case(), release="0.6.0", last="0.5.3", shown_by=name)  # type: ignore[arg-type]
             for name in names

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from conformance.golden.layout import file_name
+from conformance.golden.layout import case_stem
 
 MATRIX: Final = "index.html"
 CAUSES: Final = "causes.html"
@@ -79,7 +79,7 @@ def _golden_stem(text: str) -> str:
 
     A golden's file keeps the plus signs of a parameter, which would stand for spaces here.
     """
-    return file_name(text).removesuffix(".toml").replace("+", "%2B").replace("%20", "+")
+    return case_stem(text).replace("+", "%2B").replace("%20", "+")
 
 
 def _file_stem(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where what is recorded of a case changes from one release to the next; pure."""
+"""Changes in the recorded spans of a case from one release to the next; pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """Two spans that follow each other.
+class SpanChange:
+    """Two successive spans with different contents.
 
     Attributes:
-        track: What is recorded, see `layout.track_of`.
+        track: Name of the track, see `layout.track_of`.
         before: The older span.
         after: The newer one.
     """
@@ -30,28 +30,28 @@ class Turn:
 
     @property
     def release(self) -> str:
-        """The first release with what is recorded since."""
+        """The first release of the newer span."""
         return self.after.first
 
     @property
     def shown_by(self) -> ShownBy:
         """The part of the golden that changes there."""
         if self.track != ENDING:
-            return self.track  # type: ignore[return-value] # the tracks but one are of that kind
+            return self.track  # type: ignore[return-value] # every other track is a part of a golden
         raised = [span.content.startswith("error-") for span in (self.before, self.after)]
         if all(raised):
             return "error"
         return "outcome" if any(raised) else "value"
 
 
-def turns(tracks: Tracks) -> tuple[Turn, ...]:
-    """Return where what is recorded changes, by track and release.
+def find_span_changes(tracks: Tracks) -> tuple[SpanChange, ...]:
+    """Return the changes of content, by track and release.
 
     Args:
-        tracks: What is recorded of one case on one platform.
+        tracks: The spans of one case on one platform.
     """
     return tuple(
-        Turn(track=track, before=before, after=after)
+        SpanChange(track=track, before=before, after=after)
         for track, spans in tracks.items()
         for before, after in pairwise(spans)
         if before.content != after.content
