@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.accelerators import find_missing_accelerator
-from conformance.cells.platform.platform import get_platform
+from conformance.cells.platforms import get_platform
 from conformance.engine.run_directory import RunDirectory
 from conformance.pytest_plugin import Bench
 from tests.bench import cache_beside

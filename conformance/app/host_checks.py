@@ -17,7 +17,7 @@ from conformance import __version__
 from conformance.app.context import DEFAULT_MATRIX, RELEASES
 from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.cells.platform.platform import REAL, get_platform
+from conformance.cells.platforms import REAL, get_platform
 from conformance.cells.uvtool import run_uv
 from conformance.errors import ConformanceError
 from conformance.wording import plural

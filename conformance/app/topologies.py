@@ -10,9 +10,7 @@ from rich.text import Text
 from conformance.app.session import Session
 from conformance.cells.cell import Cell
 from conformance.cells.lock_resolution import find_lock
-from conformance.cells.platform.gpus import gpus
-from conformance.cells.platform.platform import NO_ROCM, get_platform
-from conformance.cells.platform.tpus import GENERATIONS
+from conformance.cells.platforms import NO_ROCM, TPU_GENERATIONS, get_platform, load_gpus
 from conformance.cells.provision import is_provisioned
 from conformance.engine.worker_probes import UnsupportedCellError, query_topologies
 from conformance.errors import UsageError
@@ -98,7 +96,7 @@ def _list_tpus() -> list[dict[str, Any]]:
                 for layout in generation.examples
             },
         }
-        for generation in GENERATIONS.values()
+        for generation in TPU_GENERATIONS.values()
     ]
 
 
@@ -111,7 +109,7 @@ def _list_gpus() -> list[dict[str, Any]]:
             "description": gpu.description,
             "memory": gpu.memory,
         }
-        for gpu in gpus().values()
+        for gpu in load_gpus().values()
     ]
 
 

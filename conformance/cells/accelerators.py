@@ -13,7 +13,7 @@ from conformance.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.cells.platform.platform import Platform
+    from conformance.cells.platforms import Platform
 
 DEVICE_FILES: Final = {
     "gpu": ("dev/nvidia[0-9]*", "dev/kfd", "dev/dxg"),

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from conformance.cells.nightly import is_nightly_selector, nightly_factor
-from conformance.cells.platform.platform import DEFAULT_CPU_DEVICES, Platform, get_platform
+from conformance.cells.platforms import DEFAULT_CPU_DEVICES, Platform, get_platform
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Cell:
         release: Exact jax release, or `path:/abs/bin/python` for an existing environment; `nightly`
             and the like where their index does not tell which that is.
         python: Python of the cell, `major.minor`.
-        platform: Name of its platform, see `conformance.cells.platform`.
+        platform: Name of its platform, see `conformance.cells.platforms`.
         devices: Devices the platform offers; a case states how many it needs. 0 is the
             platform's own number, which a topology has whatever is said here.
         deps: `era` (dependencies as of the release's date) or `latest`.

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell
 from conformance.cells.nightly import NIGHTLY, is_nightly_selector, parse_nightly_factor
-from conformance.cells.platform.platform import FORMS
+from conformance.cells.platforms import FORMS
 from conformance.cells.releases import is_nightly
 from conformance.errors import UsageError
 

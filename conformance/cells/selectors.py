@@ -14,7 +14,7 @@ from conformance.cells.cell import PATH_PREFIX, Cell
 from conformance.cells.cell_id import is_cell_id, parse_cell, parse_options
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.nightly import is_nightly_selector, resolve_nightly
-from conformance.cells.platform.platform import get_platform
+from conformance.cells.platforms import get_platform
 from conformance.cells.releases import REFRESH, is_nightly
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.ranges import in_range

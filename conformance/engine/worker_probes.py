@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from conformance.cells.platform.platform import get_platform
+from conformance.cells.platforms import get_platform
 from conformance.corpus.project import PACKAGE
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Job

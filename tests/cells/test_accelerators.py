@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.accelerators import DeviceLock, find_missing_accelerator
-from conformance.cells.platform.platform import get_platform
+from conformance.cells.platforms import get_platform
 from conformance.errors import InfrastructureError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.accelerators import find_missing_accelerator
-from conformance.cells.platform.platform import get_platform
+from conformance.cells.platforms import get_platform
 from tests.projects import CELL, GOOD, RELEASE
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.platform.gpus import gpus
-from conformance.cells.platform.tpus import GENERATIONS
+from conformance.cells.platforms import TPU_GENERATIONS, load_gpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +27,7 @@ def test_every_platform_is_listed(new_project: MakeProject) -> None:
     """TPUs by topology with their devices, GPUs with their memory; no plugin is there to ask."""
     ending = new_project(CASES).run("matrix", "--topologies", "--json")
     listed = {row["platform"]: row for row in ending.json["platforms"]}
-    assert len(listed) == len(GENERATIONS) + len(gpus())
+    assert len(listed) == len(TPU_GENERATIONS) + len(load_gpus())
     assert listed["tpu:v5e:1x1"]["topologies"]["4x4"] == 16
     assert listed["cuda:a100:1x1x4"]["description"] == "NVIDIA A100-SXM4-80GB"
     assert "ROCm" in ending.json["refused"]["rocm"]
