@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.cache_folder import cache_root
-from conformance.cells.disk import ENVIRONMENTS
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import select_cells
+from conformance.cells.stored_environments import ENVIRONMENTS
 from conformance.corpus.discovery import discover
 from conformance.engine.client import Worker
 from conformance.engine.job import Job, PlannedCell

@@ -29,8 +29,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from conformance.cells.foreign_lock import read_foreign_pins  # noqa: E402
-from conformance.cells.lock import read_lock  # noqa: E402 - tests' package: beside this folder
+from conformance.cells.lock import read_foreign_pins, read_lock  # noqa: E402
 from conformance.cells.matrix import load_matrix  # noqa: E402
 from conformance.cells.releases import load_releases  # noqa: E402
 from conformance.corpus.discovery import BrokenCasesError, discover  # noqa: E402

@@ -12,8 +12,8 @@ from packaging.version import Version
 
 from conformance.app.session import Session
 from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.foreign_lock import read_foreign_pins
 from conformance.cells.interpreter_inspection import inspect_path_environment
+from conformance.cells.lock import read_foreign_pins
 from conformance.cells.nightly import NIGHTLY, find_nights
 from conformance.cells.release_index import package_versions
 from conformance.cells.releases import is_nightly

@@ -11,25 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from conformance.cells.disk import (
-    StoredEnvironment,
+    DAY,
+    Removal,
+    collect_lock_hashes,
     disk_bytes,
-    gigabytes,
-    kind_of,
-    list_environments,
+    environment_kind,
+    find_removal_reason,
+    find_unneeded,
+    format_bytes,
     measure_usage,
     own_bytes,
+    prune,
 )
 from conformance.cells.environment_locks import last_used
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
-from conformance.cells.prune import (
-    DAY,
-    Removal,
-    candidates,
-    collect_lock_hashes,
-    find_removal_reason,
-    prune,
-)
+from conformance.cells.stored_environments import StoredEnvironment, list_environments
 from conformance.engine.result_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
@@ -41,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.app.context import ProjectContext
-    from conformance.cells.disk import Usage
-    from conformance.cells.prune import PruneResult
+    from conformance.cells.disk import PruneResult, Usage
 
 BESIDE: Final = (OVERLAYS, LOCKS, WHEELS)
 """Folders of the cache that hold what cells have beside their own packages."""
@@ -60,7 +56,7 @@ class _Row:
         used = datetime.fromtimestamp(self.environment.used, tz=UTC)
         return {
             "environment": self.environment.folder.name,
-            "kind": kind_of(self.environment.env_id) or "cpu",
+            "kind": environment_kind(self.environment.env_id) or "cpu",
             "apparent": self.usage.apparent,
             "own": self.usage.own,
             "used": f"{used:%Y-%m-%dT%H:%M:%SZ}",
@@ -110,23 +106,23 @@ def cache_lines(data: Mapping[str, Any]) -> Iterator[Text]:
     width = max((len(row["environment"]) for row in environments), default=0)
     yield Text(f"{'':{width}}  apparent       own  last used", style="bold")
     for row in environments:
-        sizes = f"{gigabytes(row['apparent']):>8}  {gigabytes(row['own']):>8}"
+        sizes = f"{format_bytes(row['apparent']):>8}  {format_bytes(row['own']):>8}"
         line = f"{row['environment']:{width}}  {sizes}  {_ago(row['used']):11}  {row['unwanted']}"
         yield Text(line.rstrip())
     largest: dict[str, int] = {}
     for row in environments:
         largest[row["kind"]] = max(largest.get(row["kind"], 0), row["apparent"])
-    kinds = ", ".join(f"{kind} {gigabytes(size)}" for kind, size in sorted(largest.items()))
+    kinds = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in sorted(largest.items()))
     yield Text(
         f"{plural(len(environments), 'environment')} in {data['cache']}: "
-        f"{gigabytes(data['apparent'])} apparent, {gigabytes(data['on_disk'])} on disk, "
-        f"{gigabytes(data['own'])} that the package cache does not hold too"
+        f"{format_bytes(data['apparent'])} apparent, {format_bytes(data['on_disk'])} on disk, "
+        f"{format_bytes(data['own'])} that the package cache does not hold too"
     )
     yield Text(f"largest of a kind, apparent: {kinds or 'none'}")
-    yield Text(f"results of earlier runs: {gigabytes(data['results'])}")
-    yield Text(f"packages beside those of cells: {gigabytes(data['beside'])}")
-    yield Text(f"checkouts of suites: {gigabytes(data['checkouts'])}")
-    yield Text(f"free: {gigabytes(data['free'])}")
+    yield Text(f"results of earlier runs: {format_bytes(data['results'])}")
+    yield Text(f"packages beside those of cells: {format_bytes(data['beside'])}")
+    yield Text(f"checkouts of suites: {format_bytes(data['checkouts'])}")
+    yield Text(f"free: {format_bytes(data['free'])}")
 
 
 def prune_cache(
@@ -142,7 +138,7 @@ def prune_cache(
     Raises:
         InfrastructureError: If one cannot be removed.
     """
-    found = candidates(
+    found = find_unneeded(
         context.cache,
         locks=collect_lock_hashes(context.matrix_folders, context.cache),
         wanted=_wanted_environments(context),
@@ -182,10 +178,10 @@ def pruned_lines(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
     more = f", {checkouts} checkouts of suites" if checkouts else ""
     verb = "would free" if dry_run else "freed"
     environments = plural(len(gone) - checkouts, "environment")
-    yield f"{environments}{more}, {verb} {gigabytes(pruned.freed)}"
+    yield f"{environments}{more}, {verb} {format_bytes(pruned.freed)}"
     if pruned.linked:
         yield (
-            f"{gigabytes(pruned.linked)} of them lie in the package cache, or in other "
+            f"{format_bytes(pruned.linked)} of them lie in the package cache, or in other "
             "environments, too; what no environment needs goes with: uv cache clean"
         )
 

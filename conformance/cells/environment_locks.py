@@ -1,4 +1,4 @@
-"""Environments that are in use: noted for later, and kept from being removed meanwhile."""
+"""Locks on environments: in use, being created, and the time of the last use."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 SUFFIX = ".used"
 _REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 PATIENCE = 1800.0
-"""Seconds that making an environment is waited for."""
-_LOOK_AGAIN = 0.05
-"""Seconds between two looks at whether another has ended."""
+"""Seconds to wait for another process that creates an environment."""
+_PAUSE = 0.05
+"""Seconds between two attempts to lock."""
 
 
 @contextmanager
 def hold_environment(folder: Path) -> Iterator[int]:
-    """Hold an environment, as others may too, and note that it is used now.
+    """Hold a shared lock on an environment, and record the time of its use.
 
     Args:
-        folder: The environment, which need not be there yet.
+        folder: Environment, which need not exist yet.
 
     Yields:
-        A descriptor; a process that inherits it holds the environment until it ends.
+        A descriptor; a process that inherits it holds the lock until it ends.
 
     Raises:
-        OSError: If the folder above cannot be written.
+        OSError: If the parent folder cannot be written.
     """
-    mark = _mark(folder)
+    mark = _mark_path(folder)
     mark.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _hold(mark, folder)
+    descriptor = _lock_mark(mark, folder)
     try:
-        with contextlib.suppress(OSError):  # another user's: it is used all the same
+        with contextlib.suppress(OSError):  # another user's: it can be used anyway
             os.utime(mark)
         yield descriptor
     finally:
@@ -47,31 +47,31 @@ def hold_environment(folder: Path) -> Iterator[int]:
 
 
 def last_used(folder: Path) -> float | None:
-    """Return when an environment was used last, in seconds since the epoch, None if never."""
+    """Return the time of an environment's last use, in seconds since the epoch, None if unused."""
     try:
-        return _mark(folder).stat().st_mtime
+        return _mark_path(folder).stat().st_mtime
     except OSError:
         return None
 
 
 @contextmanager
 def lock_unused(folder: Path) -> Iterator[bool]:
-    """Keep others from beginning to use an environment.
+    """Lock an environment exclusively, unless a process uses it.
 
     Args:
-        folder: The environment.
+        folder: Environment to lock.
 
     Yields:
-        True when nobody uses it; else it must be left alone.
+        True if it is locked; False if it is in use.
 
     Raises:
-        OSError: If the folder above cannot be written.
+        OSError: If the parent folder cannot be written.
     """
     before = last_used(folder)
-    descriptor = os.open(_mark(folder), os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(_mark_path(folder), os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        if before is None:  # looking at it is no use of it
-            os.utime(_mark(folder), (0, folder.stat().st_mtime))
+        if before is None:  # the new mark must not count as a use
+            os.utime(_mark_path(folder), (0, folder.stat().st_mtime))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -84,19 +84,19 @@ def lock_unused(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
-    """Wait until nobody else makes a folder, and keep others from it.
+    """Hold the exclusive right to create a folder.
 
     Args:
-        folder: What is to be made.
-        patience: Seconds to wait.
+        folder: Folder to create.
+        patience: Time to wait for another process, in seconds.
 
     Yields:
-        A descriptor; a process that inherits it keeps others from the folder until it ends. So
-        what a killed run had at work there is not disturbed.
+        A descriptor; a process that inherits it holds the lock until it ends. So the child
+        processes of a killed run, which still write to the folder, are waited for.
 
     Raises:
-        TimeoutError: If another makes it for too long.
-        OSError: If the folder above cannot be written.
+        TimeoutError: If another process holds the lock for longer than that.
+        OSError: If the parent folder cannot be written.
     """
     descriptor = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -107,7 +107,7 @@ def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
             except BlockingIOError:
                 if time.monotonic() > end:
                     raise TimeoutError from None
-                time.sleep(_LOOK_AGAIN)
+                time.sleep(_PAUSE)
             else:
                 break
         yield descriptor
@@ -116,27 +116,29 @@ def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
 
 
 def remove_marks(folder: Path) -> None:
-    """Remove the files beside a removed environment; called while it is `lock_unused`."""
-    for path in (_mark(folder), folder.with_name(f"{folder.name}.lock")):
+    """Remove the lock files of a removed environment; call it within `lock_unused`."""
+    for path in (_mark_path(folder), folder.with_name(f"{folder.name}.lock")):
         path.unlink(missing_ok=True)
 
 
-def _hold(mark: Path, folder: Path) -> int:
+def _lock_mark(mark: Path, folder: Path) -> int:
     while True:
         try:
             descriptor = os.open(mark, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             if error.errno not in _REFUSED or not folder.is_dir():
                 raise
-            # An environment that is there serves from a cache that is full or read-only too.
+            # An environment that exists can be used from a full or read-only cache too.
             descriptor = os.open(mark if mark.exists() else folder, os.O_RDONLY)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             return descriptor
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         if mark.exists() and os.path.samestat(os.fstat(descriptor), mark.stat()):
             return descriptor
-        os.close(descriptor)  # removed, with the environment, while it was waited for
+        os.close(
+            descriptor
+        )  # the environment was removed while this process waited: retry with a new mark
 
 
-def _mark(folder: Path) -> Path:
+def _mark_path(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}{SUFFIX}")

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from conformance.cells.environment_locks import lock_creation
-from conformance.cells.lock import current_host
+from conformance.cells.lock import get_host
 from conformance.cells.uvtool import run_uv
 from conformance.files import disk_error, write_atomically
 from conformance.scratch import temporary_folder
@@ -107,7 +107,7 @@ def find_overlay_lock(
         InfrastructureError: If the disk refuses.
     """
     wanted = [_portable(text, cache) for text in requirements]
-    facts = "\0".join((MAGIC, lock.hash, current_host(), *wanted))
+    facts = "\0".join((MAGIC, lock.hash, get_host(), *wanted))
     file = cache / LOCKS / f"{hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]}.txt"
     try:
         text = file.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Making a cell's environment from its lock with uv, once, and using it again."""
+"""Creation of a cell's environment from its lock with uv, and its reuse."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.cells.disk import ENVIRONMENTS, find_room_problem, measure_usage
-from conformance.cells.environment_facts import (
-    drop_facts,
-    environment_python,
-    facts_hold,
-    gather_facts,
-    store_facts,
-)
+from conformance.cells.disk import find_room_problem, measure_usage
 from conformance.cells.environment_locks import PATIENCE, hold_environment, lock_creation
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import check_host
 from conformance.cells.releases import NO_NIGHTLIES
+from conformance.cells.stored_environments import (
+    ENVIRONMENTS,
+    environment_python,
+    gather_facts,
+    is_intact,
+    remove_facts,
+    store_facts,
+)
 from conformance.cells.uvtool import UvError, run_uv
 from conformance.errors import InfrastructureError
 from conformance.files import describe_os_error
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
 
-_MAKE_ROOM = "set CONFORMANCE_CACHE to a folder that can be written and has room"
-# As uv prints them: no space left, quota exceeded, read-only, permission denied.
+_DISK_ADVICE = "set CONFORMANCE_CACHE to a writable folder with free space"
+# Rust prints errno: 28 no space left, 122 quota exceeded, 30 read-only, 13 permission denied.
 _DISK_ERRORS = re.compile(r"\(os error (28|122|30|13)\)")
 
 
@@ -40,9 +41,9 @@ class Environment:
     """A cell's environment, ready to use.
 
     Attributes:
-        python: Its interpreter.
-        cell: Cell it is for.
-        lock: Lock it was made from.
+        python: Interpreter of the environment.
+        cell: Cell that it belongs to.
+        lock: Lock that it was created from.
         versions: Version by normalised package name.
     """
 
@@ -53,103 +54,91 @@ class Environment:
 
 
 def environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
-    """Return the folder that a cell's environment has or would have in the cache."""
+    """Return the folder of a cell's environment in the cache, which need not exist."""
     return cache / ENVIRONMENTS / f"{cell.env_id}-{lock.hash[:12]}"
 
 
 def is_provisioned(cell: Cell, lock: Lock, cache: Path) -> bool:
-    """Say whether a cell's environment is there and holds, without making it."""
-    return cell.interpreter is not None or facts_hold(environment_folder(cell, lock, cache), lock)
+    """Say whether a cell's environment exists and is intact."""
+    return cell.interpreter is not None or is_intact(environment_folder(cell, lock, cache), lock)
 
 
 def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
-    """Return a cell's environment, made now if it is not there or does not hold any more.
+    """Return a cell's environment, created if it is missing or not intact.
 
-    Two runs may ask at once: one makes it, the other waits and uses it.
+    Two runs may need it at the same time: one creates it, the other waits and uses it.
 
     Args:
-        cell: Cell to provide; for a `path:` cell nothing is made.
-        lock: Its lock, from `find_lock`.
+        cell: Cell to provision; for a `path:` cell nothing is created.
+        lock: Lock of the cell, from `find_lock`.
         cache: Cache folder.
 
     Returns:
         The environment.
 
     Raises:
-        MissingInterpreterError: If its Python is not on this host.
+        MissingInterpreterError: If its Python cannot be found on this host.
         UnsupportedHostError: If the release has no wheels for this host.
-        InfrastructureError: If uv fails, a hash does not match, or the disk refuses; nothing
-            that could be mistaken for an environment is left behind.
+        InfrastructureError: If uv fails, a hash does not match, or the disk fails; an incomplete
+            environment is removed.
     """
     if cell.interpreter is not None:
         return Environment(python=cell.interpreter, cell=cell, lock=lock, versions=lock.pins)
     folder = environment_folder(cell, lock, cache)
     try:
         with hold_environment(folder):
-            if not facts_hold(folder, lock):
+            if not is_intact(folder, lock):
+                # Checks that need no lock come first: they fail at once, not after a wait.
                 check_host(lock)
                 base = find_interpreter(cell.python)
                 if problem := find_room_problem(cell, cache):
                     raise InfrastructureError(problem)
                 with lock_creation(folder) as held:
-                    # Another run may have made it while this one waited.
-                    if not facts_hold(folder, lock):
-                        _make(folder, base, lock, held)
+                    # Another run may have created it while this one waited.
+                    if not is_intact(folder, lock):
+                        _create(folder, base, lock, held)
     except TimeoutError as error:
         raise InfrastructureError(
             f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
         ) from error
     except OSError as error:
         raise InfrastructureError(
-            f"{cell.id}: cannot set up {folder}: {describe_os_error(error)}; {_MAKE_ROOM}"
+            f"{cell.id}: cannot set up {folder}: {describe_os_error(error)}; {_DISK_ADVICE}"
         ) from error
     except UvError as error:
-        raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error
+        raise InfrastructureError(_explain_uv_error(cell, folder, lock, error)) from error
     return Environment(python=environment_python(folder), cell=cell, lock=lock, versions=lock.pins)
 
 
-def _make(folder: Path, base: Path, lock: Lock, held: int) -> None:
-    # In place, for a virtual environment knows its own path; the facts go first and come last,
-    # so an interrupted set-up is never taken for a finished one.
-    drop_facts(folder)
+def _create(folder: Path, base: Path, lock: Lock, held: int) -> None:
+    # In place: a virtual environment contains its own path, so it cannot be moved. The facts are
+    # removed first and stored last, so an interrupted set-up never counts as finished.
+    remove_facts(folder)
     _remove(folder)
     try:
         run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent, holds=(held,))
-        released, nightly = lock.parts()
+        released, nightlies = lock.split_nightlies()
         _install(folder, "lock.txt", released, held)
-        if nightly:
-            _install(folder, "nightly.txt", nightly, held, index=_nightly_index(lock))
+        if nightlies:
+            _install(folder, "nightly.txt", nightlies, held, index=_get_nightly_index(lock))
         store_facts(folder, gather_facts(folder, lock, measure_usage(folder).apparent))
     except BaseException:
         _remove(folder)
         raise
 
 
-def _install(folder: Path, name: str, text: str, held: int, *, index: str = "") -> None:
-    requirements = folder / name
-    requirements.write_text(text, encoding="utf-8")
-    run_uv(
-        [
-            *(
-                "pip",
-                "install",
-                "--python",
-                environment_python(folder),
-                "--requirements",
-                requirements,
-            ),
-            *("--require-hashes", "--no-deps", "--only-binary", ":all:"),
-        ],
-        cwd=folder.parent,
-        index=index,
-        holds=(held,),
-    )
-
-
-def _nightly_index(lock: Lock) -> str:
+def _get_nightly_index(lock: Lock) -> str:
     if not lock.nightly_index:
         raise InfrastructureError(f"{lock.headers.get('environment')}: {NO_NIGHTLIES}")
     return lock.nightly_index
+
+
+def _install(folder: Path, name: str, text: str, held: int, *, index: str = "") -> None:
+    requirements = folder / name
+    requirements.write_text(text, encoding="utf-8")
+    where = ("--python", environment_python(folder), "--requirements", requirements)
+    how = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
+    run_uv(["pip", "install", *where, *how], cwd=folder.parent, index=index, holds=(held,))
 
 
 def _remove(folder: Path) -> None:
@@ -158,9 +147,9 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _uv_problem(cell: Cell, folder: Path, lock: Lock, error: UvError) -> str:
-    said = " ".join(error.stderr.split())  # uv breaks lines where they get long
-    if "Hash mismatch" in said:
-        return f"{cell.id}: {lock.path}: {error}; lock again if the index is to be trusted"
-    advice = f"; {_MAKE_ROOM}" if _DISK_ERRORS.search(said) else ""
+def _explain_uv_error(cell: Cell, folder: Path, lock: Lock, error: UvError) -> str:
+    stderr = " ".join(error.stderr.split())  # uv wraps long lines
+    if "Hash mismatch" in stderr:
+        return f"{cell.id}: {lock.path}: {error}; lock again if you trust the index"
+    advice = f"; {_DISK_ADVICE}" if _DISK_ERRORS.search(stderr) else ""
     return f"{cell.id}: cannot set up {folder}: {error}{advice}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.environment_locks import hold_environment
-from conformance.cells.installed_files import describe_edits
+from conformance.cells.interpreter_inspection import describe_edits
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.lock_resolution import find_lock

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.cells.lock import MAGIC, Lock, current_host
+from conformance.cells.lock import MAGIC, Lock, get_host
 from conformance.cells.releases import Release, Releases
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def make_lock(cell: Cell, pins: dict[str, tuple[str, str]], hosts: str = "") -> 
         f"# {MAGIC}",
         f"# environment: {cell.env_id}",
         f"# python: {cell.python}",
-        f"# hosts: {hosts or current_host()}",
+        f"# hosts: {hosts or get_host()}",
         *(f"{n}=={v} \\\n    --hash=sha256:{sha}" for n, (v, sha) in pins.items()),
     ]
     return Lock(text="\n".join(lines) + "\n", path=Path("made-up-lock.txt"))

@@ -10,16 +10,15 @@ import pytest
 from conformance.cells.cell import Cell
 from conformance.cells.disk import (
     disk_bytes,
-    estimate,
+    environment_kind,
+    estimate_size,
     find_room_problem,
-    gigabytes,
-    kind_of,
-    list_environments,
+    format_bytes,
     measure_usage,
     own_bytes,
 )
-from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.environment_locks import hold_environment
+from conformance.cells.stored_environments import EnvironmentFacts, list_environments, store_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,17 +108,17 @@ def test_environments_know_their_lock_and_when_they_were_used(tmp_path: Path) ->
 )
 def test_the_kind_of_an_environment_is_in_its_name(env_id: str, kind: str) -> None:
     """What is installed for a platform."""
-    assert kind_of(env_id) == kind
+    assert environment_kind(env_id) == kind
 
 
 def test_the_estimate_is_the_largest_known_of_the_kind(tmp_path: Path) -> None:
     """A guess until there is one; other kinds do not matter."""
-    assert estimate(CPU, tmp_path) == 600_000_000
-    assert estimate(TPU, tmp_path) == 1_300_000_000
+    assert estimate_size(CPU, tmp_path) == 600_000_000
+    assert estimate_size(TPU, tmp_path) == 1_300_000_000
     environment(tmp_path, "jax0.5.3-py311-abc", 500)
     environment(tmp_path, "jax0.5.3-py311-tpu-abc", 2000)
     environment(tmp_path, "jax0.8.3-py311-tpu-abc", 3000)
-    assert (estimate(CPU, tmp_path), estimate(TPU, tmp_path)) == (500, 3000)
+    assert (estimate_size(CPU, tmp_path), estimate_size(TPU, tmp_path)) == (500, 3000)
 
 
 def test_too_little_room_is_one_line(tmp_path: Path) -> None:
@@ -135,4 +134,8 @@ def test_too_little_room_is_one_line(tmp_path: Path) -> None:
 
 def test_small_numbers_are_in_megabytes() -> None:
     """A tenth of a gigabyte is where it turns."""
-    assert [gigabytes(n) for n in (0, 99_000_000, 1_234_000_000)] == ["0.0 MB", "99.0 MB", "1.2 GB"]
+    assert [format_bytes(n) for n in (0, 99_000_000, 1_234_000_000)] == [
+        "0.0 MB",
+        "99.0 MB",
+        "1.2 GB",
+    ]

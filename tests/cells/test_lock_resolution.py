@@ -17,7 +17,7 @@ from conformance.cells.lock import (
     Lock,
     UnsupportedHostError,
     check_host,
-    current_host,
+    get_host,
     read_lock,
     store_lock,
 )
@@ -114,7 +114,7 @@ def test_a_host_without_wheels_is_not_listed(
 
 def test_an_unsupported_host_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says which host this is and which there are wheels for."""
-    monkeypatch.setattr(lock_module, "current_host", lambda: "linux-riscv64")
+    monkeypatch.setattr(lock_module, "get_host", lambda: "linux-riscv64")
     lock = read_lock(MATRICES / "locks" / "jax0.6.0-py311.txt")
     assert lock is not None
     with pytest.raises(UnsupportedHostError, match="no wheels for linux-riscv64, only for linux-x"):
@@ -293,7 +293,7 @@ def test_a_path_cell_is_locked_to_what_is_installed(
 
 def test_this_host_has_a_name() -> None:
     """`system-machine`, as the header of locks spells it."""
-    assert re.fullmatch(r"(linux|macos)-(x86_64|aarch64|arm64)", current_host())
+    assert re.fullmatch(r"(linux|macos)-(x86_64|aarch64|arm64)", get_host())
 
 
 NIGHT = "0.8.3.dev20251120"

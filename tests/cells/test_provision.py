@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cache_folder import cache_root
-from conformance.cells import environment_facts as facts_module
 from conformance.cells import provision as provision_module
+from conformance.cells import stored_environments as facts_module
 from conformance.cells.cell import Cell
-from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.interpreter_inspection import Interpreter, inspect_interpreter
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
+from conformance.cells.stored_environments import EnvironmentFacts, store_facts
 from conformance.errors import InfrastructureError
 
 from .builders import HERE, MATRICES, make_lock, make_wheel
@@ -77,13 +77,13 @@ def test_an_environment_is_made_once(
 def test_two_at_once_make_it_once(lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several that ask at the same time one makes it and the others wait."""
     made: list[Path] = []
-    make = provision_module._make
+    make = provision_module._create
 
     def counted(folder: Path, base: Path, lock: Lock, held: int) -> None:
         made.append(folder)
         make(folder, base, lock, held)
 
-    monkeypatch.setattr(provision_module, "_make", counted)
+    monkeypatch.setattr(provision_module, "_create", counted)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: provision(CELL, lock=lock, cache=cache), range(4)))
     assert len(made) == 1
@@ -224,7 +224,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) ->
             dist_infos=(), bytes=1,
         )  # fmt: skip
         store_facts(disk / "envs" / "jax0.5.3-py311-abc", known)
-        with pytest.raises(InfrastructureError, match=r"No space left.*has room"):
+        with pytest.raises(InfrastructureError, match=r"No space left.*free space"):
             provision(CELL, lock=lock, cache=disk)
         assert not environment_folder(CELL, lock, disk).exists()
 

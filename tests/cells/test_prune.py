@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.disk import list_environments
+from conformance.cells.disk import collect_lock_hashes, find_unneeded, prune
 from conformance.cells.environment_locks import hold_environment, last_used
 from conformance.cells.lock import Lock, store_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
-from conformance.cells.prune import candidates, collect_lock_hashes, prune
+from conformance.cells.stored_environments import list_environments
 
 from .builders import make_lock, make_wheel
 from .test_disk import environment, file
@@ -49,9 +49,9 @@ def left(cache: Path) -> list[str]:
 
 def test_what_has_no_lock_no_matrix_or_no_end_goes(cache: Path) -> None:
     """Each with its reason; the rest stays, and nothing of what went is left beside it."""
-    found = candidates(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
+    found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     assert {one.environment.folder.name[-3:]: one.reason for one in found} == {
-        "bbb": "its lock is no more",
+        "bbb": "its lock no longer exists",
         "ccc": "no matrix has a cell of it",
         "ddd": "it is not finished",
     }
@@ -67,14 +67,14 @@ def test_a_lock_that_is_committed_counts(cache: Path, tmp_path: Path) -> None:
     lock = store_lock(Lock(text=text, path=tmp_path), tmp_path / "matrix" / "locks")
     environment(cache, "jax0.6.0-py311-eee", lock=lock.hash)
     locks = collect_lock_hashes([tmp_path / "matrix"], cache)
-    names = [c.environment.folder.name for c in candidates(cache, locks=locks, wanted=WANTED)]
+    names = [c.environment.folder.name for c in find_unneeded(cache, locks=locks, wanted=WANTED)]
     assert "jax0.6.0-py311-eee" not in names
 
 
 def test_a_dry_run_removes_nothing(cache: Path) -> None:
     """And says the same."""
     before = left(cache)
-    found = candidates(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
+    found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     dry = prune(found, dry_run=True)
     assert left(cache) == before
     assert dry == prune(found)
@@ -88,7 +88,7 @@ def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
     locks = collect_lock_hashes([], cache)
 
     def asked(days: float) -> list[str]:
-        found = candidates(cache, locks=locks, wanted=WANTED, unused_days=days)
+        found = find_unneeded(cache, locks=locks, wanted=WANTED, unused_days=days)
         return [one.reason for one in found if one.environment.folder == folder]
 
     assert asked(30) == []
@@ -99,7 +99,7 @@ def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
 
 def test_what_is_in_use_stays(cache: Path) -> None:
     """By another process too, as long as it lives; looking is no use of it."""
-    found = candidates(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
+    found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     folder = cache / "envs" / "jax0.6.0-py311-bbb"
     with hold_environment(folder) as descriptor:
         holder = subprocess.Popen(
@@ -120,7 +120,7 @@ def test_an_environment_that_was_removed_is_made_again(wheels: Path, tmp_path: P
     lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
     cache = tmp_path / "cache"
     provision(CELL, lock=lock, cache=cache)
-    found = candidates(cache, locks={}, wanted=())
+    found = find_unneeded(cache, locks={}, wanted=())
     pruned = prune(found)
     assert not environment_folder(CELL, lock, cache).exists()
     assert pruned.freed > 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.environment_facts import EnvironmentFacts, store_facts
+from conformance.cells.stored_environments import EnvironmentFacts, store_facts
 from tests.projects import SMOKE
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ def test_doctor_shows_each_environment_and_all_together(project: Project, cache:
     """Sizes, last use, and what nothing wants."""
     ending = project.run("doctor", "--disk")
     assert ending.code == 0
-    assert "jax0.6.2-py311-abc    1.0 MB    1.1 MB  today        its lock is no more" in ending.out
+    assert (
+        "jax0.6.2-py311-abc    1.0 MB    1.1 MB  today        its lock no longer exists"
+        in ending.out
+    )
     assert f"1 environment in {cache}: 1.0 MB apparent, 1.1 MB on disk, 1.1 MB" in ending.out
     assert "free: " in ending.out
 
@@ -62,7 +65,7 @@ def test_prune_says_what_it_would_remove_and_removes_it(project: Project, cache:
     """A dry run first; then there is nothing left to remove."""
     dry = project.run("matrix", "--prune", "--dry-run")
     assert dry.out.splitlines() == [
-        "jax0.6.2-py311-abc: would go: its lock is no more",
+        "jax0.6.2-py311-abc: would go: its lock no longer exists",
         "1 environment, would free 1.1 MB",
     ]
     data = project.run("matrix", "--prune", "--json").json

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from conformance.cells.lock import Lock, current_host
+from conformance.cells.lock import Lock, get_host
 from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.engine.preparation import plan_cell_with
@@ -61,7 +61,7 @@ def with_additions(
         body = "".join(entries[name] for name in sorted(entries))
         cell = mixed_cell(planned, body)
         both = lock_of(
-            cell, body, (current_host(),), nightlies=lock.nightlies, index=lock.nightly_index
+            cell, body, (get_host(),), nightlies=lock.nightlies, index=lock.nightly_index
         )
         return plan_cell_with(cell, both, left, cache, planned.passed), both
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.lock import current_host
+from conformance.cells.lock import get_host
 from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal
@@ -213,7 +213,7 @@ def stand_in(
         nightly_index="", work=cache,
     )  # fmt: skip
     try:
-        pins = resolver.resolve([f"{n}=={v}" for n, v in pinned.items()], current_host())
+        pins = resolver.resolve([f"{n}=={v}" for n, v in pinned.items()], get_host())
     except NoSolutionError as error:
         raise UsageError(
             f"{cell.id}: its packages cannot be installed elsewhere, to be mixed: "
@@ -225,7 +225,7 @@ def stand_in(
         for n in sorted(pinned)
     )
     made = mixed_cell(planned, body)
-    found = lock_of(made, body, (current_host(),))
+    found = lock_of(made, body, (get_host(),))
     said = f"; it lacks {', '.join(sorted(left_out))}, of no index" if left_out else ""
     original = Original(
         planned=planned,

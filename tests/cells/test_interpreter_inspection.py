@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cells.installed_files import describe_edits, find_edited_files
+from conformance.cells.interpreter_inspection import describe_edits, find_edited_files
 from conformance.errors import InfrastructureError
 
 
@@ -83,5 +83,5 @@ def test_what_is_no_interpreter_is_said(tmp_path: Path) -> None:
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho hello\n")
     silent.chmod(0o755)
-    with pytest.raises(InfrastructureError, match="cannot say what is installed"):
+    with pytest.raises(InfrastructureError, match="not a Python interpreter"):
         find_edited_files(silent)
