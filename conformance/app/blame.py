@@ -12,7 +12,7 @@ from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
 from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
 from conformance.app.target_lookup import on_one_cpu
-from conformance.cells.cell_id import is_cell_id
+from conformance.cells.cell import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
 from conformance.search.predicates import EndpointsError

@@ -13,8 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from conformance.cache_folder import cache_location, cache_root
-from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.cell import PATH_PREFIX, is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells

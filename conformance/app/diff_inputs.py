@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.cell import PATH_PREFIX, is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, split_platform
 from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText

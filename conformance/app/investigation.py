@@ -14,8 +14,8 @@ from conformance.app.bisect import LOGS, BisectOptions, find_change
 from conformance.app.blame import blame_case
 from conformance.app.context import default_jobs
 from conformance.app.session import Session
-from conformance.cells.cell_id import stable_cell_ids
 from conformance.cells.interpreter_inspection import find_edited_files
+from conformance.cells.nightly import stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.digests import DigestStore
 from conformance.engine.job import Job

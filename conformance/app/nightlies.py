@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.cells.cell_id import is_unresolved_id, parse_cell, stable_cell_ids
-from conformance.cells.nightly import night_of
+from conformance.cells.cell import is_unresolved_id, parse_cell
+from conformance.cells.nightly import night_of, stable_cell_ids
 from conformance.cells.releases import is_nightly
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.app.notes import print_note
 from conformance.app.report_input import STDIN, read_report
 from conformance.app.suite_target import names_a_test, suite_target
-from conformance.cells.cell_id import is_cell_id
+from conformance.cells.cell import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.suites.catalogue.named import NODE
 from conformance.triage.programs.pasted import is_report, script_of_report

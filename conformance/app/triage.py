@@ -11,7 +11,7 @@ import msgspec
 from conformance.app.investigation import Investigation, Services
 from conformance.app.notes import print_note
 from conformance.app.run_request import request_of
-from conformance.cells.cell_id import is_cell_id
+from conformance.cells.cell import is_cell_id
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.root_causes import root_causes
 from conformance.engine.run_loader import load_run

@@ -1,4 +1,4 @@
-"""A cell: one place to run cases, and its id, which is also a tox environment name."""
+"""Cells, places to run cases, and their ids, which are also tox environment names."""
 
 from __future__ import annotations
 
@@ -7,27 +7,41 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from conformance.cells.nightly import is_nightly_selector, nightly_factor
-from conformance.cells.platforms import DEFAULT_CPU_DEVICES, Platform, get_platform
+from conformance.cells.nightly import (
+    NIGHTLY,
+    encode_nightly_factor,
+    is_nightly_selector,
+    parse_nightly_factor,
+)
+from conformance.cells.platforms import DEFAULT_CPU_DEVICES, FORMS, Platform, get_platform
+from conformance.cells.releases import is_nightly
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.cells.releases import Releases
 
 PATH_PREFIX = "path:"
 DEPS = ("era", "latest")
-COMPACT_PIN = re.compile(r"(?P<name>[a-z][a-z0-9_]*?)(?P<version>\d[\w.!+]*)")
-RESERVED_FACTOR = re.compile(
+_COMPACT_PIN = re.compile(r"(?P<name>[a-z][a-z0-9_]*?)(?P<version>\d[\w.!+]*)")
+_FULL_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.]*)==(?P<version>[\w.!+]+)")
+_RESERVED_FACTOR = re.compile(
     r"jax\d.*|py\d+|cpu\d*|mp\d+|(tpu|cuda|gpu|rocm)([:.\d].*)?|era|latest|x64"
 )
+_HEAD = re.compile(rf"jax(?P<release>\d.*|{NIGHTLY}(?:[.-].*)?)")
 _PYTHON = re.compile(r"\d+\.\d+")
+_PYTHON_FACTOR = re.compile(r"py(\d)(\d+)")
+_DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d{0,5})?")
+_PROCESSES = re.compile(r"mp\d+")
+_TOPOLOGY = re.compile(r"(tpu|cuda|rocm)[:.](.*)")
 _WORDS: Final = {"true": True, "false": False, "none": None}
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.?\d+)([eE][+-]?\d+)?")
@@ -36,22 +50,23 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One place to run cases; construction normalises pins, config and flags.
+    """A place to run cases; construction normalises pins, config and flags.
 
     Attributes:
-        release: Exact jax release, or `path:/abs/bin/python` for an existing environment; `nightly`
-            and the like where their index does not tell which that is.
-        python: Python of the cell, `major.minor`.
+        release: Exact jax release, or `path:/abs/bin/python` for an existing environment; a
+            nightly selector if the index of nightlies did not answer.
+        python: Python version of the cell, `major.minor`.
         platform: Name of its platform, see `conformance.cells.platforms`.
-        devices: Devices the platform offers; a case states how many it needs. 0 is the
-            platform's own number, which a topology has whatever is said here.
-        deps: `era` (dependencies as of the release's date) or `latest`.
-        pins: Packages pinned on top, `name==version`.
+        devices: Number of devices of the platform; 0 is the platform's default. The number of a
+            topology is fixed.
+        deps: `era` (dependencies as of the release date) or `latest`.
+        pins: Further pinned packages, `name==version`.
         x64: Whether `jax_enable_x64` is on for every case.
         config: `jax.config` values by name, sorted.
         xla_flags: Flags added to XLA_FLAGS, each with its leading dashes.
-        id: Its name, as tox spells environments: `jax0.6.0-py311-cpu8`. No colon can stand in the
-            name of a folder on a search path: `tpu:v5e:2x2` is spelled `tpu.v5e.2x2`.
+        id: Name in the style of tox environments: `jax0.6.0-py311-cpu8`. It becomes the name of a
+            folder on a search path, where a colon separates folders: `tpu:v5e:2x2` is spelled
+            `tpu.v5e.2x2`.
     """
 
     release: str
@@ -77,53 +92,52 @@ class Cell:
             if not _NAME.fullmatch(name):
                 raise UsageError(f"config name {name!r} of a cell: expected a jax.config name")
         own_devices = 1 if platform.real else DEFAULT_CPU_DEVICES
-        # Equal places must be equal cells, whatever order or spelling they were written in.
+        # Equal places must be equal cells, in any order and spelling of their options.
         for name, value in (
-            ("release", _canonical_release(self.release)),
+            ("release", _canonicalize_release(self.release)),
             ("devices", platform.devices or self.devices or own_devices),
-            ("pins", tuple(sorted({canonical_pin(pin) for pin in self.pins}))),
+            ("pins", tuple(sorted({canonicalize_pin(pin) for pin in self.pins}))),
             ("config", tuple(sorted(dict(self.config).items()))),
-            ("xla_flags", tuple(canonical_flag(flag) for flag in self.xla_flags)),
+            ("xla_flags", tuple(canonicalize_flag(flag) for flag in self.xla_flags)),
         ):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "id", self._id())
-
-    def _id(self) -> str:
         kind, _, processes = self.platform.replace(":", ".").partition("-")
         fixed = self.place.devices is not None
         factors = [kind if fixed else f"{kind}{self.devices}", *filter(None, [processes])]
-        return "-".join((self._install_id(), *factors, *self._options()))
+        cell_id = "-".join((self._install_id(), *factors, *self._options()))
+        object.__setattr__(self, "id", cell_id)
 
     @property
     def place(self) -> Platform:
-        """Its platform, and what that takes."""
+        """The platform with its properties."""
         return get_platform(self.platform)
 
     @property
     def settings(self) -> Mapping[str, bool | int | float | str | None]:
-        """Its `jax.config` values as jax takes them: `true` is a boolean, `2` a number."""
-        return {name: _setting(text) for name, text in self.config}
+        """The `jax.config` values as jax takes them: `true` is a boolean, `2` a number."""
+        return {name: _parse_setting(text) for name, text in self.config}
 
     @property
     def is_unresolved(self) -> bool:
-        """Whether it is one of a nightly of which it is not known which one that is."""
+        """Whether its release is a nightly selector, because the index did not answer."""
         return is_nightly_selector(self.release)
 
     @property
     def env_id(self) -> str:
-        """Name of what must be installed for it, alike for all devices and flags."""
-        return "-".join((self._install_id(), *self._install_options()))
+        """Id of its environment, the same for all device counts and flags."""
+        packages = filter(None, [self.place.packages])
+        return "-".join((self._install_id(), *packages, *self._dependency_factors()))
 
     @property
     def interpreter(self) -> Path | None:
-        """Interpreter of a `path:` cell, None for the cells that are provisioned."""
+        """Interpreter of a `path:` cell, None for a provisioned cell."""
         if not self.release.startswith(PATH_PREFIX):
             return None
         return Path(self.release.removeprefix(PATH_PREFIX))
 
     @property
     def selector(self) -> str:
-        """Its `--cell`: its id, or `path:PYTHON@PLATFORM` with its options."""
+        """Value of `--cell` that selects it: its id, or `path:PYTHON@PLATFORM` with its options."""
         if self.interpreter is None:
             return self.id
         counted = self.platform in {"cpu", "gpu", "tpu"}
@@ -132,29 +146,25 @@ class Cell:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one of a release, with no option but its platform and its devices."""
+        """Whether it is a cell of a release without options other than platform and devices."""
         return self.interpreter is None and not any(self._options())
 
     def _install_id(self) -> str:
         python = f"py{self.python.replace('.', '')}"
         path = self.interpreter
         if path is None:
-            return f"jax{nightly_factor(self.release)}-{python}"
+            return f"jax{encode_nightly_factor(self.release)}-{python}"
         stem = re.sub(r"[^A-Za-z0-9_.]+", "_", path.parent.parent.name) or "root"
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return f"path-{stem}-{digest}-{python}"
 
-    def _install_options(self) -> Iterator[str]:
-        if self.place.packages:
-            yield self.place.packages
+    def _dependency_factors(self) -> Iterator[str]:
         if self.deps != "era":
             yield self.deps
-        yield from map(_pin_factor, self.pins)
+        yield from map(_encode_pin, self.pins)
 
     def _options(self) -> Iterator[str]:
-        if self.deps != "era":
-            yield self.deps
-        yield from map(_pin_factor, self.pins)
+        yield from self._dependency_factors()
         if self.x64:
             yield "x64"
         for name, value in self.config:
@@ -163,14 +173,11 @@ class Cell:
             yield f"xla.{_quote_value(flag.removeprefix('--'))}"
 
 
-def canonical_pin(pin: str) -> str:
-    """Return a pin in its one spelling.
+def canonicalize_pin(pin: str) -> str:
+    """Return a pin as `name==version` with normalised name and version.
 
     Args:
-        pin: `name==version`, any spelling PEP 508 admits.
-
-    Returns:
-        `name==version` with normalised name and version.
+        pin: `name==version`, in any spelling that PEP 508 admits.
 
     Raises:
         UsageError: If it is not an exact pin of one package.
@@ -188,17 +195,14 @@ def canonical_pin(pin: str) -> str:
     return f"{canonicalize_name(requirement.name)}=={version}"
 
 
-def canonical_flag(flag: str) -> str:
+def canonicalize_flag(flag: str) -> str:
     """Return an XLA flag with its leading dashes.
 
     Args:
         flag: `--xla_name=value`, with or without the dashes.
 
-    Returns:
-        The flag as XLA_FLAGS wants it.
-
     Raises:
-        UsageError: If its name is not a flag's, or it holds white space.
+        UsageError: If its name is not valid, or it contains white space.
     """
     body = flag.removeprefix("--")
     if not _NAME.fullmatch(body.partition("=")[0]) or any(map(str.isspace, body)):
@@ -206,16 +210,18 @@ def canonical_flag(flag: str) -> str:
     return f"--{body}"
 
 
-def _setting(text: str) -> bool | int | float | str | None:
+def _parse_setting(text: str) -> bool | int | float | str | None:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
-        with contextlib.suppress(ValueError):  # a number of thousands of digits stays a text
+        with contextlib.suppress(
+            ValueError
+        ):  # Python refuses a number of more than 4,300 digits: it stays a text
             return int(text)
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _canonical_release(release: str) -> str:
+def _canonicalize_release(release: str) -> str:
     if release.startswith(PATH_PREFIX):
         path = Path(release.removeprefix(PATH_PREFIX))
         if not path.is_absolute():
@@ -229,16 +235,118 @@ def _canonical_release(release: str) -> str:
         raise UsageError(f"release {release!r} of a cell: expected a version") from error
 
 
-def _pin_factor(pin: str) -> str:
-    """Spell a pin `numpy2.0.2` where that reads back as the same pin, else `name==version`."""
+def _encode_pin(pin: str) -> str:
+    """Return a pin as `numpy2.0.2` if that parses to the same pin, else as `name==version`."""
     name, _, version = pin.partition("==")
     name = name.replace("-", "_")
     compact = f"{name}{version}"
-    match = COMPACT_PIN.fullmatch(compact)
+    match = _COMPACT_PIN.fullmatch(compact)
     same = match is not None and match.group("name", "version") == (name, version)
-    return compact if same and not RESERVED_FACTOR.fullmatch(compact) else f"{name}=={version}"
+    return compact if same and not _RESERVED_FACTOR.fullmatch(compact) else f"{name}=={version}"
 
 
 def _quote_value(value: str) -> str:
-    # A dash would end the factor, a slash cannot stand in a file name.
+    # A dash would end the factor, and a file name cannot contain a slash.
     return quote(value, safe="=+").replace("-", "%2D")
+
+
+def is_cell_id(text: str) -> bool:
+    """Say whether a text is a cell id, e.g. `jax0.6.0-cpu4`, and not a selector."""
+    return _HEAD.fullmatch(text) is not None
+
+
+def is_unresolved_id(text: str) -> bool:
+    """Say whether a text is the id of an unresolved cell, see `Cell.is_unresolved`."""
+    match = _HEAD.fullmatch(text.partition("-")[0])
+    return match is not None and is_nightly_selector(parse_nightly_factor(match["release"]))
+
+
+def parse_cell(text: str, releases: Releases) -> Cell:
+    """Return the cell with an id.
+
+    Args:
+        text: Cell id; `pyXY` (default: the release's own Python) and the platform are optional.
+        releases: Known releases.
+
+    Returns:
+        The cell; `parse_cell(cell.id, releases) == cell` for every cell of a known release.
+
+    Raises:
+        UsageError: If the release or a factor is unknown.
+    """
+    head, *factors = text.split("-")
+    match = _HEAD.fullmatch(head)
+    if match is None:
+        raise UsageError(f"cell {text!r}: expected jaxVERSION-pyXY-cpuN, e.g. jax0.6.0-py311-cpu8")
+    release = parse_nightly_factor(match["release"])
+    fields = _parse_factors(factors, text)
+    if is_nightly_selector(release):
+        fields.setdefault("python", releases.python_for(releases.newest.version))
+    # The full id of a nightly can be parsed after its index has deleted it.
+    elif not (is_nightly(release) and "python" in fields):
+        release = releases.get(release).version
+        fields.setdefault("python", releases.python_for(release))
+    return Cell(release=release, **fields)
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """Return the fields of a cell that are set by the factors after its release.
+
+    Args:
+        text: Factors of a cell id, e.g. `cpu8-x64-cfg.NAME=VALUE`.
+
+    Raises:
+        UsageError: If a factor is unknown.
+    """
+    return _parse_factors(text.split("-"), text)
+
+
+def _parse_factors(factors: Iterable[str], text: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for factor in factors:
+        _parse_factor(factor, fields, text)
+    return fields
+
+
+def _parse_factor(factor: str, fields: dict[str, Any], text: str) -> None:
+    if factor.startswith("cfg.") and "=" in factor:
+        name, _, value = factor.removeprefix("cfg.").partition("=")
+        fields["config"] = (*fields.get("config", ()), (name, unquote(value)))
+    elif factor.startswith("xla."):
+        flag = unquote(factor.removeprefix("xla."))
+        fields["xla_flags"] = (*fields.get("xla_flags", ()), flag)
+    elif _RESERVED_FACTOR.fullmatch(factor):
+        _parse_unique_factor(factor, fields, text)
+    elif pin := _FULL_PIN.fullmatch(factor) or _COMPACT_PIN.fullmatch(factor):
+        fields["pins"] = (*fields.get("pins", ()), f"{pin['name']}=={pin['version']}")
+    else:
+        raise UsageError(
+            f"cell {text!r}: unknown factor {factor!r}; expected pyXY, cpuN, a platform "
+            "(tpu:v5e:2x2), latest, x64, a pin (numpy2.0.2), cfg.NAME=VALUE or xla.FLAG=VALUE"
+        )
+
+
+def _parse_unique_factor(factor: str, fields: dict[str, Any], text: str) -> None:
+    """Parse a factor that may occur once."""
+    if python := _PYTHON_FACTOR.fullmatch(factor):
+        found: dict[str, Any] = {"python": f"{python[1]}.{python[2]}"}
+    elif real := _DEVICES.fullmatch(factor):
+        found = {"platform": real[1]}
+        if real[2]:
+            found["devices"] = int(real[2])
+    elif topology := _TOPOLOGY.fullmatch(factor):
+        found = {"platform": f"{topology[1]}:{topology[2].replace('.', ':')}"}
+    elif _PROCESSES.fullmatch(factor) and fields.get("platform") == "cpu":
+        fields["platform"] = f"cpu-{factor}"
+        return
+    elif factor in {"era", "latest"}:
+        found = {"deps": factor}
+    elif factor == "x64":
+        found = {"x64": True}
+    elif factor.startswith("jax"):
+        raise UsageError(f"cell {text!r}: {factor!r} is a second release; expected one")
+    else:
+        raise UsageError(f"cell {text!r}: {factor!r} is no platform; expected one of {FORMS}")
+    if not found.keys().isdisjoint(fields):
+        raise UsageError(f"cell {text!r}: {factor!r} sets {min(found)} twice; leave one out")
+    fields.update(found)

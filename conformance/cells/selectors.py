@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from conformance.cells.cell import PATH_PREFIX, Cell
-from conformance.cells.cell_id import is_cell_id, parse_cell, parse_options
+from conformance.cells.cell import PATH_PREFIX, Cell, is_cell_id, parse_cell, parse_options
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.nightly import is_nightly_selector, resolve_nightly
 from conformance.cells.platforms import get_platform

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.nightly import stable_cell_ids
 from conformance.engine.root_causes import culprit_key, root_causes
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import cause_of

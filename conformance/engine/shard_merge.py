@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.cells.cell_id import is_unresolved_id, stable_cell_ids
+from conformance.cells.cell import is_unresolved_id
+from conformance.cells.nightly import stable_cell_ids
 from conformance.errors import UsageError
 from conformance.wording import plural
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.nightly import stable_cell_ids
 from conformance.engine.digests import Digest, JobState, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.root_causes import root_causes

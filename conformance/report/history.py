@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 from msgspec import structs
 
-from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.nightly import stable_cell_ids
 from conformance.engine.regression_tracker import (
     RegressionStatus,
     RegressionTracker,

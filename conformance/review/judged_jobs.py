@@ -8,7 +8,7 @@ from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.cell import is_cell_id, parse_cell
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Job, PlannedCell
 from conformance.model.outcome import Outcome, Verdict

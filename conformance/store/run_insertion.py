@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
-from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.nightly import stable_cell_ids
 from conformance.store import plans, schema
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.cells.cell import Cell
-from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.cell import Cell, is_cell_id, parse_cell
 from conformance.errors import UsageError
 
 from .builders import table
@@ -130,8 +129,8 @@ def test_the_order_things_are_written_in_does_not_matter() -> None:
         ("jax0.4.32", "'0.4.32' was yanked: broken"),
         ("jax0.6.0-cpu8-wat!", "unknown factor 'wat!'"),
         ("jax0.6.0-cpu8-", "unknown factor ''"),
-        ("jax0.6.0-cpu8-cpu4", "'cpu4' says devices twice"),
-        ("jax0.6.0-py311-py312", "'py312' says python twice"),
+        ("jax0.6.0-cpu8-cpu4", "'cpu4' sets devices twice"),
+        ("jax0.6.0-py311-py312", "'py312' sets python twice"),
         ("jax0.6.0-jax0.6.2", "second release"),
         ("jax0.6.0-cpu0", "'cpu0' is no platform"),
         ("jax0.6.0-mp2", "'mp2' is no platform"),

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from conformance.cells.cell import Cell
-from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.cell import Cell, is_cell_id, parse_cell
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.matrix import load_matrix
 from conformance.cells.nightly import NotInstallableError, find_nights, night_of, resolve_nightly
@@ -93,10 +92,10 @@ def test_a_selector_names_a_night(selector: str, expected: str, known: Releases)
         ("nightly-3", "only 3 nightlies can be installed, of the 4 that the index has"),
         (
             "nightly:2025-11-20",
-            r"day; expected e.g. nightly:2025-11-18, nightly:2025-11-19, nightly:2025-11-21",
+            r"date; expected e.g. nightly:2025-11-18, nightly:2025-11-19, nightly:2025-11-21",
         ),
-        ("nightly:yesterday", "expected a day, e.g. nightly:2025-11-20"),
-        ("nightly:", "expected a day"),
+        ("nightly:yesterday", "expected a date, e.g. nightly:2025-11-20"),
+        ("nightly:", "expected a date"),
         ("0.8.3.dev20251120", "no such nightly"),
     ],
 )

@@ -193,7 +193,7 @@ def test_days_that_are_none(project: Project) -> None:
     """Of the index, of the calendar, or in the wrong order."""
     ends = ("--axis", "nightly", "--good", "2026-01-10", "--bad")
     gone = project.run("bisect", "report.py", *ends, "2026-01-12")
-    assert (gone.code, "no nightly of that day; expected e.g. nightly:" in gone.error) == (2, True)
+    assert (gone.code, "no nightly of that date; expected e.g. nightly:" in gone.error) == (2, True)
     assert project.run("bisect", "report.py", *ends, "2026-13-12").code == 2
     turned = project.run("bisect", "report.py", *ends, "2026-01-10")
     assert "are both 0.8.3.dev20260110" in turned.error

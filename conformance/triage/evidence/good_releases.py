@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from packaging.version import Version
 
-from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.nightly import stable_cell_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

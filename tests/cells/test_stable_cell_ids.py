@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.cells.cell_id import stable_cell_ids
+from conformance.cells.nightly import stable_cell_ids
 
 EXACT = "jax0.6.2-py311-cpu8-x64"
 OWN = "path-env-0123abcd-py311-cpu8"
