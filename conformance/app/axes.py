@@ -124,7 +124,7 @@ def cell_with(cell: Cell, release: str, context: ProjectContext) -> Cell:
         context: The project.
     """
     known = context.releases
-    python = cell.python if known.get(release).admits(cell.python) else known.python_for(release)
+    python = cell.python if known.get(release).admits(cell.python) else known.find_python(release)
     return replace(cell, release=release, python=python)
 
 

@@ -113,7 +113,7 @@ def _interpreters(context: ProjectContext) -> Iterator[Finding]:
 def _needed_by_releases(context: ProjectContext) -> set[str]:
     """Return the Pythons that releases run on unless a cell says otherwise."""
     try:
-        return {context.releases.python_for(version) for version in context.releases.versions}
+        return {context.releases.find_python(version) for version in context.releases.versions}
     except ConformanceError:  # reported as the finding on releases
         return set()
 

@@ -132,7 +132,7 @@ class PassSearch:
             good = observe(self.cells[0]) if len(self.cells) > 1 else None
             with (
                 report() as progress,
-                self._session.device_lock.of(bad_cell.cell.place, lambda: None),
+                self._session.device_lock.acquire(bad_cell.cell.place, lambda: None),
                 open_prober(bad_cell) as prober,
             ):
                 bad = prober.compiled(Setting().options)

@@ -117,7 +117,9 @@ def _checked(
         source, own = load_source(job.job.case, wanted, _read, largest=largest)
         written = write(job.job, source, job.seen, name, own)
         try:
-            with Session(context=context).device_lock.of(job.job.planned.cell.place, lambda: None):
+            with Session(context=context).device_lock.acquire(
+                job.job.planned.cell.place, lambda: None
+            ):
                 told = difference(written, job, name, index)
         except InfrastructureError as error:
             tried.append((written, InfrastructureError(f"{name}: could not be checked: {error}")))

@@ -158,7 +158,7 @@ def _find_good_cells(
     declared = tuple(deviations)
     found = [
         replace(cell, release=release, python=cell_python(release, context.releases))
-        for release in context.releases.nearest_to(cell.release)
+        for release in context.releases.sort_by_distance(cell.release)
         if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
     ]
     return tuple(found[:NEAR]), False

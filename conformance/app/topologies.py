@@ -125,7 +125,7 @@ def _select_cell(context: ProjectContext, selectors: Sequence[str]) -> Cell:
 
 def _newest_provisioned(context: ProjectContext) -> Cell | None:
     for release in reversed(context.releases.rows):
-        python = context.releases.python_for(release.version)
+        python = context.releases.find_python(release.version)
         cell = Cell(release=release.version, python=python, platform="tpu:v5e:2x2")
         # Releases without a lock would be resolved over the network, only to be passed over.
         if not any(_has_lock(folder, cell) for folder in (*context.matrix_folders, context.cache)):

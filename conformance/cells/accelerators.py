@@ -1,4 +1,4 @@
-"""The accelerators of this host: is there one, and whose turn is it."""
+"""The accelerators of this host: detection, and a lock so that runs take turns."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ DEVICE_FILES: Final = {
     "gpu": ("dev/nvidia[0-9]*", "dev/kfd", "dev/dxg"),
     "tpu": ("dev/accel[0-9]*", "dev/vfio/[0-9]*"),
 }
-"""What a driver makes for each accelerator: NVIDIA's, AMD's, that of Windows beneath Linux."""
-LOOK_AGAIN: Final = 0.2
-"""Seconds between two looks at whether a turn is still wanted."""
+"""Device files by platform: for GPUs those of NVIDIA, of AMD and of Windows under WSL."""
+POLL_INTERVAL: Final = 0.2
+"""Seconds between two calls of `check` while waiting for an accelerator."""
 PATIENCE: Final = 3600.0
-"""Seconds that a turn is waited for."""
+"""Seconds to wait for an accelerator."""
 
 
 def find_missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
-    """Return why an accelerator cannot be run on here, empty when it may be there.
+    """Return why a platform's accelerator is missing, empty if it seems to be present.
 
-    Only files are looked at: nothing need be installed to tell that there is none.
+    Only device files are checked, so the check works before anything is installed.
 
     Args:
-        platform: A platform.
+        platform: Any platform.
         root: Root of the file system.
     """
     if not platform.real:
@@ -40,30 +40,30 @@ def find_missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
     patterns = DEVICE_FILES[platform.name]
     if any(any(root.glob(pattern)) for pattern in patterns):
         return ""
-    looked = ", ".join(f"/{pattern.replace('[0-9]*', 'N')}" for pattern in patterns)
-    return f"no {platform.name.upper()} on this host: none of {looked} is there"
+    checked = ", ".join(f"/{pattern.replace('[0-9]*', 'N')}" for pattern in patterns)
+    return f"no {platform.name.upper()} on this host: none of {checked} exists"
 
 
 class DeviceLock:
-    """One job at a time on each accelerator of this host, whatever run it belongs to.
+    """A lock that admits one job at a time to each accelerator of this host, across runs.
 
     Args:
-        cache: Cache folder, which runs on one host have in common.
+        cache: Cache folder, which is the same for all runs on a host.
     """
 
     def __init__(self, cache: Path) -> None:
         self._folder = cache / "turns"
 
     @contextmanager
-    def of(self, platform: Platform, check: Callable[[], None]) -> Iterator[None]:
-        """Wait for the accelerator of a platform, and hold it; others are not waited for.
+    def acquire(self, platform: Platform, check: Callable[[], None]) -> Iterator[None]:
+        """Hold the accelerator of a platform; platforms without one are not locked.
 
         Args:
-            platform: A platform.
-            check: Called now and then while waiting; what it raises ends the wait.
+            platform: Any platform.
+            check: Called repeatedly while waiting; an exception that it raises ends the wait.
 
         Raises:
-            InfrastructureError: If another run holds it for too long, or the disk refuses.
+            InfrastructureError: If another run holds it for too long, or the disk fails.
         """
         if not platform.real:
             yield
@@ -72,7 +72,7 @@ class DeviceLock:
         lock = FileLock(path)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            _acquire(lock, check)
+            _wait_for(lock, check)
         except OSError as error:
             raise InfrastructureError(f"{path}: cannot be locked: {error}") from error
         try:
@@ -81,11 +81,11 @@ class DeviceLock:
             lock.release()
 
 
-def _acquire(lock: FileLock, check: Callable[[], None]) -> None:
-    for _ in range(int(PATIENCE / LOOK_AGAIN)):
+def _wait_for(lock: FileLock, check: Callable[[], None]) -> None:
+    for _ in range(int(PATIENCE / POLL_INTERVAL)):
         check()
         try:
-            lock.acquire(timeout=LOOK_AGAIN)
+            lock.acquire(timeout=POLL_INTERVAL)
         except Timeout:
             continue
         return

@@ -281,11 +281,11 @@ def parse_cell(text: str, releases: Releases) -> Cell:
     release = parse_nightly_factor(match["release"])
     fields = _parse_factors(factors, text)
     if is_nightly_selector(release):
-        fields.setdefault("python", releases.python_for(releases.newest.version))
+        fields.setdefault("python", releases.find_python(releases.newest.version))
     # The full id of a nightly can be parsed after its index has deleted it.
     elif not (is_nightly(release) and "python" in fields):
         release = releases.get(release).version
-        fields.setdefault("python", releases.python_for(release))
+        fields.setdefault("python", releases.find_python(release))
     return Cell(release=release, **fields)
 
 

@@ -1,4 +1,4 @@
-"""Child processes of this one that end when it is interrupted, whichever thread waits for them."""
+"""Child processes that are killed when this process is interrupted, in any thread."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 class ChildProcesses:
-    """The child processes that are running now."""
+    """The running child processes."""
 
     def __init__(self) -> None:
-        # No lock: a signal handler must be able to look, and a set's own operations are atomic.
+        # No lock: a signal handler reads it, and would deadlock if the interrupted thread held one.
+        # Single operations of a set are atomic.
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
 
@@ -34,19 +35,19 @@ class ChildProcesses:
         """Run a program to its end.
 
         Args:
-            arguments: The program and its arguments.
-            cwd: Folder to run in.
-            env: Its environment.
-            stdin: Text on its standard input.
-            holds: Descriptors that it inherits.
-            timeout: Seconds that it may take, None for any number.
+            arguments: Program and arguments.
+            cwd: Working directory.
+            env: Environment of the process.
+            stdin: Text on standard input.
+            holds: Descriptors that the process inherits.
+            timeout: Time limit in seconds, None for no limit.
 
         Returns:
             Exit status, standard output and standard error.
 
         Raises:
-            OSError: If it cannot be run.
-            TimeoutExpired: If it takes longer; it has ended then.
+            OSError: If the program cannot be run.
+            TimeoutExpired: If the time limit is exceeded; the process is killed.
             InfrastructureError: If this process was interrupted.
         """
         self._check()
@@ -63,7 +64,7 @@ class ChildProcesses:
         ) as process:
             self._running.add(process)
             try:
-                if self._stopped:  # between the check and the start
+                if self._stopped:  # stopped between the check and the start
                     process.kill()
                 out, err = process.communicate(stdin, timeout)
             except BaseException:
@@ -79,13 +80,13 @@ class ChildProcesses:
             raise InfrastructureError("interrupted")
 
     def stop(self) -> None:
-        """End them all, and let none start any more."""
+        """Kill all child processes, and refuse to start new ones."""
         self._stopped = True
         for process in list(self._running):
             process.kill()
 
-    def admit(self) -> None:
-        """Let them start again."""
+    def resume(self) -> None:
+        """Permit new child processes again."""
         self._stopped = False
 
 

@@ -215,9 +215,10 @@ def describe_edits(python: Path) -> str:
 
 
 def _run_script(
-    python: Path, kind: type[_T], script: str, *arguments: str, timeout: float = TIMEOUT
+    python: Path, kind: type[_T], script: str, *arguments: str, timeout: float | None = None
 ) -> _T:
     """Run a script in an interpreter and decode the JSON that it prints."""
+    timeout = TIMEOUT if timeout is None else timeout
     try:
         done = subprocess.run(
             [python, "-I", "-c", script, *arguments],

@@ -1,4 +1,4 @@
-"""Finding Python interpreters, and running each before it is trusted."""
+"""Search for Python interpreters; each is run before it is trusted."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 DOWNLOADS = "CONFORMANCE_PYTHON_DOWNLOADS"
-"""Variable that forbids downloads when it is `0`."""
+"""Variable that forbids downloads if it is `0`."""
 _FORBIDDING = frozenset({"0", "false", "never", "no", "off"})
-_SEARCHING = threading.Lock()
-"""Held during a search, so that cells of one Python look for it, and download it, once."""
-_IMPATIENT = {"UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "1"}
-"""Settings of a download: without a network it fails in seconds, and the run goes on."""
+_SEARCH_LOCK = threading.Lock()
+"""Held during a search, so that cells with the same Python search and download it once."""
+_DOWNLOAD_TIMEOUTS = {"UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "1"}
+"""Limits of a download: without a network it fails in seconds, and the run continues."""
 
 
 class MissingInterpreterError(InfrastructureError):
     """No interpreter of a Python version runs on this host.
 
     Args:
-        python: The version, `major.minor`.
-        rejected: Each candidate that does not serve, with the reason.
+        python: Python version, `major.minor`.
+        rejected: Unsuitable candidates, each with the reason.
 
     Attributes:
-        python: The version, `major.minor`.
+        python: Python version, `major.minor`.
     """
 
     def __init__(self, python: str, rejected: Sequence[str]) -> None:
         tried = "; ".join(rejected) if rejected else "no candidate found"
         super().__init__(
-            f"python {python}: no interpreter runs here ({tried}); install one with "
+            f"python {python}: no interpreter runs on this host ({tried}); install one with "
             f"'uv python install {python}', install the distribution's package of python{python}, "
             f"or put a python{python} on PATH"
         )
@@ -72,23 +72,23 @@ def forbid_downloads() -> Iterator[None]:
 
 
 def find_interpreter(python: str, *, download: bool = True) -> Path:
-    """Return a CPython interpreter of a version that has been run successfully.
+    """Return a CPython interpreter of a version, which has been run successfully.
 
-    Candidates in order: the running interpreter, pyenv's, uv's, PATH. If none of them runs, uv
-    downloads one, unless `CONFORMANCE_PYTHON_DOWNLOADS` is `0`.
+    Candidates in order: the running interpreter, pyenv's, uv's, those on PATH. If none of them
+    runs, uv downloads one, unless `CONFORMANCE_PYTHON_DOWNLOADS` is `0`.
 
     Args:
-        python: Version, `major.minor`.
-        download: Whether uv may download it. The environment variable can still forbid it.
+        python: Python version, `major.minor`.
+        download: Whether uv may download it, unless the environment variable forbids it.
 
     Returns:
         A base interpreter, never that of a virtual environment.
 
     Raises:
-        MissingInterpreterError: If there is none. The message lists what was tried.
+        MissingInterpreterError: If there is none. The message lists the candidates.
     """
     download = download and os.environ.get(DOWNLOADS, "").lower() not in _FORBIDDING
-    with _SEARCHING:
+    with _SEARCH_LOCK:
         found, rejected = _search(python, download=download)
     if found is None:
         raise MissingInterpreterError(python, rejected)
@@ -96,46 +96,43 @@ def find_interpreter(python: str, *, download: bool = True) -> Path:
 
 
 def forget_interpreters() -> None:
-    """Search again when an interpreter is asked for next: the host may have changed."""
+    """Clear the cache of found interpreters, because the host may have changed."""
     _search.cache_clear()
 
 
 @cache
 def _search(python: str, *, download: bool) -> tuple[Path | None, tuple[str, ...]]:
-    """Return an interpreter, or why each candidate does not serve. Failures are cached too."""
-    found, rejected = _first_usable(_candidates(python), python)
+    """Return an interpreter and the reasons against other candidates; failures are cached too."""
+    found, rejected = _find_usable(_list_candidates(python), python)
     if found is None and download:
         try:
             run_uv(
                 ["python", "install", python, "--no-bin"],
                 cwd=Path("/"),
-                defaults=_IMPATIENT,
-                quiet=False,  # else it does not say why it fails
+                defaults=_DOWNLOAD_TIMEOUTS,
+                quiet=False,  # otherwise uv does not print why it failed
             )
         except InfrastructureError as error:
             causes = str(error).split("; ")
-            said = ": ".join(dict.fromkeys((causes[0], causes[-1])))
-            return None, (*rejected, f"uv: {said}")
-        found, rejected = _first_usable(_uv_managed(python), python)
+            # The first cause names the file, the last the error of the network.
+            summary = ": ".join(dict.fromkeys((causes[0], causes[-1])))
+            return None, (*rejected, f"uv: {summary}")
+        found, rejected = _find_usable(_list_uv_managed(python), python)
     return found, tuple(rejected)
 
 
-def _first_usable(candidates: Iterable[Path], python: str) -> tuple[Path | None, list[str]]:
-    rejected: list[str] = []
-    seen: set[Path] = set()
+def _find_usable(candidates: Iterable[Path], python: str) -> tuple[Path | None, list[str]]:
+    problems: dict[Path, str] = {}
     for candidate in candidates:
-        if candidate in seen:
-            continue
-        seen.add(candidate)
-        base, problem = _examine(candidate, python)
-        if base is not None:
-            return base, rejected
-        rejected.append(problem)
-    return None, rejected
+        if candidate not in problems:
+            base, problems[candidate] = _examine(candidate, python)
+            if base is not None:
+                return base, [problem for problem in problems.values() if problem]
+    return None, list(problems.values())
 
 
 def _examine(candidate: Path, python: str) -> tuple[Path | None, str]:
-    """Return the base interpreter if the candidate serves, else why not."""
+    """Return the base interpreter of a suitable candidate, or why it is unsuitable."""
     try:
         found = inspect_interpreter(candidate)
     except InfrastructureError as error:
@@ -148,22 +145,22 @@ def _examine(candidate: Path, python: str) -> tuple[Path | None, str]:
     return Path(found.base), ""
 
 
-def _candidates(python: str) -> Iterator[Path]:
-    # Lazily: asking uv costs a process, and is needed only when pyenv has nothing.
-    yield from _running(python)
-    yield from _pyenv(python)
-    yield from _uv_managed(python)
+def _list_candidates(python: str) -> Iterator[Path]:
+    # A generator: uv is a child process, which is needed only if pyenv has no interpreter.
+    yield from _list_running(python)
+    yield from _list_pyenv(python)
+    yield from _list_uv_managed(python)
     for folder in os.get_exec_path():
         if found := shutil.which(f"python{python}", path=folder):
             yield Path(found)
 
 
-def _running(python: str) -> Iterator[Path]:
+def _list_running(python: str) -> Iterator[Path]:
     if "{}.{}".format(*sys.version_info[:2]) == python:
         yield Path(getattr(sys, "_base_executable", None) or sys.executable)
 
 
-def _pyenv(python: str) -> Iterator[Path]:
+def _list_pyenv(python: str) -> Iterator[Path]:
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     pattern = re.compile(rf"{re.escape(python)}(\.\d+)?")
     try:
@@ -174,7 +171,7 @@ def _pyenv(python: str) -> Iterator[Path]:
         yield root / name / "bin" / "python"
 
 
-def _uv_managed(python: str) -> Iterator[Path]:
+def _list_uv_managed(python: str) -> Iterator[Path]:
     arguments = ["python", "list", python, "--only-installed", "--output-format", "json"]
     try:
         text = run_uv(arguments, cwd=Path("/"), quiet=False)

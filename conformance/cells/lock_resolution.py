@@ -224,7 +224,7 @@ def _with_a_nightly(cell: Cell, release: Release, releases: Releases) -> list[st
     if packages == "gpu" and is_nightly(release.jaxlib):
         return [f"{name}=={release.jaxlib}" for name in _GPU_PLUGINS]
     if packages == "tpu":
-        libtpu = releases.nightlies.newest("libtpu", release.date.date())
+        libtpu = releases.nightlies.find_newest("libtpu", release.date.date())
         return [] if libtpu is None else [f"libtpu=={libtpu}"]
     return []
 

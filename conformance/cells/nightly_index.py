@@ -1,4 +1,4 @@
-"""An index of nightlies: which nights it has, and which jaxlib goes with the jax of a night."""
+"""An index of nightlies: their dates, and the jaxlib that matches the jax of each."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "CONFORMANCE_NIGHTLY_INDEX"
 PUBLIC: Final = "https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/"
-"""Where JAX publishes its nightlies, as its own installation guide says."""
+"""Index of the nightlies that JAX publishes, according to its installation guide."""
 ERA: Final = timedelta(days=2)
-"""After a night began: wheels of one night trickle in over hours."""
+"""Time until all wheels of a nightly are uploaded: they arrive over hours."""
 
 
 class NightlyIndex:
-    """An index of nightlies, read when it is asked first.
+    """An index of nightlies, read on first use.
 
     Args:
-        find_url: Returns what the project says of it, empty when it says nothing; the environment
-            comes before it. Where neither says anything it is JAX's own.
-        released: Known releases: a night without a jaxlib may go with a released one.
-        until: The last night that counts, None for all.
+        find_url: Returns the URL in the project's settings, empty for none. The environment
+            variable takes precedence; the default is JAX's own index.
+        released: Known releases: a nightly without a jaxlib may match a released jaxlib.
+        until: Date of the last nightly to use, None for no limit.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class NightlyIndex:
 
     @cached_property
     def url(self) -> str:
-        """Where it is.
+        """URL of the index.
 
         Raises:
-            UsageError: If what says so is no URL.
+            UsageError: If the configured text is not a URL.
         """
         url = os.environ.get(VARIABLE) or self._find_url() or PUBLIC
         if not url.startswith(("http://", "https://")):
@@ -79,10 +79,10 @@ class NightlyIndex:
 
     @cached_property
     def versions(self) -> tuple[str, ...]:
-        """The jax of each night, oldest first; one of a night, though not all can be installed.
+        """Version of jax of each nightly, oldest first, one per date; some cannot be installed.
 
         Raises:
-            UsageError: If what is configured is no URL.
+            UsageError: If the configured text is not a URL.
             InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
         """
         known = ((night_of(v), str(v)) for v in sorted(self._wheels("jax")))
@@ -95,25 +95,22 @@ class NightlyIndex:
         return tuple(sorted(nights.values(), key=Version))
 
     def get(self, version: str) -> Release:
-        """Return a night's jax, and the jaxlib that goes with it.
+        """Return a nightly with its jaxlib, in the form of a release.
 
-        That is the jaxlib of the same night, else the newest before it that this jax admits.
+        The jaxlib is that of the same date, otherwise the newest before it that the jax admits.
 
         Args:
             version: Version of a nightly.
 
-        Returns:
-            It, as if it were a release.
-
         Raises:
-            NotInstallableError: If no jaxlib goes with it, or its wheel is gone.
-            UsageError: If there is no such nightly, or what is configured is no URL.
+            NotInstallableError: If no jaxlib matches it, or its wheel was deleted.
+            UsageError: If there is no such nightly, or the configured text is not a URL.
             InfrastructureError: If the index cannot be reached or read.
         """
         wanted = Version(version)
         with self._reading:
             if wanted not in self._rows:
-                with self._once(version):
+                with self._remember_failure(version):
                     self._rows[wanted] = self._read_row(wanted)
             return self._rows[wanted]
 
@@ -122,18 +119,18 @@ class NightlyIndex:
         return f"nightly index {mask_text(self.url)}"
 
     @contextmanager
-    def _once(self, what: str) -> Iterator[None]:
-        """Remember that something cannot be read: nobody waits for an answer twice."""
-        if what in self._failed:
-            raise InfrastructureError(self._failed[what])
+    def _remember_failure(self, key: str) -> Iterator[None]:
+        """Raise an earlier failure again, so that no thread waits for a timeout twice."""
+        if key in self._failed:
+            raise InfrastructureError(self._failed[key])
         try:
             yield
         except InfrastructureError as error:
-            self._failed[what] = str(error)
+            self._failed[key] = str(error)
             raise
 
-    def newest(self, package: str, night: date) -> str | None:
-        """Return the newest nightly of a package that is not later than a night, if any."""
+    def find_newest(self, package: str, night: date) -> str | None:
+        """Return the newest nightly of a package that is not later than a date, if any."""
         known = (v for v in self._wheels(package) if (day := night_of(v)) and day <= night)
         found = max(known, default=None)
         return None if found is None else str(found)
@@ -146,10 +143,10 @@ class NightlyIndex:
                 f"jax {wanted}: no such nightly; {suggest_nights(self.versions, night)}"
             )
         python, requires = self._find_requirements(wanted, wheels[0].package)
-        jaxlib, pythons = self._jaxlib(wanted, night, requires)
+        jaxlib, pythons = self._find_jaxlib(wanted, night, requires)
         return Release(
             version=str(wanted),
-            date=_noon(night),
+            date=_make_noon(night),
             requires_python=python,
             jaxlib=jaxlib,
             jaxlib_requires=requires,
@@ -157,8 +154,9 @@ class NightlyIndex:
         )
 
     def _find_requirements(self, jax: Version, package: DistributionPackage) -> tuple[str, str]:
-        """Return which Pythons and which jaxlibs a jax wants; its own night's needs no looking."""
+        """Return the specifiers of Python and jaxlib of a nightly of jax."""
         python = package.requires_python
+        # Metadata are a request per wheel: not needed if the jaxlib has the same version.
         requires = f"=={jax}" if jax in self._wheels("jaxlib") else None
         if python is not None and requires is not None:
             return python, requires
@@ -171,16 +169,16 @@ class NightlyIndex:
                 if not _is_gone(error):
                     raise
                 raise NotInstallableError(
-                    f"jax {jax}: cannot be installed: the index names {package.filename} and has "
-                    "it no more"
+                    f"jax {jax}: cannot be installed: the index lists {package.filename} but no "
+                    "longer has it"
                 ) from error
 
-    def _jaxlib(self, jax: Version, night: date, requires: str) -> tuple[str, tuple[str, ...]]:
-        """Return the jaxlib that goes with a jax, and the Pythons it is built for."""
+    def _find_jaxlib(self, jax: Version, night: date, requires: str) -> tuple[str, tuple[str, ...]]:
+        """Return the jaxlib that matches a nightly of jax, and the Pythons that it is built for."""
         known = {
             Version(row.jaxlib): frozenset(row.pythons)
             for row in self._released
-            if row.date < _noon(night) + ERA
+            if row.date < _make_noon(night) + ERA
         }
         for version, wheels in self._wheels("jaxlib").items():
             day = night_of(version)
@@ -190,15 +188,15 @@ class NightlyIndex:
         admitted = [v for v in known if v <= jax and specifier.contains(v)]
         if not admitted:
             raise NotInstallableError(
-                f"jax {jax}: cannot be installed: it wants jaxlib {requires}, and there is none of "
-                "that night or before"
+                f"jax {jax}: cannot be installed: it requires jaxlib {requires}, and there is "
+                "none of that date or before"
             )
         return str(max(admitted)), tuple(sorted(known[max(admitted)], key=Version))
 
     def _wheels(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
         with self._reading:
             if project not in self._wheels_of:
-                with self._once(project):
+                with self._remember_failure(project):
                     self._wheels_of[project] = self._read(project)
             return self._wheels_of[project]
 
@@ -207,6 +205,7 @@ class NightlyIndex:
             try:
                 return read_nightly_wheels(client, project)
             except requests.HTTPError as error:
+                # An index without jax is a wrong URL; libtpu and jaxlib may be missing.
                 if project == "jax" or not _is_gone(error):
                     raise
                 return {}
@@ -217,5 +216,5 @@ def _is_gone(error: requests.HTTPError) -> bool:
     return error.response is not None and error.response.status_code in gone
 
 
-def _noon(night: date) -> datetime:
+def _make_noon(night: date) -> datetime:
     return datetime(night.year, night.month, night.day, 12, tzinfo=UTC)

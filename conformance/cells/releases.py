@@ -1,9 +1,9 @@
-"""The jax releases known to this project: `matrix/releases.toml` as values."""
+"""The table of jax releases, `matrix/releases.toml`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003  (msgspec reads the annotations at run time)
+from datetime import datetime  # noqa: TC003 - msgspec reads the annotations at run time
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,14 +33,14 @@ NO_NIGHTLIES = (
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One jax release.
+    """A jax release.
 
     Attributes:
-        version: Its version.
-        date: When it could first be installed: the later upload of its wheel and its jaxlib's.
+        version: Version of jax.
+        date: First time at which it could be installed: the later upload of jax and jaxlib.
         requires_python: PEP 440 specifier of the Pythons that jax admits.
-        jaxlib: The jaxlib that goes with it.
-        jaxlib_requires: PEP 440 specifier of the jaxlibs it admits.
+        jaxlib: Version of jaxlib to install with it.
+        jaxlib_requires: PEP 440 specifier of the jaxlibs that jax admits.
         pythons: Pythons that jaxlib has wheels for, `major.minor`, oldest first.
     """
 
@@ -53,17 +53,17 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def admits(self, python: str) -> bool:
         """Say whether the release can be installed on a Python, `major.minor`."""
-        # A specifier such as >=3.11 is about full versions; .999 stands for "some patch of".
+        # A specifier is about full versions, e.g. >=3.11.1; .999 is later than any patch release.
         newest_patch = f"{python}.999"
         return python in self.pythons and SpecifierSet(self.requires_python).contains(newest_patch)
 
 
 class Yanked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A release that was withdrawn.
+    """A release that was yanked from the index.
 
     Attributes:
-        version: Its version.
-        reason: Why, as the index has it.
+        version: Version of jax.
+        reason: Reason, as given in the index.
     """
 
     version: str
@@ -71,24 +71,27 @@ class Yanked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Nightlies(Protocol):
-    """An index of nightlies; whatever is asked of it may raise if it does not answer."""
+    """An index of nightlies; every property and method may raise if it does not answer.
+
+    A protocol, because `nightly_index` imports this module.
+    """
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """URL of the index."""
         ...
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The jax of each night, oldest first."""
+        """Version of jax of each nightly, oldest first."""
         ...
 
     def get(self, version: str) -> Release:
-        """Return a night's jax, and the jaxlib that goes with it, as if it were a release."""
+        """Return a nightly with its jaxlib, in the form of a release."""
         ...
 
-    def newest(self, package: str, night: date) -> str | None:
-        """Return the newest nightly of a package that is not later than a night, if any."""
+    def find_newest(self, package: str, night: date) -> str | None:
+        """Return the newest nightly of a package that is not later than a date, if any."""
         ...
 
 
@@ -103,11 +106,11 @@ class Releases:
     """The known releases, oldest first.
 
     Attributes:
-        rows: The releases in version order.
-        packages: What every cell has beside jax, where the resolver admits it.
-        yanked: Reason by withdrawn version.
-        path: File they were read from.
-        find_nightlies: Returns the index of nightlies, which are no rows; None if there is none.
+        rows: Releases in version order.
+        packages: Packages that every cell has in addition to jax, if they can be resolved.
+        yanked: Reason by yanked version.
+        path: File of the table.
+        find_nightlies: Returns the index of nightlies, which are not in `rows`; None for no index.
     """
 
     rows: tuple[Release, ...]
@@ -117,8 +120,12 @@ class Releases:
     yanked: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
+    def _by_version(self) -> Mapping[str, Release]:
+        return {row.version: row for row in self.rows}
+
+    @cached_property
     def versions(self) -> tuple[str, ...]:
-        """Versions, oldest first."""
+        """Versions of the releases, oldest first."""
         return tuple(row.version for row in self.rows)
 
     @property
@@ -137,31 +144,28 @@ class Releases:
             raise InfrastructureError(NO_NIGHTLIES)
         return self.find_nightlies()
 
-    def nearest_to(self, version: str) -> tuple[str, ...]:
-        """Return the other versions by their distance from one, the older first of two as near.
+    def sort_by_distance(self, version: str) -> tuple[str, ...]:
+        """Return the other versions by distance from a version; the older of two as near is first.
 
         Args:
-            version: Exact version; of one that is no known release there are none.
+            version: Exact version; for an unknown one the result is empty.
         """
         if version not in self.versions:
             return ()
-        here = self.versions.index(version)
-        near = sorted(range(len(self.versions)), key=lambda n: (abs(n - here), n))
-        return tuple(self.versions[n] for n in near[1:])
+        center = self.versions.index(version)
+        indices = sorted(range(len(self.versions)), key=lambda n: (abs(n - center), n))
+        return tuple(self.versions[n] for n in indices[1:])
 
     def get(self, version: str) -> Release:
         """Return a release by its version.
 
         Args:
-            version: Exact version, any spelling PEP 440 admits; that of a nightly is looked up
-                in the index of nightlies.
-
-        Returns:
-            The release.
+            version: Exact version, in any spelling that PEP 440 admits; that of a nightly is
+                looked up in the index of nightlies.
 
         Raises:
-            UsageError: If it is not known; the message says what is.
-            InfrastructureError: If it is a nightly, and their index does not answer.
+            UsageError: If the version is unknown; the message names known ones.
+            InfrastructureError: If it is a nightly, and the index does not answer.
         """
         try:
             wanted = str(Version(version))
@@ -169,9 +173,8 @@ class Releases:
             wanted = version
         if is_nightly(wanted):
             return self.nightlies.get(wanted)
-        for row in self.rows:
-            if row.version == wanted:
-                return row
+        if (row := self._by_version.get(wanted)) is not None:
+            return row
         if wanted in self.yanked:
             raise UsageError(
                 f"jax release {wanted!r} was yanked: {self.yanked[wanted] or 'no reason given'}"
@@ -187,24 +190,24 @@ class Releases:
             f"known are {self.versions[0]} to {self.versions[-1]} ({self.path}); {REFRESH}"
         )
 
-    def python_for(self, version: str) -> str:
-        """Return the Python a release runs on unless a cell says otherwise.
+    def find_python(self, version: str) -> str:
+        """Return the default Python of a release's cells.
 
         Args:
-            version: A known release.
+            version: Version of a known release.
 
         Returns:
-            The lowest of 3.11, 3.12 and 3.13 that the release admits, else its newest.
+            The lowest of 3.11, 3.12 and 3.13 that the release admits, otherwise its newest.
 
         Raises:
-            UsageError: If the release is not known.
+            UsageError: If the release is unknown.
         """
         release = self.get(version)
         return next(filter(release.admits, PYTHONS), release.pythons[-1])
 
 
 def is_nightly(release: str) -> bool:
-    """Say whether a release is a nightly: a development version."""
+    """Say whether a release is a nightly, that is, a development version."""
     try:
         return Version(release).is_devrelease
     except ValueError:  # a `path:` release
@@ -222,10 +225,7 @@ def load_releases(path: Path) -> Releases:
     """Read the table of releases.
 
     Args:
-        path: `releases.toml`, or the matrix folder that holds it.
-
-    Returns:
-        The table, in version order.
+        path: `releases.toml`, or the matrix folder that contains it.
 
     Raises:
         InfrastructureError: If the file cannot be read.
@@ -251,10 +251,10 @@ def parse_releases(text: str, path: Path) -> Releases:
 
     Args:
         text: TOML text.
-        path: File it comes from, for messages.
+        path: File of the text, for messages.
 
     Returns:
-        The table, in version order; it may be empty.
+        The table, in version order; possibly empty.
 
     Raises:
         UsageError: If it is not a table of releases.

@@ -91,7 +91,7 @@ def resolve_releases(selector: str, releases: Releases) -> tuple[tuple[str, str]
         text = selector.strip()
         if not (is_nightly_selector(text) or is_nightly(text)):
             raise
-        return ((text, releases.python_for(releases.newest.version)),)
+        return ((text, releases.find_python(releases.newest.version)),)
 
 
 def matches_selector(selector: str, release: str, releases: Releases) -> bool:
@@ -218,7 +218,7 @@ def cell_python(release: str, releases: Releases) -> str:
     """
     if release.startswith(PATH_PREFIX):
         return inspect_path_environment(Path(release.removeprefix(PATH_PREFIX))).python
-    return releases.python_for(release)
+    return releases.find_python(release)
 
 
 def _absolute(selector: str) -> str:

@@ -1,4 +1,4 @@
-"""Running uv, always alike: no project settings, no chatter, no credentials in messages."""
+"""Runs of uv without project settings, progress output, or credentials in messages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_LOOKING = threading.Lock()
-"""Held while uv is looked for: Python finds out about itself then, which two threads may not do."""
+_SEARCH_LOCK = threading.Lock()
+"""`find_uv_bin` reads `sysconfig`, whose lazy initialisation is not thread-safe."""
 INDEX_VARIABLE = "CONFORMANCE_INDEX_URL"
-# What would make the same request come out otherwise here than elsewhere. Settings about the
-# network, the index and the package cache stay: they say from where, not what.
+# These variables would make the result depend on the host. Variables of the network, the index and
+# the package cache are passed: they change the source of a package, not its content.
 _NOT_PASSED = frozenset(
     {
         "CONDA_PREFIX",
@@ -50,17 +50,17 @@ _NOT_PASSED = frozenset(
         "VIRTUAL_ENV",
     }
 )
-# Where else uv would look.
+# Further places in which uv would look for packages.
 _INDEXES = frozenset(
     {"UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL", "UV_NO_INDEX"}
 )
 
 
 class UvError(InfrastructureError):
-    """Uv did not do what it was asked.
+    """A command of uv failed.
 
     Attributes:
-        stderr: What uv said, credentials masked.
+        stderr: Error output of uv, credentials masked.
     """
 
     def __init__(self, message: str, stderr: str) -> None:
@@ -69,7 +69,7 @@ class UvError(InfrastructureError):
 
 
 class NoSolutionError(UvError):
-    """The resolver refuses a set of requirements: an answer, not a failure."""
+    """The resolver found no solution: a result, not a failure of the host."""
 
 
 def run_uv(
@@ -82,31 +82,27 @@ def run_uv(
     defaults: Mapping[str, str] | None = None,
     quiet: bool = True,
 ) -> str:
-    """Run uv and return what it prints.
+    """Run uv and return its standard output.
 
     Args:
         arguments: Command line after `uv`.
-        cwd: Folder to run in; outside of any project, lest its settings be read.
+        cwd: Working directory, outside of any project so that no project settings are read.
         stdin: Text on standard input.
-        index: The only index to look in, instead of those that the environment chooses.
-        holds: Descriptors that it keeps open until it ends, also where this process is killed.
-        defaults: Variables that it gets unless the environment sets them.
-        quiet: Whether it prints nothing but errors; lists are not printed then either.
-
-    Returns:
-        Standard output.
+        index: The only index to use, instead of those of the environment.
+        holds: Descriptors that uv keeps open until it ends, even if this process is killed.
+        defaults: Variables that are set unless the environment sets them.
+        quiet: Whether uv prints only errors; it does not print lists either.
 
     Raises:
         NoSolutionError: If the resolver finds no solution.
-        UvError: If uv ends with another error.
-        InfrastructureError: If it cannot be run.
+        UvError: If uv fails otherwise.
+        InfrastructureError: If uv cannot be run.
     """
-    program = uv_program()
     try:
         done = CHILD_PROCESSES.run(
-            [program, *arguments, "--no-progress", *(["--quiet"] if quiet else [])],
+            [find_uv(), *arguments, "--no-progress", *(["--quiet"] if quiet else [])],
             cwd=cwd,
-            env={**(defaults or {}), **uv_environment(index)},
+            env={**(defaults or {}), **make_uv_environment(index)},
             stdin=stdin,
             holds=holds,
         )
@@ -116,28 +112,28 @@ def run_uv(
         ) from error
     if done.returncode == 0:
         return done.stdout
-    said = mask_text(done.stderr.strip())
-    kind = NoSolutionError if "No solution found" in said else UvError
-    # In one line, from its `error:` on.
-    words = " ".join(said[max(said.find("error:"), 0) :].split())
-    message = words.removeprefix("error: ").replace(" cause:", ";").rstrip(".")
-    raise kind(message or f"uv: exit status {done.returncode}", said)
+    stderr = mask_text(done.stderr.strip())
+    kind = NoSolutionError if "No solution found" in stderr else UvError
+    # One line, without the warnings before `error:`.
+    text = " ".join(stderr[max(stderr.find("error:"), 0) :].split())
+    message = text.removeprefix("error: ").replace(" cause:", ";").rstrip(".")
+    raise kind(message or f"uv: exit status {done.returncode}", stderr)
 
 
-def uv_program() -> str:
+def find_uv() -> str:
     """Return the path of uv."""
-    with _LOOKING:
+    with _SEARCH_LOCK:
         return find_uv_bin()
 
 
-def uv_environment(index: str = "") -> dict[str, str]:
-    """Return the environment that uv runs in.
+def make_uv_environment(index: str = "") -> dict[str, str]:
+    """Return the environment variables of uv.
 
     Args:
-        index: The only index to look in, instead of those that the environment chooses.
+        index: The only index to use, instead of those of the environment.
     """
-    left_out = _NOT_PASSED | (_INDEXES if index else frozenset())
-    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    removed = _NOT_PASSED | (_INDEXES if index else frozenset())
+    environment = {name: value for name, value in os.environ.items() if name not in removed}
     if index := index or environment.get(INDEX_VARIABLE, ""):
         environment["UV_DEFAULT_INDEX"] = index
     return environment

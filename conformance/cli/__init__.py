@@ -108,7 +108,7 @@ def _ended_like_interrupted() -> Iterator[None]:
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
-        CHILD_PROCESSES.admit()
+        CHILD_PROCESSES.resume()
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def _cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
     known = context.releases
     for version in reversed(known.versions):
         yield version
-        yield f"jax{version}-py{known.python_for(version).replace('.', '')}-cpu8"
+        yield f"jax{version}-py{known.find_python(version).replace('.', '')}-cpu8"
 
 
 CASES: Final = Words("case", _cases, files=True)

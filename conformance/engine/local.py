@@ -71,7 +71,7 @@ class CellWorker:
             served, `crashed` when the job takes one worker after another with it.
         """
         try:
-            with self._turns.of(self.planned.cell.place, self._go_on):
+            with self._turns.acquire(self.planned.cell.place, self._go_on):
                 finished = self._run(job)
                 if self.planned.cell.place.real and device_error(finished):
                     self._retire()

@@ -54,7 +54,7 @@ def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def work(name: str) -> None:
-        with DeviceLock(tmp_path).of(GPU, go_on):
+        with DeviceLock(tmp_path).acquire(GPU, go_on):
             seen.append(f"{name} in")
             time.sleep(0.05)
             seen.append(f"{name} out")
@@ -69,8 +69,13 @@ def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:
 
 def test_turns_on_different_accelerators_and_on_none_overlap(tmp_path: Path) -> None:
     """A GPU's job does not wait for a TPU's, and nothing waits for a CPU."""
-    turns, cpu = DeviceLock(tmp_path), get_platform("cpu")
-    with turns.of(GPU, go_on), turns.of(TPU, go_on), turns.of(cpu, go_on), turns.of(cpu, go_on):
+    locks, cpu = DeviceLock(tmp_path), get_platform("cpu")
+    with (
+        locks.acquire(GPU, go_on),
+        locks.acquire(TPU, go_on),
+        locks.acquire(cpu, go_on),
+        locks.acquire(cpu, go_on),
+    ):
         pass
 
 
@@ -80,11 +85,11 @@ def test_a_wait_can_be_ended(tmp_path: Path) -> None:
     def interrupted() -> None:
         raise InfrastructureError("interrupted")
 
-    turns = DeviceLock(tmp_path)
+    locks = DeviceLock(tmp_path)
     with (
-        turns.of(GPU, go_on),
+        locks.acquire(GPU, go_on),
         pytest.raises(InfrastructureError, match="interrupted"),
-        turns.of(GPU, interrupted),
+        locks.acquire(GPU, interrupted),
     ):
         pass
 
@@ -94,6 +99,6 @@ def test_a_turn_that_the_disk_refuses_is_infra(tmp_path: Path) -> None:
     (tmp_path / "turns").write_text("in the way")
     with (
         pytest.raises(InfrastructureError, match=r"gpu\.lock: cannot be locked"),
-        DeviceLock(tmp_path).of(GPU, go_on),
+        DeviceLock(tmp_path).acquire(GPU, go_on),
     ):
         pass

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("missing_interpreter_fails")
 
 BUILDS = "https://github.com/astral-sh/python-build-standalone/releases/download"
 """Where uv's builds are, which a mirror stands for."""
-_UV_MANAGED = interpreters._uv_managed
+_LIST_UV_MANAGED = interpreters._list_uv_managed
 
 
 def answer(version: str, base: Path, **more: object) -> str:
@@ -58,7 +58,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.delenv("CONFORMANCE_PYTHON_DOWNLOADS", raising=False)
-    monkeypatch.setattr(interpreters, "_uv_managed", lambda python: iter(()))
+    monkeypatch.setattr(interpreters, "_list_uv_managed", lambda python: iter(()))
     return tmp_path
 
 
@@ -104,7 +104,7 @@ def test_the_message_says_what_was_tried_and_why_it_does_not_do(world: Path) -> 
     message = str(caught.value)
     assert caught.value.python == "3.9"
     for part in (
-        "python 3.9: no interpreter runs here",
+        "python 3.9: no interpreter runs on this host",
         "exit status 127: pyenv: python: not found",
         "is 3.8.5",
         "is pypy, expected a plain CPython",
@@ -179,8 +179,8 @@ def _pack_python(archive: Path) -> None:
 @pytest.fixture
 def bare(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host without any interpreter but those that uv manages, which are none at first."""
-    monkeypatch.setattr(interpreters, "_running", lambda python: iter(()))
-    monkeypatch.setattr(interpreters, "_uv_managed", _UV_MANAGED)
+    monkeypatch.setattr(interpreters, "_list_running", lambda python: iter(()))
+    monkeypatch.setattr(interpreters, "_list_uv_managed", _LIST_UV_MANAGED)
     monkeypatch.delenv("UV_OFFLINE")
     monkeypatch.delenv("UV_PYTHON_DOWNLOADS", raising=False)
     monkeypatch.setenv("HOME", str(world / "home"))
@@ -230,7 +230,8 @@ def test_without_a_network_there_are_three_ways(
     assert time.monotonic() - begun < 15
     (message,) = messages
     assert re.fullmatch(
-        r"python 3\.13: no interpreter runs here \(uv: Failed to install cpython-3\.13\.\S+: [^;]+"
+        r"python 3\.13: no interpreter runs on this host "
+        r"\(uv: Failed to install cpython-3\.13\.\S+: [^;]+"
         r"refused[^;]+\); install one with 'uv python install 3\.13', install the distribution's "
         r"package of python3\.13, or put a python3\.13 on PATH",
         message,

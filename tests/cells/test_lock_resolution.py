@@ -189,7 +189,7 @@ def test_a_lock_for_other_packages_does_not_answer(
 def test_every_release_has_a_committed_lock(real_releases: Releases, tmp_path: Path) -> None:
     """All releases, on their own Python, with flax, hashed, and with no URL."""
     for row in real_releases.rows:
-        cell = Cell(release=row.version, python=real_releases.python_for(row.version))
+        cell = Cell(release=row.version, python=real_releases.find_python(row.version))
         lock = find_lock(cell, real_releases, folders=[MATRICES], cache=tmp_path)
         assert (lock.pins["jax"], lock.pins["jaxlib"]) == (row.version, row.jaxlib)
         assert "flax" in lock.pins
@@ -208,7 +208,7 @@ def test_every_release_that_can_has_a_committed_platform_lock(
 ) -> None:
     """With flax, the jaxlib of the release, the platform's plugin, and no checkpoints."""
     for row in real_releases.rows[real_releases.versions.index(first) :]:
-        python = real_releases.python_for(row.version)
+        python = real_releases.find_python(row.version)
         cell = Cell(release=row.version, python=python, platform=platform)
         lock = find_lock(cell, real_releases, folders=[MATRICES], cache=tmp_path)
         assert lock.path.parent == MATRICES / "locks"
@@ -321,7 +321,7 @@ def nightlies_beside(releases: Releases) -> Releases:
 
 def night_cell(releases: Releases, **more: Any) -> Cell:
     """Return a cell of the nightly."""
-    return Cell(release=NIGHT, python=releases.python_for(NIGHT), **more)
+    return Cell(release=NIGHT, python=releases.find_python(NIGHT), **more)
 
 
 def test_a_nightly_comes_from_its_index_and_nothing_else_does(

@@ -48,7 +48,7 @@ class Index:
             raise UsageError(f"jax {version}: no such nightly")
         return release(version, ("3.11", "3.12"))
 
-    def newest(self, package: str, night: date) -> str | None:
+    def find_newest(self, package: str, night: date) -> str | None:
         """Return nothing."""
         raise NotImplementedError
 

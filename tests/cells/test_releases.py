@@ -31,7 +31,7 @@ def test_every_release_has_a_jaxlib_it_admits_and_a_python(real_releases: Releas
     """Each row can be installed: jaxlib in range, and a Python that both admit."""
     for row in real_releases.rows:
         assert SpecifierSet(row.jaxlib_requires).contains(row.jaxlib), row
-        assert row.admits(real_releases.python_for(row.version)), row
+        assert row.admits(real_releases.find_python(row.version)), row
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_a_release_has_the_lowest_python_it_admits(
     version: str, python: str, real_releases: Releases
 ) -> None:
     """3.11 up to 0.10.2, 3.12 after: as requires-python says."""
-    assert real_releases.python_for(version) == python
+    assert real_releases.find_python(version) == python
 
 
 def test_the_nearest_releases(real_releases: Releases) -> None:
     """By their place in the order, the older first; none of a version that is no release."""
-    near = real_releases.nearest_to("0.6.1")
+    near = real_releases.sort_by_distance("0.6.1")
     assert near[:4] == ("0.6.0", "0.6.2", "0.5.3", "0.7.0")
     assert sorted({*near, "0.6.1"}) == sorted(real_releases.versions)
-    assert real_releases.nearest_to("0.6.99") == ()
+    assert real_releases.sort_by_distance("0.6.99") == ()
 
 
 def test_versions_are_compared_not_spelled() -> None:

@@ -155,10 +155,10 @@ def _no_python_310(
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS_JSON_URL", str(builds))
     shim = tmp_path / "bin" / "python3.10"
     make_python(shim, "echo pyenv: python3.10: command not found >&2; exit 127")
-    candidates = interpreters._candidates
+    candidates = interpreters._list_candidates
     monkeypatch.setattr(
         interpreters,
-        "_candidates",
+        "_list_candidates",
         lambda python: iter([shim]) if python == "3.10" else candidates(python),
     )
 
@@ -188,7 +188,7 @@ def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProje
     first, reason = _first_lines(ending.out)
     assert (first, reason[:41]) == (
         f"infra 2 cases on {MISSING}",
-        "  python 3.10: no interpreter runs here (",
+        "  python 3.10: no interpreter runs on this host (",
     )
     assert "exit status 127: pyenv: python3.10: command not found" in reason
     assert reason.endswith("or put a python3.10 on PATH")
@@ -203,7 +203,7 @@ def test_an_environment_whose_interpreter_is_missing_is_not_made(new_project: Ma
     assert ending.code == 4
     assert ending.out.startswith(f"{CELL}: /")
     assert ending.out.count("\n") == 1
-    assert ending.error.startswith(f"{MISSING}: python 3.10: no interpreter runs here (")
+    assert ending.error.startswith(f"{MISSING}: python 3.10: no interpreter runs on this host (")
     assert ending.error.endswith("or put a python3.10 on PATH")
     shown = project.run("matrix", "two")
     assert (shown.code, shown.out.splitlines()[-1]) == (0, "2 cells, 0 excluded")
@@ -236,7 +236,7 @@ def test_a_matrix_of_a_missing_interpreter(new_project: MakeProject) -> None:
     project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
     ending = project.run("matrix", "two")
     assert ending.code == 0
-    assert f"{MISSING}  python 3.10: no interpreter runs here (" in ending.out
+    assert f"{MISSING}  python 3.10: no interpreter runs on this host (" in ending.out
 
 
 def _by_path(project: Project, python: Path | str) -> tuple[int, str]:

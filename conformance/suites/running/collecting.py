@@ -90,7 +90,7 @@ class Collector:
             ConformanceError: If the cell cannot be provided, or something else answers.
         """
         with ExitStack() as held:
-            held.enter_context(self.turns.of(planned.cell.place, stop.check))
+            held.enter_context(self.turns.acquire(planned.cell.place, stop.check))
             place = held.enter_context(self.cells.provided(planned))
             session = start_session(self.suite, planned, place, Collection())
             held.callback(stop.sessions.discard, session)

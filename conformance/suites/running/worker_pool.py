@@ -83,7 +83,7 @@ class SuiteWorkerPool:
         failure: tuple[Outcome, str] | None = None
         try:
             with (
-                self._turns.of(self.planned.cell.place, self._go_on),
+                self._turns.acquire(self.planned.cell.place, self._go_on),
                 self._collected.cells.provided(self.planned) as place,
             ):
                 loop = WorkerLoop(self, units, place, f"loop {next(self._numbers)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.secret_masking import is_secret
-from conformance.cells.uvtool import run_uv, uv_environment, uv_program
+from conformance.cells.uvtool import find_uv, make_uv_environment, run_uv
 from conformance.engine.environment import make_worker_environment
 from conformance.errors import ConformanceError
 from conformance.judge.errors import signature
@@ -84,11 +84,11 @@ def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
         # First what may fail for want of a package or a network: that is no fault of the file.
         run_uv(["sync", *script, "--script", file], cwd=file.parent)
         options = ["--quiet", "--directory", str(file.parent)]
-        command = [uv_program(), "run", *script, *options, "--script", str(file)]
+        command = [find_uv(), "run", *script, *options, "--script", str(file)]
         # Credentials were for `sync`; the file runs with the variables of this environment.
         of_uv = {
             name: value
-            for name, value in uv_environment().items()
+            for name, value in make_uv_environment().items()
             if name.startswith("UV_") and not is_secret(name, value)
         }
         variables = make_worker_environment(os.environ, of_uv, keep_python_path=False)
