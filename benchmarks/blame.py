@@ -21,10 +21,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from conformance.search.ddmin import SetResult, SetTest, minimize_all
-from conformance.triage.blame.package_units import units_of
+from conformance.triage.blame.mixtures import units_of
 
 if TYPE_CHECKING:
-    from conformance.triage.blame.package_units import Unit
+    from conformance.triage.blame.mixtures import Unit
 
 SCRIPTS = Path(__file__).parent / "behaviour_changes" / "scripts"
 REAL = (

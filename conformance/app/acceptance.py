@@ -15,9 +15,8 @@ from conformance.golden.cleanup import find_orphans, remove_goldens
 from conformance.golden.migration import find_old_documents, migrate_goldens
 from conformance.locking import lock_folders
 from conformance.report.text import visible
-from conformance.review.judged_jobs import judge_run
+from conformance.review.judged_jobs import judge_run, passed_over
 from conformance.review.outcomes import plan_acceptance
-from conformance.review.refusals import passed_over
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:

@@ -18,18 +18,16 @@ from conformance.engine.job import CALL
 from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.model.case import Case
-from conformance.search.axes import JAX
-from conformance.search.metrics import MEMORY, PRINTED, TIME, time_of, time_of_region
-from conformance.search.points import Points
+from conformance.search.axes import JAX, Points
+from conformance.search.point_predicates import MEMORY, PRINTED, TIME, time_of, time_of_region
 from conformance.search.prober import CaseProber, known_of
 from conformance.search.trials import Trials
 from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.endpoints import EndpointSearch
 from conformance.triage.bisect.render import step_line
-from conformance.triage.programs.common_versions import common_versions
 from conformance.triage.programs.program import ProgramTarget
-from conformance.triage.programs.requirements import requirements_of
-from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.requirements import common_versions, requirements_of
+from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,10 +38,10 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.search.axes import SearchAxis
-    from conformance.search.metrics import Metric
+    from conformance.search.point_predicates import Metric
     from conformance.search.prober import Prober
     from conformance.search.trials import SearchStep
-    from conformance.triage.bisect.answer import BisectAnswer
+    from conformance.triage.bisect.bisection import BisectAnswer
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 

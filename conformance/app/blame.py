@@ -18,14 +18,12 @@ from conformance.model.case import Case
 from conformance.search.predicates import EndpointsError
 from conformance.search.prober import CaseProber
 from conformance.search.trials import Trials
-from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blame import Blame
-from conformance.triage.blame.ends import ends_of, provide
-from conformance.triage.blame.mixtures import Mixtures
+from conformance.triage.blame.ends import ends_of, provide, with_additions
+from conformance.triage.blame.mixtures import Mixtures, sources_of, suspects
 from conformance.triage.blame.render import step_line
-from conformance.triage.blame.suspects import sources_of, suspects
-from conformance.triage.programs.common_versions import common_versions
 from conformance.triage.programs.program import ProgramTarget
+from conformance.triage.programs.requirements import common_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.engine.job_runner import JobRunner
     from conformance.engine.preparation import Preparation
     from conformance.search.trials import SearchStep
-    from conformance.triage.blame.answer import BlameAnswer, MovedUnits
+    from conformance.triage.blame.blame import BlameAnswer, MovedUnits
     from conformance.triage.blame.mixtures import End
 
 LOGS: Final = Path("reports") / "blame"

@@ -30,12 +30,11 @@ from conformance.golden.store import GoldenStore
 from conformance.judge.ir import FACT
 from conformance.model.evidence import REPRODUCTIONS, Culprit, Evidence
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import ending, same_failure
-from conformance.search.packages import package_moves
+from conformance.search.axes import package_moves
+from conformance.search.equivalence import ending, same_failure
 from conformance.search.prober import CaseProber
 from conformance.triage.blame.render import doubts
-from conformance.triage.evidence.claims import with_recorded
-from conformance.triage.evidence.good_releases import candidates, seen_right
+from conformance.triage.evidence import candidates, seen_right, with_recorded
 from conformance.triage.repro.carried import load_source
 from conformance.triage.repro.run import seen_job
 from conformance.triage.repro.writing import write
@@ -53,9 +52,9 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
-    from conformance.search.packages import PackageMove
-    from conformance.triage.bisect.answer import BisectAnswer
-    from conformance.triage.blame.answer import BlameAnswer
+    from conformance.search.axes import PackageMove
+    from conformance.triage.bisect.bisection import BisectAnswer
+    from conformance.triage.blame.blame import BlameAnswer
 
 
 @dataclass

@@ -21,9 +21,9 @@ from conformance.triage.new.place import find_place
 from conformance.triage.new.porting import PortRequest, decide_keywords, port
 from conformance.triage.new.runner import CaseRunner
 from conformance.triage.new.script import read_script
-from conformance.triage.programs.paste import read_paste, releases_named, thread_of
+from conformance.triage.programs.pasted_report import read_paste, releases_named, thread_of
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
-from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

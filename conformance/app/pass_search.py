@@ -16,15 +16,13 @@ from conformance.engine.plan import why_not
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
-from conformance.search.failures import ending, quoted
+from conformance.search.equivalence import ending, quoted
 from conformance.search.predicates import Endpoints
-from conformance.triage.passes.answer import Setting
-from conformance.triage.passes.pass_bisection import PassBisection
+from conformance.triage.passes.pass_bisection import PassBisection, Setting
 from conformance.triage.passes.predicates import predicate_between, predicate_within
-from conformance.triage.passes.prober import PassProber, judged
-from conformance.triage.passes.programs import ProgramPasses
+from conformance.triage.passes.prober import PassProber, ProgramPasses, judged
 from conformance.triage.programs.program import ProgramTarget, program_named
-from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +34,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.search.predicates import Predicate
     from conformance.search.trials import SearchStep
-    from conformance.triage.passes.answer import PassAnswer
-    from conformance.triage.passes.pass_bisection import SettingProber
+    from conformance.triage.passes.pass_bisection import PassAnswer, SettingProber
 
     Report = Callable[[SearchStep[Setting]], None]
     Observe = Callable[[PlannedCell], StoredJob]

@@ -20,8 +20,8 @@ from conformance.report.script_issue import FirstBadRelease, render_script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.render import answer_lines
 from conformance.triage.programs.outcomes import outcome_of
-from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.programs.single_file import refuse_other_files
+from conformance.triage.programs.program import refuse_other_files
+from conformance.triage.programs.runner import ProgramRunner
 from conformance.triage.repro.check import SLOWER, NotReproducedError, run_with_uv
 from conformance.triage.repro.header import of_nightlies
 from conformance.triage.repro.script_file import ScriptRun, same_ending, script_file

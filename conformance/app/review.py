@@ -20,8 +20,7 @@ from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import refuse_in_ci
 from conformance.review.decisions import Choice
-from conformance.review.export import render_markdown, render_patches
-from conformance.review.patch import author, root_of
+from conformance.review.export import author, render_markdown, render_patches, root_of
 from conformance.review.review import Review
 
 if TYPE_CHECKING:

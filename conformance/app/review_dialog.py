@@ -10,8 +10,7 @@ from conformance.app.review_data import outcome_lines
 from conformance.errors import UsageError
 from conformance.report.text import one_line
 from conformance.review.decisions import Choice, Progress, Terms
-from conformance.review.evidence import collect_evidence
-from conformance.review.lines import line, section
+from conformance.review.evidence import collect_evidence, line, section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,8 +20,8 @@ from conformance.engine.result_cache import ResultCache
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
-from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.programs.single_file import refuse_other_files
+from conformance.triage.programs.program import refuse_other_files
+from conformance.triage.programs.runner import ProgramRunner
 from conformance.triage.repro.run import run_now
 from conformance.triage.repro.script_file import ScriptRun, script_file
 from conformance.triage.repro.source import extract

@@ -11,7 +11,7 @@ from conformance.app.suite_target import names_a_test, suite_target
 from conformance.cells.cell import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.suites.catalogue.named import NODE
-from conformance.triage.programs.pasted import is_report, script_of_report
+from conformance.triage.programs.pasted_report import is_report, script_of_report
 from conformance.triage.programs.program import ProgramKind, ProgramTarget, program_named
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from conformance.engine.run_loader import load_run
 from conformance.errors import ConformanceError
 from conformance.model.evidence import Evidence
 from conformance.model.outcome import ExitCode
-from conformance.triage.evidence.render import evidence_lines
-from conformance.triage.evidence.representative import stands_for, why_not
+from conformance.triage.evidence import evidence_lines, stands_for, why_not
 from conformance.wording import plural
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_result import UpgradeResult
 from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
-from conformance.search.points import Points
+from conformance.search.axes import Points
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from conformance.triage.upgrade.culprit_search import culprits_of
 from conformance.triage.upgrade.effect import BREAKING, Effect
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.app.upgrade_targets import UpgradeOptions
     from conformance.cells.lock import Lock
     from conformance.model.record import Record
-    from conformance.triage.upgrade.culprits import Culprits
+    from conformance.triage.upgrade.comparison import Culprits
 
 BLAMED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozenset(Effect)}
 """The effects whose package is searched for, by the value of `--blame`."""

@@ -18,7 +18,7 @@ from conformance.cli.target_options import measure_options, program_options
 from conformance.cli.words import CASES, RELEASES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.search.points import RESTART
+from conformance.search.axes import RESTART
 from conformance.search.predicates import PREDICATES
 from conformance.triage.blame.render import answer_json, answer_lines
 

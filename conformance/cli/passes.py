@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from conformance.app.pass_search import Report
     from conformance.search.trials import SearchStep
-    from conformance.triage.passes.answer import Setting
+    from conformance.triage.passes.pass_bisection import Setting
 
 
 @click.command("passes")

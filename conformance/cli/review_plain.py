@@ -14,7 +14,7 @@ from rich.console import Console
 
 from conformance.app.review_dialog import QUIT, SHORT_KEYS, ReviewDialog
 from conformance.report.text import one_line
-from conformance.review.lines import WrappedLines, line
+from conformance.review.evidence import WrappedLines, line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from conformance.app.review_dialog import KEYS, QUIT, SHORT_KEYS
-from conformance.review.lines import WrappedLines
+from conformance.review.evidence import WrappedLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_text import render_upgrade
-from conformance.search.points import RESTART
+from conformance.search.axes import RESTART
 from conformance.suites.suite import TIMEOUT
 from conformance.wording import plural
 

@@ -11,7 +11,7 @@ from conformance.notify.marks import IssueBody, tame
 from conformance.report.markup import MOST_BLOCK, Section, SectionEntry, block, code, fitted
 from conformance.report.site.addresses import CAUSES, case_page, href
 from conformance.report.text import visible
-from conformance.triage.evidence.render import culprit_line
+from conformance.triage.evidence import culprit_line
 from conformance.wording import plural
 
 if TYPE_CHECKING:

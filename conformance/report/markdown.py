@@ -36,7 +36,7 @@ from conformance.report.story import make_story
 from conformance.report.summary import group_irs
 from conformance.report.tracebacks import render_record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
-from conformance.triage.evidence.render import evidence_lines
+from conformance.triage.evidence import evidence_lines
 from conformance.wording import plural
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from conformance.report.upgrade_result import UpgradeResult
-    from conformance.search.packages import PackageMove
-    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
-    from conformance.triage.upgrade.culprits import Culprits
+    from conformance.search.axes import PackageMove
+    from conformance.triage.upgrade.comparison import ComparedCase, Culprits, UpgradeStep
     from conformance.triage.upgrade.effect import Effect
 
 FEW: Final = 3

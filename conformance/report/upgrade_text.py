@@ -14,7 +14,7 @@ from conformance.report.text import listed, visible
 from conformance.report.tracebacks import render_traceback
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgrade_result import command, group_changes, known, upstream
-from conformance.search.failures import ending, quoted
+from conformance.search.equivalence import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, show_change
 from conformance.wording import plural
 

@@ -19,9 +19,8 @@ from conformance.golden.accept import AcceptEffect, Candidate, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Verdict
 from conformance.review.decisions import Choice
-from conformance.review.judged_jobs import JudgedJob
+from conformance.review.judged_jobs import JudgedJob, is_undeclared
 from conformance.review.proposals import find_ended, propose
-from conformance.review.refusals import is_undeclared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.review.proposals import Declaration
     from conformance.review.run_data import RunData
 
-DECLARING: Final = "conformance.review.declaring"
+DECLARING: Final = "conformance.review.case_edits"
 """Imported only where a case file is rewritten: its parser takes a third of a second to import."""
 WIDTH: Final = 88
 """Columns that formatters admit where no configuration says so."""

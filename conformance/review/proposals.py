@@ -14,7 +14,7 @@ from conformance.model.case import Deviation
 from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.review.decisions import Terms
-from conformance.review.refusals import CASE_IS_WRONG
+from conformance.review.judged_jobs import CASE_IS_WRONG
 from conformance.review.release_ranges import find_tightest_range, narrow_range
 
 if TYPE_CHECKING:

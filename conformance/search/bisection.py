@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from conformance.search.state import PointState
+    from conformance.search.predicates import PointState
 
     Differ = Callable[[int, int], bool]
     """Says whether two points that were tried differ, the one with the lower number first."""

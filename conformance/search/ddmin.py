@@ -16,12 +16,12 @@ from enum import StrEnum
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from conformance.search.state import PointKind
+from conformance.search.predicates import PointKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.search.state import PointState
+    from conformance.search.predicates import PointState
 
 PATIENCE: Final = 4
 """Unresolved heads between two resolved ones before another way is tried."""

@@ -7,34 +7,71 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.engine.job_comparison import load_value
-from conformance.errors import ConformanceError
+from conformance.errors import ConformanceError, UsageError
+from conformance.judge.ir import FACT, changed_facts
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, ExitCode, Outcome
-from conformance.search.facts import ByFact, ByFacts, differing, fact_of, other
-from conformance.search.failures import (
+from conformance.search.equivalence import (
     SILENT,
     Classes,
+    differing_lines,
     ending,
     failure_class,
     quoted,
     same_failure,
+    same_output,
 )
-from conformance.search.output import differing_lines, same_output
-from conformance.search.state import BAD, GOOD, PointKind, PointState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from conformance.engine.job_comparison import StoredJob
     from conformance.judge.tolerance import Tolerance
+    from conformance.model.record import Record
 
 STDOUT: Final = "stdout"
 OUTPUT: Final = "output"
 """Artifacts of a program: what it printed, with and without the facts of its environment."""
+
+
+class PointKind(StrEnum):
+    """How a point compares with both endpoints."""
+
+    GOOD = "good"
+    """It does what the good endpoint does."""
+    BAD = "bad"
+    """It does what the bad endpoint does."""
+    OTHER = "other"
+    """Neither: it fails for another reason."""
+    UNKNOWN = "unknown"
+    """Nothing can be compared: it cannot be installed, or the host was at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointState:
+    """The state of a point, equal for points that do the same.
+
+    Attributes:
+        kind: How the point compares with both endpoints.
+        about: Text that tells states of one kind apart, e.g. the signature of an error.
+    """
+
+    kind: PointKind
+    about: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the point can be compared with others."""
+        return self.kind is not PointKind.UNKNOWN
+
+
+GOOD = PointState(PointKind.GOOD)
+BAD = PointState(PointKind.BAD)
 
 
 class EndpointsError(ConformanceError):
@@ -367,3 +404,94 @@ def _verify(predicate: Predicate, ends: Endpoints) -> None:
                 f"{label} was to be {expected.kind}, got {state.kind}: {said}; a point is bad "
                 f"that {predicate.about}"
             )
+
+
+def other(record: Record) -> PointState:
+    """Return the state of a job that ended in another way than a predicate is about."""
+    return PointState(PointKind.OTHER, "" if record.error is None else record.error.type)
+
+
+@dataclass(frozen=True, slots=True)
+class ByFact:
+    """States a fact as the bad endpoint does, or as is looked for.
+
+    Attributes:
+        fact: Its name; a dot leads into a fact that has parts.
+        bad: The value at the bad endpoint.
+        wanted: The value that is looked for, as JSON data; None for any other than the bad one.
+    """
+
+    fact: str
+    bad: Any
+    wanted: Any = None
+    name: str = "facts"
+
+    @property
+    def about(self) -> str:
+        """The fact."""
+        return f"states {self.fact} = {json.dumps(self.bad)}"
+
+    def state(self, side: StoredJob) -> PointState:
+        """Return the state of a point."""
+        if self.fact.partition(".")[0] not in side.record.facts:
+            return other(side.record)
+        seen = fact_of(side, self.fact)
+        if seen == self.bad:
+            return BAD
+        if self.wanted is None or seen == self.wanted:
+            return GOOD
+        return PointState(PointKind.OTHER, f"{self.fact} = {json.dumps(seen)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ByFacts:
+    """States other facts than the good endpoint, of those that gate."""
+
+    good: StoredJob
+    names: tuple[str, ...]
+    name: str = "facts"
+
+    @property
+    def about(self) -> str:
+        """The facts."""
+        return f"states otherwise: {', '.join(self.names)}"
+
+    def state(self, side: StoredJob) -> PointState:
+        """Return the state of a point."""
+        if not side.record.facts:
+            return other(side.record)
+        differ = differing(side.record, self.good.record)
+        return BAD if differ.intersection(self.names) else GOOD
+
+
+def differing(record: Record, good: Record) -> set[str]:
+    """Return the names of the facts that gate and differ, e.g. `results[0] memory`.
+
+    Args:
+        record: The job at a point.
+        good: The job at the good endpoint.
+    """
+    sentences = changed_facts(record.facts, good.facts)
+    return {sentence.removeprefix(FACT).partition(":")[0] for sentence in sentences}
+
+
+def fact_of(side: StoredJob, name: str) -> Any:
+    """Return a fact, or a part of it; a part that is missing counts 0.
+
+    Args:
+        side: The program.
+        name: E.g. `collectives.all-reduce`, or `while_loops`.
+
+    Raises:
+        UsageError: If there is no such fact.
+    """
+    first, _, part = name.partition(".")
+    facts = side.record.facts
+    if first not in facts:
+        expected = f"one of {', '.join(sorted(facts))}" if facts else "a program with optimised HLO"
+        raise UsageError(f"--fact {name}: no such fact, expected {expected}")
+    if not part:
+        return facts[first]
+    if not isinstance(facts[first], dict):
+        raise UsageError(f"--fact {name}: {first} has no parts, it is {json.dumps(facts[first])}")
+    return facts[first].get(part, 0)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
-from conformance.search.failures import SILENT, ending, quoted
-from conformance.search.metrics import MARGIN, compare_endpoints
-from conformance.search.points import RESTART
+from conformance.search.axes import RESTART
+from conformance.search.equivalence import SILENT, ending, quoted
+from conformance.search.point_predicates import MARGIN, compare_endpoints
 from conformance.search.predicates import Endpoints
 
 if TYPE_CHECKING:
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
-    from conformance.search.metrics import ByMetric, Metric
-    from conformance.search.predicates import Predicate
+    from conformance.search.point_predicates import ByMetric, Metric, PointPredicate
+    from conformance.search.predicates import PointState, Predicate
     from conformance.search.prober import Prober
-    from conformance.search.samples import PointPredicate
-    from conformance.search.state import PointState
 
 RECOUNTS: Final = 3
 """More trials of a point that does not do the same twice."""

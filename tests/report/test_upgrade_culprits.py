@@ -11,8 +11,8 @@ import pytest
 from conformance.report.upgrade_culprits import culprit, suspects, unclear, with_culprits
 from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
-from conformance.search.packages import PackageMove
-from conformance.triage.upgrade.culprits import Culprits
+from conformance.search.axes import PackageMove
+from conformance.triage.upgrade.comparison import Culprits
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from tests.report.upgrades import AXIS, OK, RAISED, compared, told
 

@@ -17,7 +17,7 @@ from conformance.search.bisection import (
     next_points,
     untried_points,
 )
-from conformance.search.state import BAD, GOOD, PointKind, PointState
+from conformance.search.predicates import BAD, GOOD, PointKind, PointState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

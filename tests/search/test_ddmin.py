@@ -21,12 +21,12 @@ from conformance.search.ddmin import (
     minimize_all,
     sweep,
 )
-from conformance.triage.blame.package_units import units_of
+from conformance.triage.blame.mixtures import units_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from conformance.triage.blame.package_units import Unit
+    from conformance.triage.blame.mixtures import Unit
 
     Moved = frozenset[Unit]
     Names = tuple[str, ...]

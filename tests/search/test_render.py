@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.search.packages import ABSENT, package_moves
+from conformance.search.axes import ABSENT, package_moves
 from conformance.search.render import name_some, render_flaky
 
 

@@ -15,9 +15,8 @@ from conformance.errors import InfrastructureError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.predicates import choose_predicate
-from conformance.search.samples import Repeated
-from conformance.search.state import BAD, GOOD
+from conformance.search.point_predicates import Repeated
+from conformance.search.predicates import BAD, GOOD, choose_predicate
 from conformance.search.trials import RECOUNTS, Trials
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from conformance.report.site.addresses import case_page, href, repro_file, root_
 from conformance.report.text import one_line, visible
 from conformance.report.threads import address_of
 from conformance.report.verdicts import LETTERS
-from conformance.triage.evidence.render import culprit_line
+from conformance.triage.evidence import culprit_line
 from conformance.wording import plural
 
 if TYPE_CHECKING:

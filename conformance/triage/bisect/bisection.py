@@ -1,32 +1,197 @@
-"""Bisection of a target: the endpoints, every change between them, and the change once more."""
+"""Bisection of a target: the endpoints, every change between them, and a confirmation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Outcome
 from conformance.search.bisection import change_points, untried_points
-from conformance.search.predicates import EndpointsError
-from conformance.search.samples import Repeated
-from conformance.search.state import PointKind
-from conformance.triage.bisect.answer import BisectAnswer, last_good_before
-from conformance.triage.bisect.resampling import Resampled, runs_needed
+from conformance.search.point_predicates import Repeated
+from conformance.search.predicates import EndpointsError, PointKind
+from conformance.search.trials import SearchAnswer
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Mapping, Sequence
 
-    from conformance.search.bisection import ChangePoint
-    from conformance.search.points import Points
-    from conformance.search.samples import PointPredicate
-    from conformance.search.state import PointState
-    from conformance.search.trials import Trials
+    from conformance.search.axes import Points
+    from conformance.search.bisection import ChangePoint, States
+    from conformance.search.point_predicates import PointPredicate
+    from conformance.search.predicates import PointState
+    from conformance.search.trials import SearchStep, Trials
     from conformance.triage.bisect.endpoints import EndpointSearch
 
     Flaky = dict[int, Counter[PointState]]
 
+UNLIKELY: Final = 0.01
+"""The probability of a false good point that is low enough."""
+MOST: Final = 40
+"""Runs of one point; a failure in fewer than one run of nine would take more."""
 SLOW: Final = 5.0
 """Seconds from which a trial is worth being made before it is known to be needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resampled:
+    """Runs of the last good point, and how likely they are by chance.
+
+    Attributes:
+        runs: How often the point was tried, and was good each time.
+        rate: Share of the runs of the first bad point that were bad.
+    """
+
+    runs: int
+    rate: float
+
+    @property
+    def chance(self) -> float:
+        """Probability that a point which fails at that rate is good in all of these runs."""
+        return (1 - self.rate) ** self.runs
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a false good point is unlikely."""
+        return self.chance <= UNLIKELY
+
+
+def runs_needed(rate: float) -> int:
+    """Return how many good runs make a false good point unlikely, at most `MOST`.
+
+    Args:
+        rate: Share of the runs of a bad point that are bad, above 0.
+    """
+    if rate >= 1:
+        return 1
+    return min(math.ceil(math.log(UNLIKELY) / math.log1p(-rate)), MOST)
+
+
+def last_good_before(states: States, change: ChangePoint, *, reverse: bool) -> int:
+    """Return the good point nearest to a change, on the side of the good end.
+
+    Args:
+        states: State of each point that was tried.
+        change: The change.
+        reverse: Whether the good end is the last.
+    """
+    good = [number for number, state in states.items() if state.kind is PointKind.GOOD]
+    if reverse:
+        return min(number for number in good if number >= change.after)
+    return max(number for number in good if number <= change.before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEntry:
+    """Neighbouring points in one state.
+
+    Attributes:
+        first: Number of the first point.
+        last: Number of the last.
+        state: Their state.
+        summary: The same in words, as of the first of them that was tried.
+        tried: How many of them were tried; the others lie between two that do the same.
+    """
+
+    first: int
+    last: int
+    state: PointState
+    summary: str
+    tried: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BisectAnswer(SearchAnswer[int]):
+    """The answer of a bisection.
+
+    Attributes:
+        points: The points, in order.
+        labels: Their names.
+        reverse: Whether the good end is the newer one.
+        states: State of each point that was tried.
+        changes: All changes that were found, in order.
+        also: Changes by which the ends differ, where a point in between is worse.
+        main: The change to the state of the bad end that is nearest to the good end.
+        resampled: How often the last good point was tried, if the first bad one is flaky.
+        versions: Versions of all packages before and after the main change.
+        turned: Whether the ends changed sides: the one called good fails.
+    """
+
+    points: Points
+    labels: Sequence[str]
+    reverse: bool
+    states: States
+    changes: Sequence[ChangePoint]
+    also: Sequence[ChangePoint]
+    main: ChangePoint
+    versions: tuple[Mapping[str, str], Mapping[str, str]]
+    resampled: Resampled | None = None
+    turned: bool = False
+
+    @property
+    def good_end(self) -> int:
+        """Number of the good end."""
+        return len(self.points) - 1 if self.reverse else 0
+
+    @property
+    def last_good(self) -> int:
+        """The good point nearest to the change: before it, or after it if a fix is looked for."""
+        return last_good_before(self.states, self.main, reverse=self.reverse)
+
+    @property
+    def first_bad(self) -> int:
+        """The bad point at the change."""
+        return self.main.before if self.reverse else self.main.after
+
+    @property
+    def others(self) -> list[int]:
+        """Points between the two that are neither."""
+        first, last = sorted((self.last_good, self.first_bad))
+        within = range(first + 1, last)
+        return [n for n in within if n in self.states and self.states[n].kind is PointKind.OTHER]
+
+    def fails(self, point: int) -> bool:
+        """Say whether the target failed at a point."""
+        return self._first_step(point).samples[0].outcome is not Outcome.OK
+
+    def summary(self, point: int) -> str:
+        """Return what the first trials of a point show, in words."""
+        return self._first_step(point).summary
+
+    def _first_step(self, point: int) -> SearchStep[int]:
+        return next(step for step in self.steps if step.point == point and not step.again)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the two are neighbours, and did the same twice, or often enough."""
+        if self.others:
+            return False
+        return not self.flaky or (self.resampled is not None and self.resampled.is_enough)
+
+    @property
+    def works_nowhere(self) -> bool:
+        """Whether the target failed at each point that was tried."""
+        tried = (record for step in self.steps for record in step.samples)
+        return all(record.outcome is not Outcome.OK for record in tried)
+
+    @property
+    def timeline(self) -> list[TimelineEntry]:
+        """Stretches of points in one state, in order."""
+        entries: list[TimelineEntry] = []
+        for point, state in sorted(self.states.items()):
+            last = entries[-1] if entries else None
+            # Points that cannot be tried are one stretch, for any reasons.
+            if last is not None and (
+                last.state == state or not (last.state.is_known or state.is_known)
+            ):
+                entries[-1] = replace(last, last=point, state=state, tried=last.tried + 1)
+            else:
+                entries.append(
+                    TimelineEntry(
+                        first=point, last=point, state=state, summary=self.summary(point), tried=1
+                    )
+                )
+        return entries
 
 
 @dataclass(slots=True, kw_only=True)

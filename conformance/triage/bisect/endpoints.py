@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import SILENT, ending, quoted, same_failure
-from conformance.search.output import unstable_lines
+from conformance.search.equivalence import SILENT, ending, quoted, same_failure, unstable_lines
+from conformance.search.point_predicates import Repeated
 from conformance.search.predicates import (
     AlikeError,
     ByOutput,
@@ -23,7 +23,6 @@ from conformance.search.predicates import (
     EndpointsError,
     choose_predicate,
 )
-from conformance.search.samples import Repeated
 from conformance.wording import plural
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.releases import is_nightly
-from conformance.search.failures import quoted
-from conformance.search.packages import package_moves
+from conformance.search.axes import package_moves
+from conformance.search.equivalence import quoted
+from conformance.search.predicates import BAD, PointKind
 from conformance.search.render import (
     CONFIRMED,
     name_some,
@@ -15,16 +16,15 @@ from conformance.search.render import (
     render_flaky,
     seconds_in,
 )
-from conformance.search.state import BAD, PointKind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from conformance.search.state import PointState
+    from conformance.search.predicates import PointState
     from conformance.search.trials import SearchStep
-    from conformance.triage.bisect.answer import BisectAnswer
+    from conformance.triage.bisect.bisection import BisectAnswer
 
 WIDTH: Final = 10
 """Least width of a label."""

@@ -1,4 +1,4 @@
-"""Blame: both environments, the predicate that tells them apart, mixtures, and the answer again."""
+"""Blame: both environments, the predicate that separates them, mixtures, and a confirmation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,53 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 from conformance.search.ddmin import SetResult, SetTest, minimize_all, result_of
-from conformance.search.predicates import EndpointsError, choose_predicate
-from conformance.search.samples import Repeated
-from conformance.search.state import PointKind
-from conformance.triage.blame.answer import BlameAnswer
+from conformance.search.point_predicates import Repeated
+from conformance.search.predicates import EndpointsError, PointKind, choose_predicate
+from conformance.search.trials import SearchAnswer
+from conformance.triage.blame.mixtures import Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.search.axes import PackageMove
     from conformance.search.ddmin import MinimalSet
-    from conformance.search.samples import PointPredicate
+    from conformance.search.point_predicates import PointPredicate
     from conformance.search.trials import Trials
-    from conformance.triage.blame.answer import MovedUnits
     from conformance.triage.blame.mixtures import Mixtures
-    from conformance.triage.blame.package_units import Unit
 
-
+MovedUnits = frozenset[Unit]
+"""The units of a mixture that have the versions of the environment that is gone to."""
 NONE: Final[MovedUnits] = frozenset()
 """Nothing is moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlameAnswer(SearchAnswer[MovedUnits]):
+    """The answer of a blame.
+
+    The state of a mixture is good where it does what the environment does that is left.
+
+    Attributes:
+        mixtures: The mixtures of both environments.
+        guilty: Minimal sets of units, each enough by itself.
+        held: The result if everything is moved except the culprits and the units that need them.
+        reverse: Whether the environment that is left is the bad one to the predicate.
+    """
+
+    mixtures: Mixtures
+    guilty: Sequence[MinimalSet[Unit]]
+    held: SetResult
+    reverse: bool
+
+    @property
+    def culprits(self) -> tuple[PackageMove, ...]:
+        """The packages of the first minimal set."""
+        return self.packages_of(self.guilty[0].culprits)
+
+    def packages_of(self, units: Iterable[Unit]) -> tuple[PackageMove, ...]:
+        """Return the packages of units, in order."""
+        ordered = self.mixtures.units.ordered(units)
+        return tuple(self.mixtures.packages[name] for unit in ordered for name in unit)
 
 
 class OtherwiseError(ConformanceError):

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.lock import get_host
+from packaging.requirements import Requirement
+
+from conformance.cells.lock import Lock, get_host
+from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.preparation import plan_cell_with
 from conformance.errors import InfrastructureError, UsageError
-from conformance.search.points import RESTART
-from conformance.triage.blame.bytecode import lend_bytecode
+from conformance.search.axes import RESTART
 from conformance.triage.blame.installed import read_installed
 from conformance.triage.blame.mixtures import End, Original, lock_of, mixed_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping
 
     from conformance.cells.cell import Cell
-    from conformance.cells.lock import Lock
+    from conformance.cells.overlay import OverlayLock
     from conformance.cells.releases import Releases
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
@@ -32,6 +36,7 @@ SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
 INSTALLERS: Final = frozenset({"pip", "setuptools", "uv", "wheel"})
 """Packages of an environment that only made it."""
 _NO_CUT_OFF: Final = "2999-01-01T00:00:00Z"
+_CACHE = "__pycache__"
 
 
 def unified(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
@@ -234,3 +239,87 @@ def stand_in(
     )
     standing = plan_cell_with(made, found, wanted, cache, planned.passed)
     return _usable(standing), found, original
+
+
+def with_additions(
+    ends: tuple[End, End], wanted: tuple[str, ...], *, locks: dict[str, Lock], cache: Path
+) -> tuple[tuple[End, End], tuple[str, ...]]:
+    """Make packages in addition to those of the cells part of both ends, where versions differ.
+
+    Args:
+        ends: Both ends.
+        wanted: Requirements in addition to the packages of the cells.
+        locks: Receives the locks of changed originals, by cell id.
+        cache: Cache folder.
+
+    Returns:
+        The ends, and the requirements that remain: those of the user's own wheels, which have no
+        other version. All unchanged where each package has one version at both ends, or an end
+        replaces an environment that must not be modified.
+
+    Raises:
+        NoSolutionError: If the requirements and an end exclude each other.
+        InfrastructureError: If an environment cannot be made, or the index does not answer.
+    """
+    originals = [end.original for end in ends if end.original is not None]
+    if not wanted or any(one.planned.cell.interpreter is not None for one in originals):
+        return ends, wanted
+    layers = [_layer(end.planned, end.lock, wanted, cache) for end in ends]
+    if layers[0].versions == layers[1].versions:
+        return ends, wanted
+    left = tuple(text for text in wanted if Requirement(text).url)
+
+    def extend(planned: PlannedCell, lock: Lock, layer: OverlayLock) -> tuple[PlannedCell, Lock]:
+        added = Lock(text=layer.parts(cache)[0], path=lock.path)
+        entries: Mapping[str, str] = {**lock.entries, **added.entries}
+        body = "".join(entries[name] for name in sorted(entries))
+        cell = mixed_cell(planned, body)
+        both = lock_of(
+            cell, body, (get_host(),), nightlies=lock.nightlies, index=lock.nightly_index
+        )
+        return plan_cell_with(cell, both, left, cache, planned.passed), both
+
+    def extend_end(end: End, layer: OverlayLock) -> End:
+        planned, lock = extend(end.planned, end.lock, layer)
+        original = end.original
+        if original is not None:
+            own = locks[original.planned.cell.id]
+            its_layer = _layer(original.planned, own, wanted, cache)
+            cell, own = extend(original.planned, own, its_layer)
+            locks[cell.cell.id] = own
+            original = replace(original, planned=cell)
+        return end_of(planned, lock, cache, original)
+
+    before, after = map(extend_end, ends, layers)
+    return (before, after), left
+
+
+def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> OverlayLock:
+    python = provision(planned.cell, lock=lock, cache=cache).python
+    return find_overlay_lock(python, lock, wanted, cache)
+
+
+def lend_bytecode(lender: Path, borrower: Path) -> None:
+    """Link the compiled modules of an environment into another, where the source is the same file.
+
+    Python replaces a compiled module as a whole, and so changes none that is linked.
+
+    Args:
+        lender: Folder of the environment that has them.
+        borrower: Folder of the other one.
+    """
+    for folder in lender.glob("lib/python*/site-packages"):
+        for place, _, files in os.walk(folder):
+            head, name = os.path.split(place)
+            if name == _CACHE:
+                _lend(Path(head), files, borrower / os.path.relpath(head, lender))
+
+
+def _lend(here: Path, files: list[str], there: Path) -> None:
+    """Link the compiled modules of a folder; what cannot be is compiled when it is imported."""
+    for file in files:
+        source = f"{file.partition('.')[0]}.py"
+        with contextlib.suppress(OSError):
+            if (here / source).samefile(there / source):
+                (there / _CACHE).mkdir(exist_ok=True)
+                (there / _CACHE / file).hardlink_to(here / _CACHE / file)

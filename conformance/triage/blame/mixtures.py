@@ -1,4 +1,4 @@
-"""Mixtures of two environments: the versions of the one, and of some packages those of the other.
+"""Mixtures of two environments: the versions of one, and of some packages those of the other.
 
 Their locks are put together from those of both ends, so that nothing is resolved again, and every
 package has the version and the hashes of one of them.
@@ -13,23 +13,28 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
+from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
 from conformance.engine.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
-from conformance.search.packages import ABSENT, package_moves
-from conformance.search.points import RESTART
-from conformance.triage.blame.installed import admits, users, wants_of
-from conformance.triage.blame.package_units import units_of
+from conformance.search.axes import ABSENT, RESTART, package_moves
+from conformance.search.ddmin import Units
+from conformance.triage.blame.installed import admits, closure, users, wants_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from conformance.engine.job import PlannedCell
-    from conformance.search.ddmin import Units
-    from conformance.search.packages import PackageMove
+    from conformance.model.case import Case
+    from conformance.search.axes import PackageMove
     from conformance.triage.blame.installed import Installed, Wants
-    from conformance.triage.blame.package_units import Unit
 
 _DIGITS: Final = 10
+Unit = tuple[str, ...]
+"""Packages that can only be moved together, by name."""
+OWN: Final = {"conformance", "__future__", *STANDARD_LIBRARY}
+"""Modules that are of no package."""
+ALWAYS: Final = ("jax", "numpy")
+"""Packages that every target is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,3 +236,100 @@ def mixed_cell(base: PlannedCell, packages: str) -> Mixed:
     digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
     same = {one.name: getattr(base.cell, one.name) for one in fields(Cell) if one.init}
     return Mixed(**same | {"release": base.release, "deps": "era", "pins": (), "mixture": digest})
+
+
+def units_of(
+    packages: Collection[str],
+    needs: Mapping[str, Collection[str]],
+    *,
+    suspects: Collection[str] = (),
+    users: Mapping[str, int] | None = None,
+) -> Units[Unit]:
+    """Return the units of some packages.
+
+    Each group of them ends with a suspect, except the last one maybe.
+
+    Args:
+        packages: The packages that differ.
+        needs: The packages that must be moved with or before each one, by its name.
+        suspects: The likely culprits: they come first, one by one.
+        users: How many packages use each one; those used by few come first. A new package
+            excludes the old ones that it does not work with, an old one knows no new ones.
+    """
+    reach = {name: _reach(name, needs) for name in packages}
+    unit_of = {
+        name: tuple(sorted({name, *(other for other in reach[name] if name in reach[other])}))
+        for name in packages
+    }
+    wants = {
+        unit: frozenset(unit_of[other] for name in unit for other in reach[name]) - {unit}
+        for unit in unit_of.values()
+    }
+    count = users or {}
+
+    def rank(unit: Unit) -> tuple[bool, int, Unit]:
+        return unit not in chosen, min(count.get(name, 0) for name in unit), unit
+
+    chosen = {unit for unit in wants if not suspects or not set(unit).isdisjoint(suspects)}
+    order: list[Unit] = []
+    while len(order) < len(wants):
+        ready = [unit for unit in wants if unit not in order and wants[unit] <= set(order)]
+        order.append(min(ready, key=rank))
+    return Units(
+        order=tuple(order),
+        needs=wants,
+        suspects=frozenset(chosen),
+        groups=_groups(order, chosen),
+    )
+
+
+def _reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
+    """Return the packages that one needs, directly or not."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        for other in needs.get(left.pop(), ()):
+            if other not in found:
+                found.add(other)
+                left.append(other)
+    return found
+
+
+def _groups(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
+    """Return stretches of an order, each with a chosen unit at its end, but maybe the last."""
+    groups: list[tuple[Unit, ...]] = []
+    stretch: list[Unit] = []
+    for unit in order:
+        stretch.append(unit)
+        if unit in chosen:
+            groups.append(tuple(stretch))
+            stretch = []
+    return (*groups, tuple(stretch)) if stretch else tuple(groups)
+
+
+def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
+    """Return the packages that a target can import, directly or not; empty if that is not known.
+
+    Args:
+        sources: Its Python text, and that of every file in its folder that it may import.
+        ends: Both environments.
+    """
+    names: set[str] = set()
+    for source in sources:
+        try:
+            names |= imported_modules(parse(source))
+        except SyntaxError:
+            return set()
+    found = set(ALWAYS) if names else set()
+    for name in names - OWN:
+        packages = {one for end in ends for one in end.installed.modules.get(name, ())}
+        if not packages:
+            return set()  # a module of the user's own, which may import anything
+        found |= packages
+    return closure(found, *(end.wants for end in ends))
+
+
+def sources_of(case: Case) -> list[str]:
+    """Return the text of a case's file, and of the helpers that it may import."""
+    files = [case.file, *sorted(case.file.parent.glob("_*.py"))]
+    return [file.read_text("utf-8", "replace") for file in files]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.search.axes import ABSENT
 from conformance.search.ddmin import SetResult
-from conformance.search.packages import ABSENT
+from conformance.search.predicates import PointKind
 from conformance.search.render import (
     CONFIRMED,
     name_some,
@@ -15,18 +16,17 @@ from conformance.search.render import (
     render_flaky,
     seconds_in,
 )
-from conformance.search.state import PointKind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from conformance.search.axes import PackageMove
     from conformance.search.ddmin import MinimalSet
-    from conformance.search.packages import PackageMove
-    from conformance.search.state import PointState
+    from conformance.search.predicates import PointState
     from conformance.search.trials import SearchStep
-    from conformance.triage.blame.answer import BlameAnswer, MovedUnits
-    from conformance.triage.blame.package_units import Unit
+    from conformance.triage.blame.blame import BlameAnswer, MovedUnits
+    from conformance.triage.blame.mixtures import Unit
 
 NAMED: Final = 4
 """Packages and mixtures that are named of many."""

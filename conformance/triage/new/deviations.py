@@ -12,14 +12,14 @@ from packaging.version import Version
 
 from conformance.model.outcome import Outcome
 from conformance.search.bisection import change_points
-from conformance.search.state import PointKind
+from conformance.search.predicates import PointKind
 from conformance.triage.repro.layout import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.search.state import PointState
+    from conformance.search.predicates import PointState
 
 PROPOSED: Final = "proposed from what was seen; say why"
 _LONGEST: Final = 76

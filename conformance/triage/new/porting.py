@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.triage.new.script import Script
     from conformance.triage.new.sweep import Sweep
     from conformance.triage.new.trial import TriedDraft
-    from conformance.triage.programs.paste import Pasted
+    from conformance.triage.programs.pasted_report import Pasted
 
     RunScript = Callable[[Path], Mapping[int, Record]]
     """Runs a file in the cells that are tried first; records by number of the release."""

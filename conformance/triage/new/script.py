@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.triage.new.settings import Settings
-    from conformance.triage.programs.paste import Pasted
+    from conformance.triage.programs.pasted_report import Pasted
 
 OURS: Final = frozenset({"Observed", "Program", "probe", "program", "deviation"})
 """Names of the kit that a case needs."""

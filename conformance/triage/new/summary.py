@@ -6,8 +6,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import ending, quoted
-from conformance.search.state import PointKind
+from conformance.search.equivalence import ending, quoted
+from conformance.search.predicates import PointKind
 from conformance.wording import plural
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_reference, compare_values
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.bisection import untried_points
-from conformance.search.failures import Classes, ending, same_failure
-from conformance.search.state import GOOD, PointKind, PointState
+from conformance.search.equivalence import Classes, ending, same_failure
+from conformance.search.predicates import GOOD, PointKind, PointState
 from conformance.triage.new.reference import expression
 
 if TYPE_CHECKING:

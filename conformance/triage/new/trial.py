@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import SILENT, ending, quoted, same_failure
+from conformance.search.equivalence import SILENT, ending, quoted, same_failure
 from conformance.triage.new.draft import DraftOptions, draft
 from conformance.triage.new.file import Declared, create_file, render_case
 from conformance.triage.new.reference import has_address

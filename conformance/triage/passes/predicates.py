@@ -11,16 +11,21 @@ from conformance.errors import UsageError
 from conformance.judge.comparison import Agreement
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.facts import ByFact, fact_of, other
-from conformance.search.failures import ending, quoted
+from conformance.search.equivalence import ending, quoted
 from conformance.search.predicates import (
+    BAD,
+    GOOD,
     OUTPUT,
     ByConformance,
+    ByFact,
     EndpointsError,
+    PointKind,
+    PointState,
     choose_predicate,
+    fact_of,
+    other,
     state_of,
 )
-from conformance.search.state import BAD, GOOD, PointKind, PointState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 from packaging.version import Version
 
 from conformance.model.outcome import Outcome
-from conformance.search.failures import ending
+from conformance.search.equivalence import ending
+from conformance.search.predicates import PointKind
 from conformance.search.render import name_some, origin_of, predicate_json, seconds_in
-from conformance.search.state import PointKind
-from conformance.triage.passes.answer import CONFIG, DISABLED, FLAG, PASS
+from conformance.triage.passes.pass_bisection import CONFIG, FLAG, PASS
+from conformance.triage.passes.settings import DISABLED
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.ir.change import IrDiff
-    from conformance.search.state import PointState
+    from conformance.search.predicates import PointState
     from conformance.search.trials import SearchStep
-    from conformance.triage.passes.answer import PassAnswer, Setting
+    from conformance.triage.passes.pass_bisection import PassAnswer, Setting
 
 LISTS_SINCE: Final = Version("0.6.0")
 """Release of jax from which a compiler option may be a list."""

@@ -1,14 +1,17 @@
-"""XLA flags and options of jax that are tried in addition to passes, each once and alone."""
+"""Settings that a program is tried with: disabled HLO passes, XLA flags, options of jax. Pure."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.cells.cell import Cell
 
+DISABLED: Final = "xla_disable_hlo_passes"
+"""The compiler option, and the XLA flag, that names passes to disable."""
 EVERYWHERE: Final = (
     ("xla_allow_excess_precision", False),
     ("xla_llvm_disable_expensive_passes", True),
@@ -57,7 +60,7 @@ FLAGS: Final = {
 """Flags by kind of platform; where releases differ in the default, both values."""
 KINDS: Final = {"gpu": "cuda"}
 """Platforms that take the flags of another kind."""
-CONFIG: Final = (
+OPTIONS: Final = (
     "jax_threefry_partitionable",
     "jax_use_shardy_partitioner",
     "jax_default_matmul_precision",
@@ -71,6 +74,11 @@ CONFIG: Final = (
 """Options of `jax.config` that change what a program is, or how it is compiled."""
 _WORDS: Final = {"jax_default_matmul_precision": ("highest", "default")}
 """Values of options that are words: the first, or the second where that is set already."""
+BOUNDS: Final = frozenset({"pipeline-start", "pipeline-end"})
+"""Names of the time before the first pass of a pipeline and after its last."""
+_DUMPED: Final = re.compile(
+    r"module_(\d+)\..*\.(\d{4,})\.(.+?)\.after_(.+?)\.before_(.+?)\.(?:txt|hlo\.pb(?:\.gz)?)"
+)
 
 
 def flags_for(cell: Cell) -> Iterator[tuple[str, bool]]:
@@ -92,7 +100,7 @@ def options_for(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     Args:
         values: The options that the release has, with their values in the cell.
     """
-    for name in CONFIG:
+    for name in OPTIONS:
         if name not in values:
             continue
         if name in _WORDS:
@@ -100,3 +108,24 @@ def options_for(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, second if values[name] == first else first
         elif isinstance(values[name], bool):
             yield name, not values[name]
+
+
+def pass_names(files: Iterable[str], *, unfinished: bool = False) -> list[str]:
+    """Return the passes that changed a program, in the order in which each did so first.
+
+    Args:
+        files: Names of the files that XLA dumped: one after each pass that changed something,
+            e.g. `module_0003.jit_f.0008.simplification.after_algsimp.before_sort.txt`.
+        unfinished: Whether the passes failed on the way, so that one that follows may be at
+            fault.
+
+    Returns:
+        Names of passes; a pipeline within a pipeline is none, but those in it are.
+    """
+    found = [match.groups() for name in files if (match := _DUMPED.fullmatch(name))]
+    found.sort(key=lambda groups: (int(groups[0]), int(groups[1])))
+    pipelines = {pipeline for _, _, pipeline, *_ in found}
+    names: dict[str, None] = {}
+    for *_, after, before in found:
+        names |= dict.fromkeys([after, before] if unfinished else [after])
+    return [name for name in names if name not in pipelines | BOUNDS]

@@ -20,7 +20,7 @@ from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import quoted
+from conformance.search.equivalence import quoted
 from conformance.triage.repro.source import extract
 from conformance.triage.shrink.candidate_trials import (
     CandidateTrials,

@@ -19,9 +19,8 @@ from conformance.judge.errors import cause_of
 from conformance.judge.values import compare_reference
 from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
-from conformance.search.facts import fact_of
-from conformance.search.failures import quoted, same_failure
-from conformance.search.output import differing_lines, same_output
+from conformance.search.equivalence import differing_lines, quoted, same_failure, same_output
+from conformance.search.predicates import fact_of
 from conformance.triage.shrink.results import TrialResult
 
 if TYPE_CHECKING:

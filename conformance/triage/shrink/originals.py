@@ -14,7 +14,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.ways import broken_ways
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import SILENT, quoted
+from conformance.search.equivalence import SILENT, quoted
 from conformance.triage.shrink.criteria import (
     MissingError,
     SameFact,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
-from conformance.search.failures import SILENT, quoted
-from conformance.search.output import same_output
+from conformance.search.equivalence import SILENT, quoted, same_output
 from conformance.triage.repro.layout import comment
 from conformance.triage.shrink.candidate_trials import (
     CandidateTrials,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.job import PlannedCell
-    from conformance.triage.programs.running import ProgramRunner
+    from conformance.triage.programs.runner import ProgramRunner
     from conformance.triage.shrink.criteria import Criterion
 
 BODY: Final = "_script_body"

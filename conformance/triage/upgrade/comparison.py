@@ -13,7 +13,24 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.engine.transitions import Transition
     from conformance.model.case import Case
-    from conformance.triage.upgrade.culprits import Culprits
+    from conformance.search.axes import PackageMove
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprits:
+    """The packages that made a change, as far as they are known.
+
+    Attributes:
+        case: Id of the case that was tried; it stands for all that changed in the same way.
+        guilty: Each set of packages that is enough by itself; none where the search has no answer.
+        beside: The packages without which those of the first set cannot be moved.
+        untold: Why the answer is incomplete; empty if it is not.
+    """
+
+    case: str
+    guilty: tuple[tuple[PackageMove, ...], ...] = ()
+    beside: tuple[PackageMove, ...] = ()
+    untold: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from conformance.engine.transitions import ENDING
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome
-from conformance.search.failures import ending, same_failure
+from conformance.search.equivalence import ending, same_failure
 from conformance.triage.blame.render import doubts
-from conformance.triage.upgrade.culprits import Culprits
+from conformance.triage.upgrade.comparison import Culprits
 from conformance.triage.upgrade.effect import Effect, show_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.engine.job import PlannedCell
-    from conformance.triage.blame.answer import BlameAnswer
+    from conformance.triage.blame.blame import BlameAnswer
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 
     Search = Callable[..., BlameAnswer]

@@ -14,7 +14,7 @@ from conformance.judge.ir import FACT, changed_facts
 from conformance.judge.ways import SAME_AS, way_ending
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.failures import ending, quoted
+from conformance.search.equivalence import ending, quoted
 from conformance.wording import plural
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
 from conformance.search.bisection import find_changes, next_points
-from conformance.search.failures import ending, quoted
+from conformance.search.equivalence import ending, quoted
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
 

@@ -19,21 +19,18 @@ from conformance.engine.run_directory import Results, RunDirectory
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.axes import AxisPoint
-from conformance.search.metrics import MARGIN, TIME
-from conformance.search.points import Points
-from conformance.search.predicates import EndpointsError
-from conformance.search.state import PointKind
+from conformance.search.axes import AxisPoint, Points
+from conformance.search.point_predicates import MARGIN, TIME
+from conformance.search.predicates import EndpointsError, PointKind
 from conformance.search.trials import Trials
-from conformance.triage.bisect.bisection import Bisection
+from conformance.triage.bisect.bisection import UNLIKELY, Bisection, runs_needed
 from conformance.triage.bisect.endpoints import EndpointSearch
-from conformance.triage.bisect.resampling import UNLIKELY, runs_needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.triage.bisect.answer import BisectAnswer
+    from conformance.triage.bisect.bisection import BisectAnswer
 
 ENDINGS = ["good", "bad", "other", "third", "silent"]
 

@@ -15,7 +15,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.metrics import TIME
+from conformance.search.point_predicates import TIME
 from conformance.search.predicates import EndpointsError
 from conformance.search.trials import Trials
 from conformance.triage.blame.blame import Blame, OtherwiseError
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.job import PlannedCell
-    from conformance.search.metrics import Metric
-    from conformance.triage.blame.answer import BlameAnswer
+    from conformance.search.point_predicates import Metric
+    from conformance.triage.blame.blame import BlameAnswer
     from conformance.triage.blame.mixtures import End
 
     Versions = Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Both ends, made fit to be mixed."""
+"""Ends of a blame, and the bytecode they lend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.cells.releases import load_releases
 from conformance.cells.requirements import build_requirement
 from conformance.engine.preparation import plan_cell
 from conformance.errors import UsageError
-from conformance.triage.blame.ends import provide, unified
+from conformance.triage.blame.ends import lend_bytecode, provide, unified
 from tests.cli.packages import packaged
 
 from .environments import end
@@ -69,3 +69,21 @@ def test_a_mixture_that_does_not_go_with_what_is_wanted(tmp_path: Path) -> None:
     assert found.missing.startswith("does not go with mine: ")
     assert "jax>=0.6.1" in found.missing
     assert not (tmp_path / "cache" / "envs").exists()
+
+
+def test_what_is_lent(tmp_path: Path) -> None:
+    """What has another source, or is not there, is compiled when it is imported."""
+    one, other = (tmp_path / n / "lib" / "python3.11" / "site-packages" for n in "ab")
+    for site in (one, other):
+        (site / "pkg").mkdir(parents=True)
+    cache = one / "pkg" / "__pycache__"
+    cache.mkdir()
+    for name in ("same", "changed", "gone"):
+        (one / "pkg" / f"{name}.py").write_text("x = 1")
+        (cache / f"{name}.cpython-311.pyc").write_text(name)
+    (other / "pkg" / "same.py").hardlink_to(one / "pkg" / "same.py")
+    (other / "pkg" / "changed.py").write_text("x = 1")
+    lend_bytecode(tmp_path / "a", tmp_path / "b")
+    lend_bytecode(tmp_path / "a", tmp_path / "b")
+    lent = other / "pkg" / "__pycache__"
+    assert [file.name for file in lent.iterdir()] == ["same.cpython-311.pyc"]

@@ -1,14 +1,19 @@
-"""Mixtures of two environments: what differs, what needs what, and the lock."""
+"""Mixtures of two environments, their units and suspects."""
 
 from __future__ import annotations
 
-from conformance.search.packages import package_moves
-from conformance.triage.blame.mixtures import mixture, needs
+import pytest
+
+from conformance.search.axes import package_moves
+from conformance.triage.blame.mixtures import mixture, needs, suspects, units_of
 
 from .environments import end
 
 OLD = {"jax": "0.6.0", "jaxlib": "0.6.0", "numpy": "1.26.4", "gone": "1", "same": "3"}
 NEW = {"jax": "0.6.2", "jaxlib": "0.6.2", "numpy": "2.0.2", "new": "2", "same": "3"}
+PINS = {"jax": "0.6.2", "jaxlib": "0.6.2", "flax": "0.10", "rich": "13", "scipy": "1"}
+REQUIRES = {"jax": ["jaxlib"], "flax": ["rich"]}
+ENDS = (end(PINS, REQUIRES, {"flax": "flax", "jax": "jax"}), end(PINS, REQUIRES))
 
 
 def test_what_differs() -> None:
@@ -54,3 +59,51 @@ def test_a_mixture_of_everything_is_one_of_the_ends() -> None:
     before, after = end(OLD), end(NEW)
     assert mixture(before, after, ())[1].pins == OLD
     assert mixture(before, after, {*OLD, *NEW})[1].pins == NEW
+
+
+def test_packages_that_need_each_other_are_a_unit() -> None:
+    """However many steps it takes to come back."""
+    units = units_of("abcd", {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["c"]})
+    assert units.order == (("a", "b", "c"), ("d",))
+    assert units.closed([("d",)]) == frozenset(units.order)
+    assert units.dependents([("a", "b", "c")]) == frozenset(units.order)
+
+
+def test_what_few_use_comes_first() -> None:
+    """A new package says which old ones it cannot be with, an old one knows no new ones."""
+    units = units_of(["jax", "numpy", "scipy"], {}, users={"numpy": 2, "scipy": 1})
+    assert units.order == (("jax",), ("scipy",), ("numpy",))
+
+
+def test_suspects_come_first() -> None:
+    """But for what they need; what is no suspect is searched together."""
+    units = units_of("abcde", {"d": ["b"]}, suspects="ad")
+    assert units.groups == ((("a",),), (("b",), ("d",)), (("c",), ("e",)))
+    assert units.suspects == {("a",), ("d",)}
+
+
+def test_without_suspects_everything_is_one() -> None:
+    """Each unit is searched by itself."""
+    assert units_of("ab", {}).groups == ((("a",),), (("b",),))
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import os, jax.numpy", {"jax", "jaxlib", "numpy"}),
+        ("def f():\n    from flax import nnx", {"jax", "jaxlib", "numpy", "flax", "rich"}),
+        ("import mine", set()),  # which may import anything
+        ("import jax\nfrom . import mine", {"jax", "jaxlib", "numpy"}),  # which is given, too
+        ("import jax\nthis is no Python", set()),
+        ("", set()),
+    ],
+)
+def test_suspects(source: str, found: set[str]) -> None:
+    """What is imported anywhere, and what that asks for; empty where it cannot be known."""
+    assert suspects([source], ENDS) == found
+
+
+def test_suspects_of_several_files() -> None:
+    """Of all of them; none are known of a target that has no text."""
+    assert suspects(["import jax", "import flax"], ENDS) >= {"jax", "flax", "rich"}
+    assert suspects([], ENDS) == set()

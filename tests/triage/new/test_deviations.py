@@ -8,7 +8,7 @@ import pytest
 
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.state import GOOD, PointKind, PointState
+from conformance.search.predicates import GOOD, PointKind, PointState
 from conformance.triage.new.deviations import find_stretches, pattern, propose, spell_release
 
 RELEASES = ["0.4.30", "0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.9.0.1"]

@@ -15,7 +15,7 @@ from conformance.kit import Observed
 from conformance.triage.new.draft import Draft, DraftOptions, draft
 from conformance.triage.new.file import Declared, render_case
 from conformance.triage.new.script import Script, read_script
-from conformance.triage.programs.paste import read_paste
+from conformance.triage.programs.pasted_report import read_paste
 
 PROGRAM = DraftOptions(kind="program")
 BRIDGED = DraftOptions(bridged=True)

@@ -13,8 +13,14 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.predicates import Endpoints, EndpointsError
-from conformance.search.state import BAD, GOOD, PointKind, PointState
+from conformance.search.predicates import (
+    BAD,
+    GOOD,
+    Endpoints,
+    EndpointsError,
+    PointKind,
+    PointState,
+)
 from conformance.triage.passes.predicates import (
     predicate_between,
     predicate_within,

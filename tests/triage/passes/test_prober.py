@@ -11,9 +11,8 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import load_value
 from conformance.model.codec import to_array
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.passes.answer import DISABLED
-from conformance.triage.passes.names import pass_names
 from conformance.triage.passes.prober import PassProber
+from conformance.triage.passes.settings import DISABLED, pass_names
 from tests.bench import NEWEST, OLD, Bench, planned_cell
 
 if TYPE_CHECKING:

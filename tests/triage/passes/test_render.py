@@ -12,9 +12,9 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.state import BAD, GOOD, PointKind, PointState
+from conformance.search.predicates import BAD, GOOD, PointKind, PointState
 from conformance.search.trials import SearchStep
-from conformance.triage.passes.answer import CONFIG, FLAG, REFUSED, PassAnswer, Setting
+from conformance.triage.passes.pass_bisection import CONFIG, FLAG, REFUSED, PassAnswer, Setting
 from conformance.triage.passes.predicates import Becomes
 from conformance.triage.passes.render import answer_json, answer_lines, lines_to_paste, step_line
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import InfrastructureError
+from conformance.search.axes import PackageMove
 from conformance.search.ddmin import MinimalSet, SetResult
-from conformance.search.packages import PackageMove
-from conformance.search.predicates import ByConformance
-from conformance.search.samples import Repeated
-from conformance.search.state import BAD, GOOD
-from conformance.triage.blame.answer import BlameAnswer
+from conformance.search.point_predicates import Repeated
+from conformance.search.predicates import BAD, GOOD, ByConformance
+from conformance.triage.blame.blame import BlameAnswer
 from conformance.triage.blame.mixtures import Mixtures
 from conformance.triage.upgrade.culprit_search import (
     PredicateOptions,

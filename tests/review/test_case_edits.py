@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conformance.corpus.discovery import discover
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
-from conformance.review.declaring import rewrite_case
+from conformance.review.case_edits import rewrite_case
 from conformance.review.proposals import Declaration
 from conformance.triage.new.format import find_ruff
 

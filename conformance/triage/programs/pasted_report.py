@@ -1,19 +1,24 @@
-"""A script as somebody pasted it, made plain Python: fences, prompts, shell lines. Pure."""
+"""A report that somebody pasted, as a runnable script: its code, variables and versions."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import shlex
 import textwrap
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import imported_modules, parse
+from conformance.engine.run_directory import RunDirectory
 from conformance.errors import UsageError
+from conformance.files import write_atomically
+from conformance.triage.programs.program import ProgramKind, ProgramTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _FENCE: Final = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re.DOTALL
@@ -42,6 +47,7 @@ _PIN: Final = re.compile(
 """A line of `pip list`, `pip freeze`, `conda list` or `jax.print_environment_info()`."""
 _JAX_FAMILY: Final = re.compile(r"jax|jaxlib|jax[-_](?:cuda|rocm|metal|tpu)\S*|libtpu|python")
 _SHORT: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
+_TEXTS: Final = frozenset({".md", ".markdown", ".rst", ".txt"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,3 +264,50 @@ def _unjoined(text: str) -> str:
     body = ast.parse(text).body
     lines = [line for node in body for line in {node.lineno, node.end_lineno}]
     return text if len(lines) == len(set(lines)) else ast.unparse(ast.parse(text)) + "\n"
+
+
+def is_report(file: Path) -> bool:
+    """Say whether a file is text that holds a script, and not a script itself."""
+    if not file.is_file() or file.suffix not in {".py", *_TEXTS}:
+        return False
+    if file.suffix in _TEXTS:
+        return True
+    return not parses(file.read_text("utf-8", "replace"))
+
+
+def script_of_report(
+    text: str, name: str, folder: Path, say: Callable[[str], None]
+) -> ProgramTarget:
+    """Write the script of a report, and return it with what the report says to run it with.
+
+    Args:
+        text: The report.
+        name: What it is called, for messages.
+        folder: Where the script goes, in a folder of its own.
+        say: Gets what was read from the report, a line each.
+
+    Raises:
+        UsageError: If it holds no Python.
+        InfrastructureError: If the disk refuses.
+    """
+    pasted = read_paste(text, name)
+    script = with_echoes(pasted.text) if pasted.echoes else pasted.text
+    digest = hashlib.sha256(script.encode()).hexdigest()[:8]
+    stem = Path(name).stem
+    file = folder / f"{stem}-{digest}" / f"{stem}.py"
+    RunDirectory(file.parent).make()
+    write_atomically(file, script.encode())
+    preferred = pins_named(text, pasted.text)
+    variables = [f"{name}={value}" for name, value in pasted.variables.items()]
+    parts = [f"{name}: its script is {file}", *pasted.notes]
+    seen_on = release_seen_on(text)
+    parts += [f"seen on jax {seen_on}"] if seen_on else []
+    parts += [f"with {' '.join((*variables, *preferred))}"] if variables or preferred else []
+    say("; ".join(parts))
+    return ProgramTarget(
+        kind=ProgramKind.SCRIPT,
+        text=str(file),
+        variables=pasted.variables,
+        preferred=preferred,
+        seen_on=seen_on,
+    )

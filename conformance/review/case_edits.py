@@ -1,4 +1,4 @@
-"""Deviations written into a case file, as the formatter leaves them; the rest stays as written."""
+"""Writes deviations into a case file, formatted; the rest of the file stays unchanged."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.metrics import (
+from conformance.search.point_predicates import (
     FIRST,
     MEMORY,
     MOST,
@@ -23,8 +23,7 @@ from conformance.search.metrics import (
     split,
     time_of,
 )
-from conformance.search.predicates import EndpointsError
-from conformance.search.state import BAD, GOOD, PointKind
+from conformance.search.predicates import BAD, GOOD, EndpointsError, PointKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.golden.spans import is_release
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.review.refusals import passed_over, refusal
+from conformance.review.judged_jobs import passed_over, refusal
 
 from .members import member
 

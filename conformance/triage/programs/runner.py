@@ -1,4 +1,4 @@
-"""Running a script, a test or a command in the environment of a cell."""
+"""Runs a script, a test or a command in the environment of a cell."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from conformance.scratch import temporary_folder
 from conformance.search.predicates import OUTPUT, STDOUT
 from conformance.search.prober import not_run
 from conformance.triage.programs import process
-from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
-from conformance.triage.programs.hang import dump_after, hang_of
 from conformance.triage.programs.outcomes import (
     error_info,
     given_flags,
@@ -41,10 +39,18 @@ from conformance.triage.programs.outcomes import (
     read_note,
     usage_of,
 )
-from conformance.triage.programs.output import normalize_output
 from conformance.triage.programs.program import ProgramKind
 from conformance.triage.programs.requirements import requirements_of
-from conformance.triage.programs.times import metric_of, times_of
+from conformance.triage.programs.run_output import (
+    NotUnderstoodError,
+    dump_after,
+    dump_flags,
+    facts_of_dump,
+    hang_of,
+    metric_of,
+    normalize_output,
+    times_of,
+)
 from conformance.worker import script
 from conformance.worker.instrumentation.sitecustomize import HANG, INPUTS, TIMES
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import UsageError
-from conformance.review.patch import Commit, author, patches, root_of, tracked, uncommitted
+from conformance.review.export import Commit, author, patches, root_of, tracked, uncommitted
 
 if TYPE_CHECKING:
     from pathlib import Path

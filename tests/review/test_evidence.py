@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from conformance.review.lines import WrappedLines, indent_below, limit_lines, line, section
+from conformance.review.evidence import WrappedLines, indent_below, limit_lines, line, section
 
 if TYPE_CHECKING:
     from rich.text import Text

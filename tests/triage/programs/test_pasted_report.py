@@ -8,7 +8,7 @@ import io
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.programs.paste import (
+from conformance.triage.programs.pasted_report import (
     pins_named,
     read_paste,
     release_seen_on,

@@ -1,1 +1,0 @@
-"""Evidence on a root cause: the release, the culprits and a reproduction."""
