@@ -39,7 +39,7 @@ ROUNDS = 3
 def structures(worker: Worker, job: Job) -> tuple[str, ...]:
     """Return the structure fingerprint of each IR of a job."""
     blobs = worker.run(job).blobs
-    return tuple(analyse(blobs[ir].decode(), ir).structure for ir in IRS)
+    return tuple(analyse(blobs[ir].decode(), ir).exact for ir in IRS)
 
 
 def elsewhere(planned: PlannedCell, folder: Path) -> list[Job]:

@@ -33,7 +33,7 @@ def forms(blobs: BlobStore, blob: str, ir: str) -> tuple[str, str, str]:
         found = analyse(text, ir)
     except ConformanceError:
         return text, text, text
-    return blob, found.structure, found.neutral
+    return blob, found.exact, found.canonical
 
 
 def main() -> None:

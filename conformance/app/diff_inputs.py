@@ -14,9 +14,9 @@ from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.engine.run_directory import RUN, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import describe_os_error
-from conformance.ir.analysis import PARSERS, kind_of
+from conformance.ir.analysis import PARSERS, detect_kind
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.text import head_of
+from conformance.ir.normal.text import read_head
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def read_text(name: str, kind: str | None) -> IrText:
         raise UsageError(f"{name}: got no text ({error}), expected an IR") from None
     if text.startswith(NORMAL):
         try:
-            return IrText(text, head_of(text).kind)
+            return IrText(text, read_head(text).kind)
         except IrSyntaxError as error:
             raise UsageError(f"{name}: {error}") from None
-    found = kind or kind_of(text)
+    found = kind or detect_kind(text)
     if found is None:
         raise UsageError(
             f"{name}: begins with {text[:40]!r}, expected HLO, StableHLO in the generic form, or a "

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
-from conformance.ir.fact_table import STATED_BY, sharding_text
+from conformance.ir.fact_table import STATED_BY, render_sharding
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.shardings import sharding
+from conformance.ir.hlo.shardings import read_sharding
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import loads
 from conformance.model.record import SOURCES, IrRecord
@@ -68,8 +68,8 @@ def _one(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
     except IrSyntaxError as error:  # said, and a claim on what was not read is not met
         return IrRecord(version=VERSION, not_understood={str(error): 1}), {}
     kept = IrRecord(
-        structure=analysis.structure,
-        neutral=analysis.neutral,
+        structure=analysis.exact,
+        neutral=analysis.canonical,
         version=VERSION,
         not_understood=dict(analysis.not_understood),
     )
@@ -134,7 +134,7 @@ def diff_rank_texts(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
     """
     kind = kind_of_artifact(ir)
     said = [analyse(_text(text), kind, with_text=True) for text in (one, other)]
-    if said[0].neutral == said[1].neutral:
+    if said[0].canonical == said[1].canonical:
         return ()
     return diff_canonical(said[0].text, said[1].text).changes
 
@@ -159,7 +159,9 @@ def _with_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) ->
             continue
         with suppress(Unexpected):  # another spelling states nothing
             stated[name] = [
-                row if text is None else {**row, "sharding": sharding_text(sharding(text)[0])}
+                row
+                if text is None
+                else {**row, "sharding": render_sharding(read_sharding(text)[0])}
                 for row, text in zip(rows, texts, strict=True)
             ]
     return stated

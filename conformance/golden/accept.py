@@ -36,7 +36,7 @@ from conformance.golden.spans import insert, is_release, lookup, version
 from conformance.ir.fact_table import STATED_BY
 from conformance.ir.graph import CROSS_LOWERED
 from conformance.ir.normal.forms import VERSION
-from conformance.ir.normal.text import head_of
+from conformance.ir.normal.text import read_head
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome
 
@@ -237,7 +237,7 @@ class _Draft:
                 continue
             if content not in self.texts:
                 try:
-                    head = head_of(self.store.text(self.case, content))
+                    head = read_head(self.store.text(self.case, content))
                     self.texts[content] = head.fingerprint if head.version == VERSION else ""
                 except GoldenError:
                     self.texts[content] = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.golden.value_text import FORMAT, parse_value, render_value
-from conformance.ir.fact_table import gating
+from conformance.ir.fact_table import select_gating
 from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
 from conformance.judge.agreement import recorded_error, same_ending
 from conformance.judge.errors import VERSION
@@ -77,7 +77,7 @@ def encode_facts(facts: Mapping[str, Any]) -> bytes:
     Args:
         facts: All facts of a job.
     """
-    gated = {"normal form": VERSION_OF_FORMS, **gating(dict(facts))}
+    gated = {"normal form": VERSION_OF_FORMS, **select_gating(dict(facts))}
     return (json.dumps(gated, sort_keys=True, indent=1) + "\n").encode()
 
 

@@ -25,7 +25,7 @@ from conformance.golden.layout import (
 from conformance.golden.spans import lookup
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.ir.normal.forms import VERSION
-from conformance.ir.normal.text import head_of
+from conformance.ir.normal.text import read_head
 from conformance.model.codec import CorruptValueError
 from conformance.model.golden import GoldenEntry, GoldenIr
 
@@ -107,7 +107,7 @@ class GoldenStore:
         if found is None:
             return None
         text = self.text(case, found.span.content)
-        head = head_of(text)
+        head = read_head(text)
         if head.version != VERSION:
             return None
         exact = lookup(tracks.get(f"{ir}{EXACT}", ()), release)
@@ -278,5 +278,5 @@ def decode_ir(data: bytes) -> str:
         IrSyntaxError: If it does not begin with the head of such a text.
     """
     text = data.decode()
-    head_of(text)
+    read_head(text)
     return text

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.ir.analysis import read
 from conformance.ir.change import Change, IrDiff
 from conformance.ir.difference import diff
-from conformance.ir.fact_table import fact_table
+from conformance.ir.fact_table import collect_facts
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.forms import to_exact
 
@@ -26,11 +26,11 @@ def facts(text: str, kind: str = "hlo") -> dict[str, Any]:
         kind: `hlo`, `stablehlo` or `jaxpr`.
 
     Returns:
-        Plain data, see `conformance.ir.fact_table.fact_table`.
+        Plain data, see `conformance.ir.fact_table.collect_facts`.
 
     Raises:
         IrSyntaxError: If the text is not understood; the message names the line.
     """
     module = read(text, kind)
     to_exact(module)
-    return fact_table(module)
+    return collect_facts(module)

@@ -12,10 +12,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.fingerprint import Fingerprints, digest, spelled
+from conformance.ir.fingerprint import Fingerprints, digest, spell_type
 from conformance.ir.graph import Tensor
 from conformance.ir.normal.color_refinement import Contexts, Uses
-from conformance.ir.normal.loop_carries import slots_of
+from conformance.ir.normal.loop_carries import find_slots
 from conformance.ir.slot_pairs import pair_slots
 from conformance.ir.vocabulary import is_commutative
 
@@ -74,7 +74,7 @@ class Alignment:
         self.to_a[b] = a
         return True
 
-    def mirrored(self) -> Alignment:
+    def mirror(self) -> Alignment:
         """Return the alignment of the second module with the first."""
         computations = [
             PairedComputations(p.b, p.a, p.path, self.to_b[p.inside] if p.inside else None)
@@ -102,7 +102,7 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
         hashes.computations[id(m.entry)] for m, hashes in ((a, hashes_a), (b, hashes_b))
     )
     if second < first:
-        return align(b, a, hashes_b, hashes_a).mirrored()
+        return align(b, a, hashes_b, hashes_a).mirror()
     return _Aligner(hashes_a, hashes_b).run(a, b)
 
 
@@ -128,10 +128,10 @@ class _Aligner:
                 continue
             self._alignment.computations.append(pair)
             self._pair = pair
-            self._readers = (_readers(pair.a), _readers(pair.b))
+            self._readers = (_find_readers(pair.a), _find_readers(pair.b))
             self._pair_instructions()
             self._pair_slots()
-            todo += self._bodies()
+            todo += self._pair_bodies()
         return self._alignment
 
     def _are_equal(self, a: list[Computation], b: list[Computation]) -> bool:
@@ -140,9 +140,9 @@ class _Aligner:
 
     def _pair_slots(self) -> None:
         for one in self._pair.a.instructions:
-            slots = slots_of(one)
+            slots = find_slots(one)
             other = self._alignment.to_b.get(one)
-            slots_b = slots_of(other) if other is not None else None
+            slots_b = find_slots(other) if other is not None else None
             if slots is None or slots_b is None:
                 continue
             if self._are_equal(slots.bodies, slots_b.bodies):
@@ -150,7 +150,7 @@ class _Aligner:
             else:
                 self._alignment.slots[one] = pair_slots(self._alignment.to_b, slots, slots_b)
 
-    def _bodies(self) -> Iterator[PairedComputations]:
+    def _pair_bodies(self) -> Iterator[PairedComputations]:
         for a in reversed(self._pair.a.instructions):
             b = self._alignment.to_b.get(a)
             roles = dict(b.bodies) if b is not None else {}
@@ -166,7 +166,7 @@ class _Aligner:
         self._pair_results()
         self._spread()
         self._pair_by(lambda one, label: (one.op, label, one.origin.name))
-        self._pair_by(lambda one, _: (one.op, one.origin.name, _types(one)))
+        self._pair_by(lambda one, _: (one.op, one.origin.name, _make_type_key(one)))
         self._pair_by(lambda one, label: (one.op, label))
 
     def _add(self, a: Instruction, b: Instruction) -> None:
@@ -177,8 +177,8 @@ class _Aligner:
         a, b = self._pair.a.parameters, self._pair.b.parameters
         inside = self._pair.inside
         pairs = self._alignment.slots.get(inside) if inside is not None else None
-        slots = slots_of(inside) if inside is not None else None
-        slots_b = slots_of(self._alignment.to_b[inside]) if inside is not None else None
+        slots = find_slots(inside) if inside is not None else None
+        slots_b = find_slots(self._alignment.to_b[inside]) if inside is not None else None
         if pairs is not None and slots is not None and slots_b is not None:
             others, own = slots.parameters(self._pair.a)
             others_b, own_b = slots_b.parameters(self._pair.b)
@@ -200,7 +200,7 @@ class _Aligner:
         for side, computation in enumerate((self._pair.a, self._pair.b)):
             for one in computation.instructions:
                 if one.op != "parameter":
-                    mark = _mark(one, marks, self._hashes[side])
+                    mark = _mark_instruction(one, marks, self._hashes[side])
                     marked.setdefault(mark, ([], []))[side].append(one)
         contexts = Contexts(self._pair.a, Uses()), Contexts(self._pair.b, Uses())
         for ours, theirs in marked.values():
@@ -240,7 +240,7 @@ class _Aligner:
         self._spread_sure()
         while self._queue:
             a, b = self._queue.pop()
-            for one, another in self._operands_in_place(a, b):
+            for one, another in self._pair_operands(a, b):
                 # Constants are the same only if their types are.
                 if one.op == another.op and (one.op != "constant" or one.type == another.type):
                     self._add(one, another)
@@ -270,14 +270,14 @@ class _Aligner:
             return
         labels: dict[Hashable, list[Instruction]] = defaultdict(list)
         for one in readers_b:
-            labels[_label(one, self._hashes[1]), _positions(one, b)].append(one)
+            labels[_label_instruction(one, self._hashes[1]), _find_positions(one, b)].append(one)
         for one in readers_a:
-            found = labels.get((_label(one, self._hashes[0]), _positions(one, a)))
+            found = labels.get((_label_instruction(one, self._hashes[0]), _find_positions(one, a)))
             # Among many readers of one value each is found from what else it reads, or is read by.
             if not found or len(found) > _MANY:
                 continue
-            best = self._likeliest(one, found)
-            if best is None or (sure and self._shared(one, best) < len(one.operands)):
+            best = self._find_likeliest(one, found)
+            if best is None or (sure and self._count_shared(one, best) < len(one.operands)):
                 continue
             self._add(one, best)
             found.remove(best)
@@ -291,7 +291,7 @@ class _Aligner:
         for side, (computation, paired, hashes) in enumerate(sides):
             for one in computation.instructions:
                 if one not in paired and one.op != "parameter":
-                    found = groups.setdefault(key(one, _label(one, hashes)), ([], []))
+                    found = groups.setdefault(key(one, _label_instruction(one, hashes)), ([], []))
                     found[side].append(one)
         for ours, theirs in groups.values():
             # As many here as there, in the order of the program: else one would guess.
@@ -301,11 +301,11 @@ class _Aligner:
                     self._spread()
         self._spread()
 
-    def _operands_in_place(
+    def _pair_operands(
         self, a: Instruction, b: Instruction
     ) -> list[tuple[Instruction, Instruction]]:
         """Return pairs of operands that stand in the same place."""
-        slots_a, slots_b = slots_of(a), slots_of(b)
+        slots_a, slots_b = find_slots(a), find_slots(b)
         if slots_a is not None and slots_b is not None:
             values_a, values_b = slots_a.values, slots_b.values
             pairs = pair_slots(self._alignment.to_b, slots_a, slots_b)
@@ -314,42 +314,48 @@ class _Aligner:
             )
             return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
         if is_commutative(a):
-            return self._unordered(a.inputs, b.inputs)
+            return self._pair_unordered(a.inputs, b.inputs)
         return list(zip(a.operands, b.operands, strict=False))
 
-    def _unordered(self, a: list[Value], b: list[Value]) -> list[tuple[Instruction, Instruction]]:
+    def _pair_unordered(
+        self, a: list[Value], b: list[Value]
+    ) -> list[tuple[Instruction, Instruction]]:
         rest_a = [one for one, _ in a if one not in self._alignment.to_b]
         rest_b = [one for one, _ in b if one not in self._alignment.to_a]
         pairs = []
         for one in rest_a:
             found = [other for other in rest_b if other.op == one.op]
-            best = self._likeliest(one, found)
+            best = self._find_likeliest(one, found)
             if best is not None:
                 rest_b.remove(best)
                 pairs.append((one, best))
         return pairs
 
-    def _shared(self, a: Instruction, b: Instruction) -> int:
+    def _count_shared(self, a: Instruction, b: Instruction) -> int:
         """Return how many operands of two instructions are paired with each other."""
-        if is_commutative(a) or slots_of(a) is not None:
+        if is_commutative(a) or find_slots(a) is not None:
             theirs = set(b.operands)
             return sum(self._alignment.to_b.get(one) in theirs for one in a.operands)
         pairs = zip(a.operands, b.operands, strict=False)
         return sum(self._alignment.to_b.get(one) is other for one, other in pairs)
 
-    def _likeliest(self, one: Instruction, candidates: list[Instruction]) -> Instruction | None:
+    def _find_likeliest(
+        self, one: Instruction, candidates: list[Instruction]
+    ) -> Instruction | None:
         """Return the candidate that shares most with an instruction, None if several do."""
         if len(candidates) == 1:
             return candidates[0]
         likeness = [
-            (self._shared(one, other), other.origin == one.origin, other.type == one.type)
+            (self._count_shared(one, other), other.origin == one.origin, other.type == one.type)
             for other in candidates
         ]
         most = max(likeness, default=(0, False, False))
         return candidates[likeness.index(most)] if likeness.count(most) == 1 else None
 
 
-def _mark(one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints) -> bytes:
+def _mark_instruction(
+    one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints
+) -> bytes:
     operands = [
         marks[operand] + b"%r" % (path,) if path else marks[operand]
         for operand, path in zip(one.operands, one.paths, strict=True)
@@ -361,21 +367,21 @@ def _mark(one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprint
     return marks[one]
 
 
-def _label(one: Instruction, hashes: Fingerprints) -> Hashable:
+def _label_instruction(one: Instruction, hashes: Fingerprints) -> Hashable:
     """Return what an instruction is by itself; a loop is so in whatever order it carries."""
-    if slots_of(one) is None:
+    if find_slots(one) is None:
         return hashes.label(one)
     attributes = {k: v for k, v in one.attributes.items() if k != "captured"}
-    return (one.op, _types(one), *attributes.items())
+    return (one.op, _make_type_key(one), *attributes.items())
 
 
-def _types(one: Instruction) -> Hashable:
-    if isinstance(one.type, Tensor) or slots_of(one) is None:
+def _make_type_key(one: Instruction) -> Hashable:
+    if isinstance(one.type, Tensor) or find_slots(one) is None:
         return one.type
-    return tuple(sorted(map(spelled, one.type)))
+    return tuple(sorted(map(spell_type, one.type)))
 
 
-def _readers(computation: Computation) -> dict[Instruction, list[Instruction]]:
+def _find_readers(computation: Computation) -> dict[Instruction, list[Instruction]]:
     readers: dict[Instruction, list[Instruction]] = defaultdict(list)
     for one in computation.instructions:
         for operand in dict.fromkeys(one.operands):
@@ -383,7 +389,7 @@ def _readers(computation: Computation) -> dict[Instruction, list[Instruction]]:
     return readers
 
 
-def _positions(reader: Instruction, operand: Instruction) -> tuple[int, ...]:
-    if is_commutative(reader) or slots_of(reader) is not None:
+def _find_positions(reader: Instruction, operand: Instruction) -> tuple[int, ...]:
+    if is_commutative(reader) or find_slots(reader) is not None:
         return ()
     return tuple(n for n, one in enumerate(reader.operands) if one is operand)

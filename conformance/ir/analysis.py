@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir import hlo, jaxpr, mlir
-from conformance.ir.fact_table import fact_table
+from conformance.ir.fact_table import collect_facts
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import dumps
@@ -46,13 +46,13 @@ def read(text: str, kind: str) -> Module:
     parse = PARSERS.get(kind)
     if parse is None:
         raise IrSyntaxError(f"kind {kind!r}, expected one of {', '.join(PARSERS)}")
-    looks = kind_of(text)
+    looks = detect_kind(text)
     if looks not in {None, kind}:
         raise IrSyntaxError(f"{kind} line 1: got what looks like {looks}, expected {kind}")
     return parse(text)
 
 
-def kind_of(text: str) -> str | None:
+def detect_kind(text: str) -> str | None:
     """Say what kind of IR a text looks like.
 
     Args:
@@ -76,15 +76,15 @@ class Analysis:
     """The normal forms of one text, and its facts.
 
     Attributes:
-        structure: Fingerprint of the form `exact`.
-        neutral: Fingerprint of the form `canonical`.
-        facts: See `conformance.ir.fact_table.fact_table`.
+        exact: Fingerprint of the exact form.
+        canonical: Fingerprint of the canonical form.
+        facts: See `conformance.ir.fact_table.collect_facts`.
         not_understood: What was kept as text only, with how often it occurs.
         text: The form `canonical` as text, empty unless asked for.
     """
 
-    structure: str
-    neutral: str
+    exact: str
+    canonical: str
     facts: Mapping[str, Any]
     not_understood: Mapping[str, int] = field(default_factory=dict)
     text: str = ""
@@ -108,7 +108,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
     try:
         module = read(text, kind)
         exact = to_exact(module)
-        facts = fact_table(module)
+        facts = collect_facts(module)
         canonical = to_canonical(module)
         printed = dumps(module, VERSION) if with_text else ""
     except IrSyntaxError:
@@ -122,8 +122,8 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
             "please report the module"
         ) from error
     return Analysis(
-        structure=exact,
-        neutral=canonical,
+        exact=exact,
+        canonical=canonical,
         facts=facts,
         not_understood=dict(module.not_understood),
         text=printed,

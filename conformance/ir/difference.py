@@ -15,9 +15,9 @@ from conformance.ir.analysis import read
 from conformance.ir.change import Change, ChangeKind, IrDiff, Severity
 from conformance.ir.divergence import find_divergence
 from conformance.ir.edits import Rewrite, Side, find_rewrites
-from conformance.ir.excerpts import Excerpts, quoted
-from conformance.ir.fact_table import fact_table, sharding_text
-from conformance.ir.fingerprint import fingerprint, fingerprints
+from conformance.ir.excerpts import Excerpts, quote
+from conformance.ir.fact_table import collect_facts, render_sharding
+from conformance.ir.fingerprint import fingerprint, hash_module
 from conformance.ir.graph import Sharding
 from conformance.ir.normal.forms import make_exact, to_canonical
 from conformance.ir.patterns import RewritePattern, find_patterns
@@ -64,48 +64,48 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     """
     unknown = a.not_understood + b.not_understood
     hashes = make_exact(a), make_exact(b)
-    facts = {"a": fact_table(a), "b": fact_table(b)}
+    facts = {"a": collect_facts(a), "b": collect_facts(b)}
     equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
     sides = (a, hashes[0], text_a), (b, hashes[1], text_b)
-    counted = [] if equal else [_census(*side) for side in sides]
-    changes = [] if equal else [*_interface_changes(a, b, facts)]
+    counted = [] if equal else [_take_census(*side) for side in sides]
+    changes = [] if equal else [*_compare_interfaces(a, b, facts)]
     if equal or to_canonical(a) == to_canonical(b):
         return IrDiff(
             kind=a.kind,
             equal=equal,
             neutral_equal=True,
-            changes=() if equal else (*changes, *_grouping_changes(*counted)),
+            changes=() if equal else (*changes, *_compare_grouping(*counted)),
             facts=facts,
             matched=sum(len(computation.instructions) for computation in a.reachable()),
             not_understood=unknown,
         )
-    unordered = fingerprints(a, commutative=True), fingerprints(b, commutative=True)
+    unordered = hash_module(a, commutative=True), hash_module(b, commutative=True)
     alignment = align(a, b, *unordered)
     found = find_rewrites(alignment)
-    changes += [_change(pattern, text_a, text_b) for pattern in find_patterns(found)]
+    changes += [_make_change(pattern, text_a, text_b) for pattern in find_patterns(found)]
     return IrDiff(
         kind=a.kind,
         equal=False,
         neutral_equal=False,
-        changes=tuple(sorted(changes or _grouping_changes(*counted), key=_gravity)),
+        changes=tuple(sorted(changes or _compare_grouping(*counted), key=_rank)),
         begins=find_divergence(found),
         facts=facts,
         not_understood=unknown,
-        **_tally(alignment.alike, len(alignment.to_b), found),
+        **_count_instructions(alignment.alike, len(alignment.to_b), found),
     )
 
 
-def _gravity(change: Change) -> tuple[int, int]:
+def _rank(change: Change) -> tuple[int, int]:
     return list(Severity).index(Severity(change.severity)), -change.count
 
 
-def _tally(alike: int, paired: int, found: list[Rewrite]) -> dict[str, int]:
+def _count_instructions(alike: int, paired: int, found: list[Rewrite]) -> dict[str, int]:
     alone = sum(d.side in {Side.REMOVED, Side.ADDED} for r in found for d in r)
     both = {id(d.a) for r in found for d in r if d.side in {Side.CHANGED, Side.REWIRED}}
     return {"matched": alike + paired - len(both), "changed": len(both), "unmatched": alone}
 
 
-def _change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) -> Change:
+def _make_change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) -> Change:
     example = pattern.rewrites[0]
     return Change(
         kind=pattern.kind,
@@ -113,13 +113,13 @@ def _change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) -> Chan
         severity=pattern.severity,
         title=pattern.title,
         about=pattern.about,
-        where=_where(example),
-        before=text_a.lines_of(edit.a for edit in example if edit.a is not None),
-        after=text_b.lines_of(edit.b for edit in example if edit.b is not None),
+        where=_describe_place(example),
+        before=text_a.quote_lines(edit.a for edit in example if edit.a is not None),
+        after=text_b.quote_lines(edit.b for edit in example if edit.b is not None),
     )
 
 
-def _where(edits: Rewrite) -> str:
+def _describe_place(edits: Rewrite) -> str:
     places = dict.fromkeys(" of ".join(reversed(edit.at.path)) or "entry" for edit in edits)
     words = [" -> ".join(places)]
     origins = [one.origin for edit in edits for one in edit.instructions]
@@ -128,7 +128,7 @@ def _where(edits: Rewrite) -> str:
     return ", ".join(words)
 
 
-def _interface_changes(
+def _compare_interfaces(
     a: Module, b: Module, facts: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Change]:
     """Yield how the interfaces of two modules differ; both are in the form `exact`."""
@@ -137,24 +137,28 @@ def _interface_changes(
     new = [line for line in after if line not in before]
     if gone or new:
         title = f"donation {'changed' if gone and new else 'removed' if gone else 'added'}"
-        yield _interface_change(ChangeKind.DONATION, title, (gone, new), max(len(gone), len(new)))
+        yield _make_interface_change(
+            ChangeKind.DONATION, title, (gone, new), max(len(gone), len(new))
+        )
     # One partition, one replica is what is not said.
     said = [(n, a.attributes.get(n) or 1, b.attributes.get(n) or 1) for n in _DEVICES]
     if other := [(n, f"{n}={x}", f"{n}={y}") for n, x, y in said if x != y]:
         names, *lines = zip(*other, strict=True)
-        yield _interface_change(
+        yield _make_interface_change(
             ChangeKind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
         )
     pairs = zip(facts["a"]["results"], facts["b"]["results"], strict=False)
     spaces = [[one.get("memory") for one in pair] for pair in pairs]
     if moved := [n for n, (x, y) in enumerate(spaces) if x != y]:
         places = [(f"result {moved[0]}: {space or 'device'}",) for space in spaces[moved[0]]]
-        yield _interface_change(ChangeKind.PLACEMENT, "memory space of results", places, len(moved))
+        yield _make_interface_change(
+            ChangeKind.PLACEMENT, "memory space of results", places, len(moved)
+        )
     if a.kind == "hlo":
-        yield from _sharding_changes(a, b)
+        yield from _compare_shardings(a, b)
 
 
-def _sharding_changes(a: Module, b: Module) -> Iterator[Change]:
+def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
     """Yield the shardings of HLO parameters that differ, or are said on one side only."""
     pairs = zip(a.entry.parameters, b.entry.parameters, strict=False)
     said = [(x.name, x.attributes.get("sharding"), y.attributes.get("sharding")) for x, y in pairs]
@@ -165,16 +169,16 @@ def _sharding_changes(a: Module, b: Module) -> Iterator[Change]:
         ([i for i in other if None in i], Severity.COSMETIC, ", which one side does not say"),
     ):
         lines = [
-            [f"%{found[0][0]}: {sharding_text(one)}"] if isinstance(one, Sharding) else []
+            [f"%{found[0][0]}: {render_sharding(one)}"] if isinstance(one, Sharding) else []
             for one in (found[0][1:] if found else ())
         ]
         if lines:
-            yield _interface_change(
+            yield _make_interface_change(
                 ChangeKind.SHARDING, title + end, lines, len(found), severity=severity
             )
 
 
-def _interface_change(
+def _make_interface_change(
     kind: ChangeKind, title: str, lines: Sequence[Sequence[str]], count: int, **more: Any
 ) -> Change:
     """Return a change of the interface: of the lines of the first module to those of the second."""
@@ -200,7 +204,7 @@ class _Census:
     examples: dict[bytes, tuple[str, str]] = field(default_factory=dict)
 
 
-def _census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Census:
+def _take_census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Census:
     """Count the instructions of a module.
 
     Args:
@@ -215,11 +219,11 @@ def _census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Census:
             counted.ops[instruction.op] += 1
             counted.labels[label] += 1
             if label not in counted.examples:
-                counted.examples[label] = (instruction.op, text.written(instruction))
+                counted.examples[label] = (instruction.op, text.find_line(instruction))
     return counted
 
 
-def _grouping_changes(a: _Census, b: _Census) -> Iterator[Change]:
+def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
     """Yield what differs between modules that are the same in the form `canonical`.
 
     Args:
@@ -255,6 +259,6 @@ def _grouping_changes(a: _Census, b: _Census) -> Iterator[Change]:
             count=sum(gone.values()) + sum(new.values()),
             severity=Severity.STRUCTURAL if moved or regrouped else Severity.COSMETIC,
             title=f"fused, copied or annotated otherwise: {counts or ', '.join(ops)}",
-            before=tuple(quoted(a.examples[x][1]) for x in list(gone)[:1]),
-            after=tuple(quoted(b.examples[x][1]) for x in list(new)[:1]),
+            before=tuple(quote(a.examples[x][1]) for x in list(gone)[:1]),
+            after=tuple(quote(b.examples[x][1]) for x in list(new)[:1]),
         )

@@ -45,7 +45,7 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
     """
     every = [edit for rewrite in found for edit in rewrite]
     edits = [edit for edit in every if _is_operation(edit)]
-    edits += [reader for edit in every for reader in _readers(edit)]
+    edits += [reader for edit in every for reader in _find_readers(edit)]
     affected = {one for edit in edits for one in edit.instructions}
     # A computation is within an instruction that differs because it does.
     around = {edit.at.inside for edit in edits} - {None}
@@ -56,7 +56,7 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
         and all(affected.isdisjoint(one.operands) for one in edit.instructions)
     ]
     work = [edit for edit in first if edit.op not in MOVEMENT]
-    return tuple(sorted({_phrase(edit) for edit in work or first or edits or every}))
+    return tuple(sorted({_describe_edit(edit) for edit in work or first or edits or every}))
 
 
 def _is_operation(edit: IrEdit) -> bool:
@@ -68,7 +68,7 @@ def _is_operation(edit: IrEdit) -> bool:
     return not any(map(_is_constant, edit.instructions))
 
 
-def _readers(edit: IrEdit) -> Iterator[IrEdit]:
+def _find_readers(edit: IrEdit) -> Iterator[IrEdit]:
     """Yield who reads a constant that has another value; they themselves are what they were."""
     if edit.side is not Side.CHANGED or edit.b is None or not _is_constant(edit.b):
         return
@@ -90,21 +90,25 @@ def _is_constant(one: Instruction) -> bool:
     return spreads and bool(one.operands) and all(map(_is_constant, one.operands))
 
 
-def _phrase(edit: IrEdit) -> str:
+def _describe_edit(edit: IrEdit) -> str:
     one = edit.b or edit.a
     if one is None:
         return _WORDS[edit.side].format("nothing")
     what = dict.fromkeys(_ONE.get(name, name) for name in edit.what)
     names = f" {', '.join(what)}" if edit.side is Side.CHANGED else ""
-    return _WORDS[edit.side].format(f"{one.op}{_types(one)}{names}")
+    return _WORDS[edit.side].format(f"{one.op}{_describe_types(one)}{names}")
 
 
-def _types(one: Instruction) -> str:
+def _describe_types(one: Instruction) -> str:
     """Return from what to what a conversion converts; of others the type is of no account."""
     if one.op not in CONVERSIONS:
         return ""
-    return f" {_dtype(one.operands[0])} to {_dtype(one)}" if one.operands else f" to {_dtype(one)}"
+    return (
+        f" {_get_dtype(one.operands[0])} to {_get_dtype(one)}"
+        if one.operands
+        else f" to {_get_dtype(one)}"
+    )
 
 
-def _dtype(one: Instruction) -> str:
+def _get_dtype(one: Instruction) -> str:
     return one.type.dtype if isinstance(one.type, Tensor) else "several"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from conformance.ir.normal.loop_carries import slots_of
+from conformance.ir.normal.loop_carries import find_slots
 from conformance.ir.vocabulary import is_commutative
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def find_rewrites(alignment: Alignment) -> list[Rewrite]:
     edits = _Edits(alignment)
     for pair in alignment.computations:
         edits.take(pair)
-    return edits.rewrites()
+    return edits.group()
 
 
 class _Edits:
@@ -116,17 +116,17 @@ class _Edits:
         for one in pair.a.instructions:
             if one in to_b:
                 self._take_pair(one, to_b[one], pair)
-        for _, ours, theirs in _differing_results(self._alignment, pair):
+        for _, ours, theirs in _compare_results(self._alignment, pair):
             a, b = (value[0] if value is not None else None for value in (ours, theirs))
             edit = IrEdit(Side.RESULTS, a, b, pair)
             self._take_surroundings(edit, ours, theirs)
             if ours is None or theirs is None:
                 self._join(edit, around)
 
-    def rewrites(self) -> list[Rewrite]:
+    def group(self) -> list[Rewrite]:
         found: dict[IrEdit, Rewrite] = {}
         for edit in self._parent:
-            found.setdefault(self._root(edit), []).append(edit)
+            found.setdefault(self._find_root(edit), []).append(edit)
         return list(found.values())
 
     def _take_alone(self, one: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
@@ -137,7 +137,7 @@ class _Edits:
             self._join(edit, around)
 
     def _take_pair(self, a: Instruction, b: Instruction, pair: PairedComputations) -> None:
-        changed = _changed(a, b, pair)
+        changed = _compare_pair(a, b, pair)
         if changed is not None:
             self._parent[changed] = changed
             if "type" in changed.what:
@@ -145,7 +145,7 @@ class _Edits:
                 for operand in a.operands:
                     # A type that spreads from operand to reader is one change.
                     self._join(changed, self._retyped.get(operand))
-        differing = _differing_operands(self._alignment, a, b)
+        differing = _compare_operands(self._alignment, a, b)
         if differing:
             places = tuple(sorted({place for place, _, _ in differing}))
             rewired = IrEdit(Side.REWIRED, a, b, pair, places)
@@ -172,19 +172,19 @@ class _Edits:
 
     def _join(self, one: IrEdit, other: IrEdit | None) -> None:
         if other is not None:
-            root, child = self._root(one), self._root(other)
+            root, child = self._find_root(one), self._find_root(other)
             if root is not child:
                 self._parent[child] = root
 
-    def _root(self, edit: IrEdit) -> IrEdit:
+    def _find_root(self, edit: IrEdit) -> IrEdit:
         while self._parent[edit] is not edit:
             self._parent[edit] = self._parent[self._parent[edit]]
             edit = self._parent[edit]
         return edit
 
 
-def _changed(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit | None:
-    what = ["type"] if a.type != b.type and slots_of(a) is None else []
+def _compare_pair(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit | None:
+    what = ["type"] if a.type != b.type and find_slots(a) is None else []
     ours, theirs = a.attributes, b.attributes
     if ours is not theirs:
         # Slots and parameters were paired by what they are given, not by their number.
@@ -202,45 +202,52 @@ def _changed(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit
 _ABSENT: Final = object()
 
 
-def _differing_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
+def _compare_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
     """Find the operands in which two paired instructions differ."""
     ours, theirs = a.inputs, b.inputs
-    slots = slots_of(a)
+    slots = find_slots(a)
     if slots is not None and a in alignment.slots:
-        fixed = _in_place(alignment, ours[: slots.fixed], theirs[: slots.fixed])
+        fixed = _compare_in_order(alignment, ours[: slots.fixed], theirs[: slots.fixed])
         pairs = alignment.slots[a]
-        return [*fixed, *_by_slot(alignment, pairs, ours[slots.fixed :], theirs[slots.fixed :])]
-    return (_unordered if is_commutative(a) else _in_place)(alignment, ours, theirs)
+        return [
+            *fixed,
+            *_compare_by_slot(alignment, pairs, ours[slots.fixed :], theirs[slots.fixed :]),
+        ]
+    return (_compare_unordered if is_commutative(a) else _compare_in_order)(alignment, ours, theirs)
 
 
-def _by_slot(
+def _compare_by_slot(
     alignment: Alignment, pairs: Mapping[int, int], ours: list[Value], theirs: list[Value]
 ) -> list[Differing]:
     """Return where two lists of values differ, slot by slot."""
     found: list[Differing] = []
     for n, one in enumerate(ours):
         other = theirs[pairs[n]] if n in pairs else None
-        if other is None or not _is(alignment, one, other):
+        if other is None or not _is_paired(alignment, one, other):
             found.append(("", one, other))
     taken = set(pairs.values())
     return [*found, *(("", None, other) for m, other in enumerate(theirs) if m not in taken)]
 
 
-def _in_place(alignment: Alignment, ours: list[Value], theirs: list[Value]) -> list[Differing]:
+def _compare_in_order(
+    alignment: Alignment, ours: list[Value], theirs: list[Value]
+) -> list[Differing]:
     """Return where two lists of values differ, place by place."""
     found: list[Differing] = []
     for n, (one, other) in enumerate(zip_longest(ours, theirs)):
-        if one is None or other is None or not _is(alignment, one, other):
+        if one is None or other is None or not _is_paired(alignment, one, other):
             found.append((str(n), one, other))
     return found
 
 
-def _unordered(alignment: Alignment, ours: list[Value], theirs: list[Value]) -> list[Differing]:
+def _compare_unordered(
+    alignment: Alignment, ours: list[Value], theirs: list[Value]
+) -> list[Differing]:
     """Return what only one of two lists holds, in whatever order."""
     rest = list(theirs)
     found: list[Differing] = []
     for one in ours:
-        stead = next((other for other in rest if _is(alignment, one, other)), None)
+        stead = next((other for other in rest if _is_paired(alignment, one, other)), None)
         if stead is None:
             found.append(("", one, None))
         else:
@@ -248,7 +255,7 @@ def _unordered(alignment: Alignment, ours: list[Value], theirs: list[Value]) -> 
     return [*found, *(("", None, other) for other in rest)]
 
 
-def _is(alignment: Alignment, a: Value, b: Value) -> bool:
+def _is_paired(alignment: Alignment, a: Value, b: Value) -> bool:
     producer, path = a
     if alignment.to_b.get(producer) is not b[0]:
         return False
@@ -259,10 +266,10 @@ def _is(alignment: Alignment, a: Value, b: Value) -> bool:
     return (slots.get(path[0], path[0]), *path[1:]) == b[1]
 
 
-def _differing_results(alignment: Alignment, pair: PairedComputations) -> list[Differing]:
+def _compare_results(alignment: Alignment, pair: PairedComputations) -> list[Differing]:
     ours, theirs = pair.a.results, pair.b.results
     if pair.inside is None or pair.inside.op != "while" or not pair.path[-1].endswith(" body"):
-        return _in_place(alignment, ours, theirs)
+        return _compare_in_order(alignment, ours, theirs)
     slots = alignment.slots[pair.inside]
     carried = {n: m for n, m in slots.items() if n < len(ours) and m < len(theirs)}
-    return _by_slot(alignment, carried, ours, theirs)
+    return _compare_by_slot(alignment, carried, ours, theirs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.fingerprint import spelled
+from conformance.ir.fingerprint import spell_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +34,7 @@ class Excerpts:
         self._text = text if kind in {"hlo", "stablehlo"} else ""
         self._starts: list[int] | None = None
 
-    def lines_of(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    def quote_lines(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
         """Return the lines of some instructions, in the order of the text, a few at most."""
         unique = {id(one): one for one in instructions}
         ordered = sorted(unique.values(), key=lambda one: one.line)
@@ -45,15 +45,15 @@ class Excerpts:
 
     def line(self, instruction: Instruction) -> str:
         """Return the line of one instruction, as it is quoted."""
-        return quoted(self.written(instruction))
+        return quote(self.find_line(instruction))
 
-    def written(self, instruction: Instruction) -> str:
+    def find_line(self, instruction: Instruction) -> str:
         """Return the line of one instruction, as it stands there."""
         raw = self._raw(instruction.line) if self._text and instruction.line else ""
         if not raw:
             operands = ", ".join(f"%{one.name.lstrip('%')}" for one in instruction.operands)
             attributes = [f"{k}={v}" for k, v in instruction.attributes.items()]
-            head = f"%{instruction.name.lstrip('%')} = {spelled(instruction.type)}"
+            head = f"%{instruction.name.lstrip('%')} = {spell_type(instruction.type)}"
             raw = ", ".join([f"{head} {instruction.op}({operands})", *attributes])
         return raw
 
@@ -67,7 +67,7 @@ class Excerpts:
         return self._text[start : end if end >= 0 else len(self._text)]
 
 
-def quoted(line: str) -> str:
+def quote(line: str) -> str:
     """Return a line without what tells nothing, cut to a width.
 
     Args:

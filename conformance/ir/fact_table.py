@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.graph import Opaque, Sharding, Tensor
-from conformance.ir.normal.layouts import space_name
-from conformance.ir.normal.rewriting import tensors_of, type_of
+from conformance.ir.normal.layouts import get_host_space
+from conformance.ir.normal.rewriting import get_type, iterate_tensors
 from conformance.ir.vocabulary import COLLECTIVES, CONTRACTIONS, REDUCER_OF, runs_on_host
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _MANY = 16
 _LONG = 160
 
 
-def fact_table(module: Module) -> dict[str, Any]:
+def collect_facts(module: Module) -> dict[str, Any]:
     """State the facts of a module.
 
     Args:
@@ -67,29 +67,29 @@ def fact_table(module: Module) -> dict[str, Any]:
         `ops`: count by operation.
     """
     counts = _Counts()
-    depths, scattered = _depths(module), _reduce_scatters(module)
+    depths, scattered = _count_enclosing_loops(module), _find_reduce_scatters(module)
     for computation in module.reachable():
         for instruction in computation.instructions:
-            counts.take(scattered.get(instruction, instruction), depths[id(computation)])
+            counts.count(scattered.get(instruction, instruction), depths[id(computation)])
     entry, of = module.entry, counts.of
-    types = [type_of(value) for value in entry.results]
+    types = [get_type(value) for value in entry.results]
     results = [part for one in types for part in ([one] if isinstance(one, Tensor) else one)]
-    said = [dict(_pairs(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
+    said = [dict(_get_items(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
     return {
-        "collectives": _sorted(of["collectives"]),
-        "collective_ops": _sorted(of["collective_ops"]),
+        "collectives": _sort_counts(of["collectives"]),
+        "collective_ops": _sort_counts(of["collective_ops"]),
         "host_compute": counts.host_compute,
-        "memory_spaces": _sorted(of["memory_spaces"]),
-        "custom_calls": _sorted(of["custom_calls"]),
-        "donation": _donation(module),
+        "memory_spaces": _sort_counts(of["memory_spaces"]),
+        "custom_calls": _sort_counts(of["custom_calls"]),
+        "donation": _describe_donation(module),
         "dtypes": sorted(of["dtypes"]),
-        "parameters": [_stated(one.type, one.attributes) for one in entry.parameters],
-        "results": list(map(_stated, results, said)),
-        **{name: _sorted(of[name]) for name in _SHOWN},
+        "parameters": [_describe_value(one.type, one.attributes) for one in entry.parameters],
+        "results": list(map(_describe_value, results, said)),
+        **{name: _sort_counts(of[name]) for name in _SHOWN},
     }
 
 
-def gating(facts: dict[str, Any]) -> dict[str, Any]:
+def select_gating(facts: dict[str, Any]) -> dict[str, Any]:
     """Return those of the facts whose change fails a run."""
     return {name: facts[name] for name in GATING if name in facts}
 
@@ -108,30 +108,30 @@ class _Counts:
         self._ops = self.of["ops"]
         self._tensors: dict[int, tuple[Type, list[Tensor]]] = {}
 
-    def take(self, instruction: Instruction, depth: int) -> None:
+    def count(self, instruction: Instruction, depth: int) -> None:
         op, type_, attributes = instruction.op, instruction.type, instruction.attributes
         self._ops[op] += 1
         known = self._tensors.get(id(type_))
         if known is None:
-            known = self._tensors[id(type_)] = (type_, list(tensors_of(type_)))
+            known = self._tensors[id(type_)] = (type_, list(iterate_tensors(type_)))
             self.of["dtypes"].update(tensor.dtype for tensor in known[1])
         for tensor in known[1]:
-            if tensor.space and (space := space_name(tensor.space)):
+            if tensor.space and (space := get_host_space(tensor.space)):
                 self.of["memory_spaces"][space] += 1
         base = op.removesuffix("-start")
         collective = COLLECTIVES.get(base)
         if collective is not None:
             self.of["collectives"][collective] += 1
-            self.of["collective_ops"][_collective(instruction, collective, depth)] += 1
+            self.of["collective_ops"][_describe_collective(instruction, collective, depth)] += 1
         elif base in {"custom-call", "custom_call", "ffi_call"}:
             target = attributes.get("custom_call_target") or attributes.get("target_name", "")
             self.of["custom_calls"][str(target)] += 1
         elif op in {"convert", "convert_element_type"}:
-            ends = type_of(instruction.inputs[0]), type_
+            ends = get_type(instruction.inputs[0]), type_
             names = [one.dtype if isinstance(one, Tensor) else "tuple" for one in ends]
             self.of["converts"]["->".join(names)] += 1
         elif op in CONTRACTIONS:
-            self.of["contractions"][f"{op} {_spelled(type_)}"] += 1
+            self.of["contractions"][f"{op} {_spell(type_)}"] += 1
         elif op == "fusion":
             self.of["fusions"][str(attributes.get("fusion_kind", attributes.get("kind")))] += 1
         elif op in {"while", "scan"}:
@@ -141,16 +141,16 @@ class _Counts:
         self.host_compute = self.host_compute or runs_on_host(instruction)
 
 
-def _sorted(counts: Counter[str]) -> dict[str, int]:
+def _sort_counts(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _spelled(type_: Type) -> str:
-    parts = [f"{t.dtype}[{','.join(map(str, t.shape))}]" for t in tensors_of(type_)]
+def _spell(type_: Type) -> str:
+    parts = [f"{t.dtype}[{','.join(map(str, t.shape))}]" for t in iterate_tensors(type_)]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _depths(module: Module) -> dict[int, int]:
+def _count_enclosing_loops(module: Module) -> dict[int, int]:
     """Return how many loops each computation is in, the most for one used in several places."""
     depths = {id(module.entry): 0}
     for computation in reversed(module.reachable()):
@@ -162,7 +162,7 @@ def _depths(module: Module) -> dict[int, int]:
     return depths
 
 
-def _reduce_scatters(module: Module) -> dict[Instruction, Instruction]:
+def _find_reduce_scatters(module: Module) -> dict[Instruction, Instruction]:
     """Return the reduce-scatter that an all-reduce is, for those that are.
 
     A TPU has one operation for both: a custom fusion that reduces and then slices. The text shows
@@ -172,13 +172,13 @@ def _reduce_scatters(module: Module) -> dict[Instruction, Instruction]:
     for instruction in module.walk():
         if instruction.op == "fusion" and instruction.attributes.get("kind") == "kCustom":
             inner = dict(instruction.bodies).get("calls")
-            reduced = None if inner is None else _sliced(inner)
+            reduced = None if inner is None else _find_sliced_all_reduce(inner)
             if reduced is not None:
-                found[reduced] = _scattered(reduced, instruction)
+                found[reduced] = _make_reduce_scatter(reduced, instruction)
     return found
 
 
-def _sliced(computation: Computation) -> Instruction | None:
+def _find_sliced_all_reduce(computation: Computation) -> Instruction | None:
     """Return the all-reduce whose slice a computation returns."""
     instruction, sliced = computation.results[0][0], False
     while instruction.op == "dynamic-slice" or instruction.op in _MOVES:
@@ -187,7 +187,7 @@ def _sliced(computation: Computation) -> Instruction | None:
     return instruction if sliced and instruction.op == "all-reduce" else None
 
 
-def _scattered(reduced: Instruction, fusion: Instruction) -> Instruction:
+def _make_reduce_scatter(reduced: Instruction, fusion: Instruction) -> Instruction:
     attributes = dict(reduced.attributes)
     whole, own = (getattr(one.type, "shape", ()) for one in (reduced, fusion))
     if len(whole) == len(own):
@@ -195,18 +195,18 @@ def _scattered(reduced: Instruction, fusion: Instruction) -> Instruction:
     return replace(reduced, op="reduce-scatter", type=fusion.type, attributes=attributes)
 
 
-def _collective(instruction: Instruction, name: str, depth: int) -> str:
+def _describe_collective(instruction: Instruction, name: str, depth: int) -> str:
     attributes = instruction.attributes
     words = [name]
     inner = dict(instruction.bodies).get("to_apply")
     reducer = inner.results[0][0].op if inner is not None and inner.results else ""
     if reducer := REDUCER_OF.get(instruction.op) or reducer:
         words.append(reducer)
-    words.append(_spelled(_awaited(instruction)))
+    words.append(_spell(_get_result_type(instruction)))
     for label, names in _ABOUT:
         value = next((attributes[n] for n in names if n in attributes), None)
         if value is not None and value != ():
-            words.append(f"{label} {_text(value)}")
+            words.append(f"{label} {_shorten(value)}")
     if depth:
         words.append("in a loop" if depth == 1 else f"in {depth} loops")
     return " ".join(words)
@@ -223,13 +223,13 @@ _ABOUT: Final = (
 )
 
 
-def _text(value: Attribute) -> str:
+def _shorten(value: Attribute) -> str:
     text = str(value.text if isinstance(value, Opaque) else value)
     plain = text.replace("(", "[").replace(",)", "]").replace(")", "]").replace(" ", "")
     return plain if len(plain) <= _LONG else f"{plain[:_LONG]}..."
 
 
-def _awaited(instruction: Instruction) -> Type:
+def _get_result_type(instruction: Instruction) -> Type:
     """Return the type of what a collective gives, of its done if this is only the start."""
     type_ = instruction.type
     if instruction.op.endswith("-start") and not isinstance(type_, Tensor) and len(type_) > 1:
@@ -237,51 +237,51 @@ def _awaited(instruction: Instruction) -> Type:
     return type_
 
 
-def _donation(module: Module) -> list[str]:
+def _describe_donation(module: Module) -> list[str]:
     """Return which parameters may be overwritten by which output, one phrase each."""
     found = []
-    for item in _pairs(module.attributes.get("input_output_alias")):
+    for item in _get_items(module.attributes.get("input_output_alias")):
         if not isinstance(item, tuple) or len(item) != _ALIAS:
             continue
         output, number, path, kind = item
-        inner = f" {_text(path)}" if path else ""
-        found.append(f"parameter {number}{inner} -> output {_text(output)} {kind}".strip())
+        inner = f" {_shorten(path)}" if path else ""
+        found.append(f"parameter {number}{inner} -> output {_shorten(output)} {kind}".strip())
     for one in module.entry.parameters:
         output = one.attributes.get("aliases_output")
         if output is not None:
             found.append(f"parameter {one.attributes['index']} -> output {output}")
         if one.attributes.get("donor") is not None:
             found.append(f"parameter {one.attributes['index']} may be reused")
-    donors = _pairs(module.attributes.get("buffer_donor"))
-    found += [f"parameter {_text(item)} may be reused" for item in donors]
+    donors = _get_items(module.attributes.get("buffer_donor"))
+    found += [f"parameter {_shorten(item)} may be reused" for item in donors]
     return sorted(found)
 
 
-def _pairs(attribute: Attribute) -> tuple[Any, ...]:
+def _get_items(attribute: Attribute) -> tuple[Any, ...]:
     """Return what an attribute lists, nothing if it is absent or no list."""
     return attribute if isinstance(attribute, tuple) else ()
 
 
-def _stated(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
-    spaces = sorted({space_name(t.space) for t in tensors_of(type_)} - {""})
+def _describe_value(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
+    spaces = sorted({get_host_space(t.space) for t in iterate_tensors(type_)} - {""})
     sharding, kind = said.get("sharding"), said.get("memory_kind")
-    kind = kind or space_name(str(said.get("memory_space", "")))
-    stated: dict[str, Any] = {"type": _spelled(type_)}
+    kind = kind or get_host_space(str(said.get("memory_space", "")))
+    stated: dict[str, Any] = {"type": _spell(type_)}
     if spaces or kind:
         stated["memory"] = "|".join(spaces) or kind
     if isinstance(sharding, Sharding):
-        stated["sharding"] = sharding_text(sharding)
+        stated["sharding"] = render_sharding(sharding)
     return stated
 
 
-def sharding_text(sharding: Sharding) -> str:
+def render_sharding(sharding: Sharding) -> str:
     """Return a sharding in short, e.g. `tiled [4,1] over 0,1,2,3`.
 
     Args:
         sharding: Any sharding.
     """
     if sharding.kind == "tuple":
-        return f"({', '.join(sharding_text(part) for part in sharding.parts)})"
+        return f"({', '.join(render_sharding(part) for part in sharding.parts)})"
     if sharding.kind != "tiled":
         device = f" {sharding.devices[0]}" if sharding.kind == "maximal" else ""
         return f"{sharding.kind}{device}"

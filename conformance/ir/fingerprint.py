@@ -46,8 +46,8 @@ class Fingerprints:
         key = (instruction.op, id(instruction.type), id(instruction.attributes))
         found = self._labels.get(key)
         if found is None:
-            text = f"{instruction.op}{spelled(instruction.type)}"
-            found = digest(text.encode() + self._of_attributes(instruction.attributes))
+            text = f"{instruction.op}{spell_type(instruction.type)}"
+            found = digest(text.encode() + self._encode_attributes(instruction.attributes))
             self._labels[key] = found
             # The key holds ids: what they name must live as long as they do.
             self._alive += [instruction.type, instruction.attributes]
@@ -87,14 +87,14 @@ class Fingerprints:
         results = b"".join(self.of[i] + b"%r" % (path,) for i, path in computation.results)
         hashes = sorted(self.of[i] for i in computation.instructions)
         if len(set(hashes)) < len(hashes):
-            hashes += self._readers_of_twins(computation)
-        everything = b"".join(hashes) + self._of_attributes(computation.attributes)
+            hashes += self._hash_twins(computation)
+        everything = b"".join(hashes) + self._encode_attributes(computation.attributes)
         found = digest(results + b"|" + everything)
         self.computations[id(computation)] = found
         self._alive.append(computation)
         return found
 
-    def _readers_of_twins(self, computation: Computation) -> list[bytes]:
+    def _hash_twins(self, computation: Computation) -> list[bytes]:
         """Hash who reads which of several random numbers, collectives or calls that look alike."""
         of = self.of
         counts = Counter(of[one] for one in computation.instructions)
@@ -115,7 +115,7 @@ class Fingerprints:
                 twins[producer].append(b"result %d" % place)
         return sorted(of[one] + digest(b"".join(sorted(read))) for one, read in twins.items())
 
-    def _of_attributes(self, attributes: dict[str, Attribute]) -> bytes:
+    def _encode_attributes(self, attributes: dict[str, Attribute]) -> bytes:
         if not attributes:
             return b""
         found = self._attributes.get(id(attributes))
@@ -130,20 +130,20 @@ def _name(item: tuple[str, Attribute]) -> str:
     return item[0]
 
 
-def spelled(type_: Type) -> str:
+def spell_type(type_: Type) -> str:
     """Return a type as text, e.g. `f32[2,16]` or `(f32[], s32[4])S(5)`.
 
     Args:
         type_: The type.
     """
     if not isinstance(type_, Tensor):
-        return f"({', '.join(spelled(part) for part in type_)})"
+        return f"({', '.join(spell_type(part) for part in type_)})"
     space = f"S({type_.space})" if type_.space else ""
     layout = f"{{{type_.layout}}}" if type_.layout else ""
     return f"{type_.dtype}[{','.join(map(str, type_.shape))}]{layout}{space}"
 
 
-def fingerprints(module: Module, *, commutative: bool = False) -> Fingerprints:
+def hash_module(module: Module, *, commutative: bool = False) -> Fingerprints:
     """Hash everything that a module uses.
 
     Args:

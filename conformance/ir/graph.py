@@ -187,7 +187,7 @@ class Computation:
         return sorted(found, key=lambda i: i.attributes["index"])  # type: ignore[arg-type,return-value]
 
     @property
-    def called(self) -> list[Computation]:
+    def callees(self) -> list[Computation]:
         """The computations that its instructions call, in their order."""
         return [body for one in self.instructions for _, body in one.bodies]
 
@@ -224,7 +224,7 @@ class Module:
         Raises:
             IrSyntaxError: If a computation calls itself.
         """
-        return list(post_order([self.entry], lambda one: one.called))
+        return list(post_order([self.entry], lambda one: one.callees))
 
     def walk(self) -> Iterator[Instruction]:
         """Yield every instruction of every reachable computation."""

@@ -46,29 +46,29 @@ def find_patterns(found: Iterable[Rewrite]) -> list[RewritePattern]:
         One pattern for each kind of rewrite, the gravest and most frequent first.
     """
     grouped: dict[Hashable, list[Rewrite]] = {}
-    for rewrite in _moved(found):
-        grouped.setdefault(_key(rewrite), []).append(rewrite)
-    made = [_pattern(alike) for alike in grouped.values()]
+    for rewrite in _join_moved(found):
+        grouped.setdefault(_make_key(rewrite), []).append(rewrite)
+    made = [_make_pattern(alike) for alike in grouped.values()]
     order = list(Severity)
     return sorted(made, key=lambda p: (order.index(p.severity), -len(p.rewrites)))
 
 
-def _moved(found: Iterable[Rewrite]) -> list[Rewrite]:
+def _join_moved(found: Iterable[Rewrite]) -> list[Rewrite]:
     """Join what is gone from one computation with the same that is new in another."""
     rest: list[Rewrite] = []
     gone: dict[Hashable, list[Rewrite]] = {}
     new: list[Rewrite] = []
     for rewrite in found:
-        work = _work(rewrite)
+        work = _select_work(rewrite)
         sides = {edit.side for edit in work}
         if sides == {Side.REMOVED}:
-            gone.setdefault(_labels(work), []).append(rewrite)
+            gone.setdefault(_label_edits(work), []).append(rewrite)
         elif sides == {Side.ADDED}:
             new.append(rewrite)
         else:
             rest.append(rewrite)
     for rewrite in new:
-        same = gone.get(_labels(_work(rewrite)), [])
+        same = gone.get(_label_edits(_select_work(rewrite)), [])
         other = next((o for o in same if o[0].at.path != rewrite[0].at.path), None)
         if other is None:
             rest.append(rewrite)
@@ -78,48 +78,50 @@ def _moved(found: Iterable[Rewrite]) -> list[Rewrite]:
     return [*rest, *(rewrite for same in gone.values() for rewrite in same)]
 
 
-def _work(rewrite: Rewrite) -> list[IrEdit]:
+def _select_work(rewrite: Rewrite) -> list[IrEdit]:
     """Return what is removed, added or changed, its surroundings left aside."""
     around = {Side.REWIRED, Side.RESULTS}
     own = [d for d in rewrite if d.side not in around and d.op != "parameter"]
     return own or [d for d in rewrite if d.side not in around] or rewrite
 
 
-def _labels(work: list[IrEdit]) -> Hashable:
-    return tuple(sorted((edit.op, _dtype(edit)) for edit in work))
+def _label_edits(work: list[IrEdit]) -> Hashable:
+    return tuple(sorted((edit.op, _get_dtype(edit)) for edit in work))
 
 
-def _dtype(edit: IrEdit) -> str:
+def _get_dtype(edit: IrEdit) -> str:
     one = edit.b if edit.b is not None else edit.a
     return one.type.dtype if one is not None and isinstance(one.type, Tensor) else ""
 
 
-def _key(rewrite: Rewrite) -> Hashable:
+def _make_key(rewrite: Rewrite) -> Hashable:
     """Return what is the same for rewrites of one pattern: operations, not sizes or counts.
 
     A constant is made again in every loop that reads it: where is of no account.
     """
-    work = _work(rewrite)
+    work = _select_work(rewrite)
     # The positions of other operands are of no account.
     names = [edit.what if edit.side is Side.CHANGED else () for edit in work]
-    what = {(one.side, one.op, _dtype(one), name) for one, name in zip(work, names, strict=True)}
-    places = () if _constants_alone(work) else (edit.at.path for edit in work)
+    what = {
+        (one.side, one.op, _get_dtype(one), name) for one, name in zip(work, names, strict=True)
+    }
+    places = () if _are_constants(work) else (edit.at.path for edit in work)
     return frozenset(places), frozenset(what)
 
 
-def _pattern(alike: list[Rewrite]) -> RewritePattern:
+def _make_pattern(alike: list[Rewrite]) -> RewritePattern:
     alike = sorted(alike, key=len)
-    work = _work(alike[0])
-    every = [edit for rewrite in alike for edit in _work(rewrite)]
-    kind = _kind(work)
+    work = _select_work(alike[0])
+    every = [edit for rewrite in alike for edit in _select_work(rewrite)]
+    kind = _classify(work)
     about = next((about for about, concerns in _ABOUT if concerns(every)), "")
-    severity = _severity(every, about)
+    severity = _rate(every, about)
     return RewritePattern(
-        kind=kind, severity=severity, title=_title(kind, work), about=about, rewrites=alike
+        kind=kind, severity=severity, title=_describe(kind, work), about=about, rewrites=alike
     )
 
 
-def _kind(work: list[IrEdit]) -> ChangeKind:
+def _classify(work: list[IrEdit]) -> ChangeKind:
     sides = {edit.side for edit in work}
     if sides == {Side.REMOVED, Side.ADDED}:
         removed, added = (
@@ -128,7 +130,7 @@ def _kind(work: list[IrEdit]) -> ChangeKind:
         elsewhere = {edit.at.path for edit in removed} != {edit.at.path for edit in added}
         return (
             ChangeKind.MOVED
-            if elsewhere and _labels(removed) == _labels(added)
+            if elsewhere and _label_edits(removed) == _label_edits(added)
             else ChangeKind.REPLACED
         )
     if Side.REMOVED in sides or Side.ADDED in sides:
@@ -144,11 +146,11 @@ def _kind(work: list[IrEdit]) -> ChangeKind:
     return ChangeKind.REWIRED if Side.REWIRED in sides else ChangeKind.RESULTS
 
 
-def _any_of(ops: Collection[str]) -> Callable[[list[IrEdit]], bool]:
+def _has_any_of(ops: Collection[str]) -> Callable[[list[IrEdit]], bool]:
     return lambda work: any(edit.op in ops for edit in work)
 
 
-def _of_other_types(differ: Callable[[Type, Type], bool]) -> Callable[[list[IrEdit]], bool]:
+def _has_types_that(differ: Callable[[Type, Type], bool]) -> Callable[[list[IrEdit]], bool]:
     """Say of edits whether the types of any pair differ."""
     return lambda work: any(
         differ(edit.a.type, edit.b.type)
@@ -157,7 +159,7 @@ def _of_other_types(differ: Callable[[Type, Type], bool]) -> Callable[[list[IrEd
     )
 
 
-def _space(type_: Type) -> str:
+def _get_space(type_: Type) -> str:
     return type_.space if isinstance(type_, Tensor) else ""
 
 
@@ -165,35 +167,37 @@ def _dtypes_differ(a: Type, b: Type) -> bool:
     return isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype != b.dtype
 
 
-def _constants_alone(work: list[IrEdit]) -> bool:
+def _are_constants(work: list[IrEdit]) -> bool:
     return all(edit.op in CONSTANTS for edit in work)
 
 
 _ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
-    ("collective", _any_of(COLLECTIVES)),
-    ("placement", _of_other_types(lambda a, b: _space(a) != _space(b))),
+    ("collective", _has_any_of(COLLECTIVES)),
+    ("placement", _has_types_that(lambda a, b: _get_space(a) != _get_space(b))),
     ("sharding", lambda work: any(e.side is Side.CHANGED and "sharding" in e.what for e in work)),
-    ("custom call", _any_of({"custom-call", "custom_call", "ffi_call"})),
-    ("value order", _any_of(REDUCTIONS)),
-    ("dtype", _of_other_types(_dtypes_differ)),
-    ("dtype", _any_of({"convert", "convert_element_type"})),
-    ("constant", _constants_alone),
+    ("custom call", _has_any_of({"custom-call", "custom_call", "ffi_call"})),
+    ("value order", _has_any_of(REDUCTIONS)),
+    ("dtype", _has_types_that(_dtypes_differ)),
+    ("dtype", _has_any_of({"convert", "convert_element_type"})),
+    ("constant", _are_constants),
 )
 """What a pattern may concern, the most telling first."""
 
 
-def _severity(work: list[IrEdit], about: str) -> Severity:
+def _rate(work: list[IrEdit], about: str) -> Severity:
     """Say what a pattern may mean: moving elements about is no change of values."""
     moves = all(edit.op in MOVEMENT and edit.side in {Side.REMOVED, Side.ADDED} for edit in work)
     # Elements that are only moved on one side end up somewhere else.
-    dtypes = [{_dtype(d) for d in work if d.side is side} for side in (Side.REMOVED, Side.ADDED)]
+    dtypes = [
+        {_get_dtype(d) for d in work if d.side is side} for side in (Side.REMOVED, Side.ADDED)
+    ]
     same = dtypes[0] == dtypes[1] and len(dtypes[0]) > 0
     return Severity.STRUCTURAL if moves and same and not about else Severity.SEMANTIC
 
 
-def _title(kind: ChangeKind, work: list[IrEdit]) -> str:
+def _describe(kind: ChangeKind, work: list[IrEdit]) -> str:
     gone, new, changed, rewired = (
-        _ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
+        _count_ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
     )
     names = ", ".join(dict.fromkeys(name for edit in work for name in edit.what))
     said = f"{gone or new} {'removed' if gone else 'added'}"
@@ -208,6 +212,6 @@ def _title(kind: ChangeKind, work: list[IrEdit]) -> str:
     return titles.get(kind, said)
 
 
-def _ops(work: list[IrEdit], side: Side) -> str:
+def _count_ops(work: list[IrEdit], side: Side) -> str:
     counted = Counter(edit.op for edit in work if edit.side is side)
     return ", ".join(op if n == 1 else f"{op} x{n}" for op, n in sorted(counted.items()))

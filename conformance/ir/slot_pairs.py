@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
-from conformance.ir.fingerprint import spelled
+from conformance.ir.fingerprint import spell_type
 from conformance.ir.normal.color_refinement import Uses, hash_slots
-from conformance.ir.normal.rewriting import type_of
+from conformance.ir.normal.rewriting import get_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
     if sorted(given_a) == sorted(given_b) and len(names) == len(given_a):
         _match(found, a, b, given_a, given_b)
         return found
-    for ours, theirs in zip(_uses(a, given_a), _uses(b, given_b), strict=True):
+    for ours, theirs in zip(_make_keys(a, given_a), _make_keys(b, given_b), strict=True):
         _match(found, a, b, ours, theirs)
         if len(found) == min(len(given_a), len(given_b)):
             break
@@ -58,25 +58,25 @@ def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys
             found[n] = waiting[key, n < a.carried].pop()
 
 
-def _uses(slots: Slots, given: Keys) -> Iterator[Keys]:
+def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
     """Yield keys of slots, the surest first: by what each is given and what is done with it."""
-    types = [spelled(type_of(value)).encode() for value in slots.values]
+    types = [spell_type(get_type(value)).encode() for value in slots.values]
     step = dict(slots.instruction.bodies).get("body")
     last = [one.op.encode() for one, _ in step.results] if step is not None else []
     ops = [*last[: slots.carried], *[b""] * (len(types) - slots.carried)]
 
-    def and_given(keys: Keys) -> Keys:
+    def add_given(keys: Keys) -> Keys:
         return [key + one if one else b"" for key, one in zip(keys, given, strict=True)]
 
-    yield and_given(_joined(*_hash_slots_of_bodies(slots, given, Uses())))
+    yield add_given(_join(*_hash_slots_of_bodies(slots, given, Uses())))
     # What inner loops do may be what differs.
     for uses in (Uses(), Uses(deepest=0)):
         made, read = _hash_slots_of_bodies(slots, types, uses)
-        both = _joined(made, read)
-        yield and_given(both)
+        both = _join(made, read)
+        yield add_given(both)
         yield both
-        yield from map(and_given, (made, read))
-    yield and_given(ops)
+        yield from map(add_given, (made, read))
+    yield add_given(ops)
     yield given
     yield types
 
@@ -88,5 +88,5 @@ def _hash_slots_of_bodies(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys
     return made, [b"".join(read for _, read in one) for one in seen]
 
 
-def _joined(made: Keys, read: Keys) -> Keys:
+def _join(made: Keys, read: Keys) -> Keys:
     return [one + other for one, other in zip(made, read, strict=True)]

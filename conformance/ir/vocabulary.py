@@ -117,10 +117,10 @@ class Purity:
 
     def add(self, computation: Computation) -> None:
         """Take note of a computation whose bodies were added before."""
-        if not all(map(self.holds, computation.instructions)):
+        if not all(map(self.is_pure, computation.instructions)):
             self._impure.add(id(computation))
 
-    def holds(self, instruction: Instruction) -> bool:
+    def is_pure(self, instruction: Instruction) -> bool:
         """Say whether an instruction is pure."""
         op = instruction.op
         if op in COLLECTIVES or op in SIDE_EFFECTS or op.endswith(_HALVES):

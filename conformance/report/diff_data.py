@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.job_comparison import NORMAL, IrComparison
 from conformance.engine.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
-from conformance.ir.normal.text import head_of
+from conformance.ir.normal.text import read_head
 from conformance.report.suite_diff import make_diff_json
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class SuiteDiff:
 
 
 def normal_form(text: IrText) -> dict[str, Any]:
-    """Return the form `neutral` of a text, with its facts.
+    """Return the canonical form of a text, with its facts.
 
     Args:
         text: The text; it may be in that form, as goldens hold it, and has no facts then.
@@ -146,8 +146,17 @@ def normal_form(text: IrText) -> dict[str, Any]:
         IrSyntaxError: If it is not understood.
     """
     if text.text.startswith(NORMAL):
-        return {"kind": text.kind, "neutral": head_of(text.text).fingerprint, "text": text.text}
-    return {"kind": text.kind, **asdict(analyse(text.text, text.kind, with_text=True))}
+        return {"kind": text.kind, "neutral": read_head(text.text).fingerprint, "text": text.text}
+    analysis = analyse(text.text, text.kind, with_text=True)
+    return {
+        "kind": text.kind,
+        # The names that these forms have in every document of the project.
+        "structure": analysis.exact,
+        "neutral": analysis.canonical,
+        "facts": analysis.facts,
+        "not_understood": analysis.not_understood,
+        "text": analysis.text,
+    }
 
 
 def _ir_data(diff: IrDiff) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.ir.alignment import Alignment, align
-from conformance.ir.fingerprint import fingerprints
+from conformance.ir.fingerprint import hash_module
 from tests.ir.texts import LOOP, STEPS, hlo, settled, the
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def aligned(a: str, b: str) -> tuple[Alignment, Module, Module]:
     """Return two modules in normal form and what corresponds in them."""
     one, two = settled(a), settled(b)
-    hashes = [fingerprints(found, commutative=True) for found in (one, two)]
+    hashes = [hash_module(found, commutative=True) for found in (one, two)]
     return align(one, two, *hashes), one, two
 
 
@@ -44,7 +44,7 @@ def test_what_surrounds_a_difference_is_paired() -> None:
 def test_the_other_way_round_is_the_mirror() -> None:
     """Whatever was guessed is guessed the same."""
     there, one, two = aligned(chain("sine"), chain("tanh"))
-    hashes = [fingerprints(found, commutative=True) for found in (two, one)]
+    hashes = [hash_module(found, commutative=True) for found in (two, one)]
     back = align(two, one, *hashes)
     assert back.to_a == there.to_b
     assert back.to_b == there.to_a

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.analysis import analyse, kind_of, read
+from conformance.ir.analysis import analyse, detect_kind, read
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.text import head_of, loads
+from conformance.ir.normal.text import loads, read_head
 from tests.ir.jaxpr.documents import document, eqn, jaxpr
 from tests.ir.texts import LOOP, STEPS, hlo, neutral, stablehlo, structure
 
@@ -16,7 +16,7 @@ TEXT = hlo(*LOOP, before=STEPS)
 def test_an_analysis_holds_both_fingerprints_and_the_facts() -> None:
     """The facts are those of the structure, before anything is folded."""
     found = analyse(TEXT, "hlo")
-    assert (found.structure, found.neutral) == (structure(TEXT), neutral(TEXT))
+    assert (found.exact, found.canonical) == (structure(TEXT), neutral(TEXT))
     assert found.facts["ops"]["get-tuple-element"] == 5
     assert (found.text, found.not_understood) == ("", {})
 
@@ -24,7 +24,7 @@ def test_an_analysis_holds_both_fingerprints_and_the_facts() -> None:
 def test_the_text_is_there_if_asked_for() -> None:
     """With the fingerprint in its first line."""
     found = analyse(TEXT, "hlo", with_text=True)
-    assert head_of(found.text).fingerprint == found.neutral
+    assert read_head(found.text).fingerprint == found.canonical
     assert loads(found.text).kind == "hlo"
 
 
@@ -44,14 +44,14 @@ TEXTS = {
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_text_shows_its_kind(kind: str) -> None:
     """Whatever stands before it."""
-    assert kind_of(f"\n  {TEXTS[kind]}") == kind
+    assert detect_kind(f"\n  {TEXTS[kind]}") == kind
     assert read(TEXTS[kind], kind).kind == kind
 
 
 @pytest.mark.parametrize("text", ["", "hello", "define i32 @main()"])
 def test_other_texts_show_none(text: str) -> None:
     """And are an error for whoever reads them."""
-    assert kind_of(text) is None
+    assert detect_kind(text) is None
     with pytest.raises(IrSyntaxError):
         read(text, "hlo")
 

@@ -47,5 +47,5 @@ def test_a_few_lines_stand_for_many() -> None:
     """In the order of the text, each once."""
     text = hlo(*(f"%n{n} = f32[4] negate(%x)" for n in range(9)))
     ones = module(text).entry.instructions[2:]
-    lines = Excerpts(text, "hlo").lines_of([*reversed(ones), *ones])
+    lines = Excerpts(text, "hlo").quote_lines([*reversed(ones), *ones])
     assert lines == (*(f"%n{n} = f32[4] negate(%x)" for n in range(6)), "... 3 more")

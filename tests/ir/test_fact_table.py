@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.ir import facts
-from conformance.ir.fact_table import GATING, gating, sharding_text
+from conformance.ir.fact_table import GATING, render_sharding, select_gating
 from conformance.ir.graph import Sharding
 from tests.ir.jaxpr.documents import document, eqn, jaxpr
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
@@ -26,7 +26,7 @@ def test_facts_are_plain_data() -> None:
     """All are there, also of a module with nothing to say."""
     found = of("%r = f32[4] negate(%x)")
     assert json.loads(json.dumps(found)) == found
-    assert list(gating(found)) == list(GATING)
+    assert list(select_gating(found)) == list(GATING)
     assert found["collectives"] == {}
     assert found["parameters"] == [{"type": "f32[4]"}, {"type": "f32[4]"}]
     assert found["results"] == [{"type": "f32[4]"}]
@@ -138,7 +138,7 @@ def test_a_jaxprs_collectives_have_the_names_of_hlo() -> None:
 )
 def test_shardings_in_short(sharding: Sharding, text: str) -> None:
     """Few devices are named, many counted."""
-    assert sharding_text(sharding) == text
+    assert render_sharding(sharding) == text
 
 
 FUSED = """%fused {{

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.fingerprint import Fingerprints, fingerprints, spelled
+from conformance.ir.fingerprint import Fingerprints, hash_module, spell_type
 from conformance.ir.graph import Instruction, Tensor
 from tests.ir.texts import ADD, fingerprint_of, hlo, module
 
@@ -45,7 +45,7 @@ def test_the_order_of_a_sum_is_nothing_if_asked() -> None:
         hlo("%a = f32[4] add(%x, %y)", "%b = f32[4] add(%y, %x)", "%r = f32[4] sine(%b)")
     )
     _, _, a, b, _ = found.entry.instructions
-    strict, loose = fingerprints(found), fingerprints(found, commutative=True)
+    strict, loose = hash_module(found), hash_module(found, commutative=True)
     assert strict.of[a] != strict.of[b]
     assert loose.of[a] == loose.of[b]
 
@@ -81,7 +81,7 @@ def test_a_part_of_a_result_is_not_another() -> None:
 )
 def test_types_are_spelled(type_: Tensor, text: str) -> None:
     """As HLO would."""
-    assert spelled(type_) == text
+    assert spell_type(type_) == text
 
 
 def test_headers_and_kinds_count() -> None:

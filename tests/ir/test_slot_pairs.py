@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.loop_carries import slots_of
+from conformance.ir.normal.loop_carries import find_slots
 from conformance.ir.slot_pairs import pair_slots
 from tests.ir.normal.test_color_refinement import RETURN, loop
 from tests.ir.texts import settled, the
@@ -31,7 +31,7 @@ def test_slots_are_paired_by_what_is_done_with_them(
         settled(loop((0, 1, 2, 3), STEPS, RETURN)),
         settled(loop((3, 1, 0, 2), steps, RETURN, given=given)),
     )
-    a, b = (slots_of(the(found, "while")) for found in (one, two))
+    a, b = (find_slots(the(found, "while")) for found in (one, two))
     assert a is not None
     assert b is not None
     to_b = dict(zip(one.entry.parameters, two.entry.parameters, strict=True))

@@ -46,7 +46,7 @@ def test_order_means_nothing_to_some(instruction: Instruction, expected: bool) -
 )
 def test_some_operations_do_more_than_compute(op: str, expected: bool) -> None:
     """Halves of operations too."""
-    assert Purity().holds(one(op)) is expected
+    assert Purity().is_pure(one(op)) is expected
 
 
 @pytest.mark.parametrize("op", ["while", "call", "fusion", "shard_map", "scan"])
@@ -56,8 +56,8 @@ def test_what_calls_such_does_more_than_compute(op: str) -> None:
     outer.instructions.append(one(op, inner))
     pure.add(inner)
     pure.add(outer)
-    assert not pure.holds(one(op, outer))
-    assert pure.holds(one(op, Computation("h", [one("add")])))
+    assert not pure.is_pure(one(op, outer))
+    assert pure.is_pure(one(op, Computation("h", [one("add")])))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.ir.analysis import kind_of, read
-from conformance.ir.fingerprint import fingerprint, fingerprints
+from conformance.ir.analysis import detect_kind, read
+from conformance.ir.fingerprint import fingerprint, hash_module
 from conformance.ir.normal.forms import to_canonical, to_exact
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def stablehlo(*lines: str, results: tuple[str, ...] = ("%r",), types: str = "ten
 
 def module(text: str) -> Module:
     """Return a text's module, as parsed."""
-    return read(text, str(kind_of(text)))
+    return read(text, str(detect_kind(text)))
 
 
 def after(text: str, *passes: Callable[[Module], object]) -> Module:
@@ -85,7 +85,7 @@ def after(text: str, *passes: Callable[[Module], object]) -> Module:
 
 def fingerprint_of(module: Module) -> str:
     """Return the fingerprint of a module as it is."""
-    return fingerprint(module, fingerprints(module))
+    return fingerprint(module, hash_module(module))
 
 
 def structure(text: str) -> str:

@@ -12,19 +12,19 @@ from conformance.ir.hlo.lexing import (
     NAME,
     QUOTED,
     Unexpected,
-    closing,
-    inside,
-    integer,
-    integers,
+    find_closing,
+    find_value_end,
     match_all,
     match_parts,
-    parts,
-    unquoted,
-    value_end,
-    without_comments,
+    parse_integer,
+    parse_integers,
+    split_parts,
+    strip_brackets,
+    strip_comments,
+    unquote,
 )
-from conformance.ir.hlo.literals import literal
-from conformance.ir.hlo.shardings import device_groups, sharding
+from conformance.ir.hlo.literals import read_literal
+from conformance.ir.hlo.shardings import read_device_groups, read_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,7 +113,7 @@ class AttributeReader:
     def __init__(self, types: HloTypes, origins: Origins) -> None:
         self._known: dict[str, HloAttributes] = {"": HloAttributes({}, (), ())}
         self._origins = origins
-        self._readers = _readers(types)
+        self._readers = _make_readers(types)
 
     def read(self, text: str) -> tuple[HloAttributes, Origin]:
         """Return attributes and origin of an instruction.
@@ -134,28 +134,28 @@ class AttributeReader:
                 end = match.end()
             if end:
                 try:
-                    return self._around(head, tail[end:]), self._origins[tail[:end]]
+                    return self._join_around_metadata(head, tail[end:]), self._origins[tail[:end]]
                 except Unexpected:
                     pass  # those are no halves: the mark is within quotes or brackets
-        return self._whole(text)
+        return self._read_whole(text)
 
-    def _around(self, head: str, tail: str) -> HloAttributes:
-        known = self._known.get(head) or self._whole(head)[0]
+    def _join_around_metadata(self, head: str, tail: str) -> HloAttributes:
+        known = self._known.get(head) or self._read_whole(head)[0]
         if not tail:
             return known
-        after = self._known.get(tail) or self._whole(tail)[0]
+        after = self._known.get(tail) or self._read_whole(tail)[0]
         if not known.items.keys().isdisjoint(after.items):
             raise Unexpected(tail, "each attribute once")
         items = known.items | after.items
         return HloAttributes(items, known.bodies + after.bodies, known.unknown + after.unknown)
 
-    def _whole(self, text: str) -> tuple[HloAttributes, Origin]:
+    def _read_whole(self, text: str) -> tuple[HloAttributes, Origin]:
         items: dict[str, Attribute] = {}
         bodies: list[tuple[str, str]] = []
         unknown: list[str] = []
         origin = None
         seen: dict[str, str] = {}
-        for name, value in _split(text):
+        for name, value in _split_attributes(text):
             # one release prints frontend_attributes twice
             if seen.setdefault(name, value) != value:
                 raise Unexpected(f"{name}=", "each attribute once")
@@ -163,12 +163,12 @@ class AttributeReader:
                 origin = self._origins[value[1:]]
             elif name in COMPUTATIONS:
                 role = COMPUTATIONS[name]
-                called = _names(value)
+                called = _read_names(value)
                 if value.startswith("{") and "{}" not in role:
                     role += " {}"
                 bodies += [(role.format(n), one) for n, one in enumerate(called)]
             elif name == "sharding":
-                items[name], groups = sharding(value)
+                items[name], groups = read_sharding(value)
                 if groups:
                     items[GROUPS] = groups
             elif name in self._readers:
@@ -182,7 +182,7 @@ class AttributeReader:
         return found, origin or NOWHERE
 
 
-def _split(text: str) -> list[tuple[str, str]]:
+def _split_attributes(text: str) -> list[tuple[str, str]]:
     """Return name and text of each attribute of `, a=1, b={2}`.
 
     Raises:
@@ -197,9 +197,9 @@ def _split(text: str) -> list[tuple[str, str]]:
                 break
             raise Unexpected(text[start:], "', name=value'")
         start = match.end()
-        end = value_end(text, start)
+        end = find_value_end(text, start)
         if text.startswith(("mesh", "@mesh"), start) and text.startswith(", device_ids=(", end):
-            end = value_end(text, end + 1)
+            end = find_value_end(text, end + 1)
         value = text[start:end].strip()
         if not value:
             raise Unexpected(text[start:], "a value")
@@ -208,42 +208,46 @@ def _split(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _readers(types: HloTypes) -> dict[str, Callable[[str], Attribute]]:
+def _make_readers(types: HloTypes) -> dict[str, Callable[[str], Attribute]]:
     """Return how each known attribute is read, except bodies and shardings."""
     return {
-        **dict.fromkeys(_PLAIN, _plain),
-        **dict.fromkeys(QUOTED_NAMES, unquoted),
+        **dict.fromkeys(_PLAIN, _read_plain),
+        **dict.fromkeys(QUOTED_NAMES, unquote),
         **dict.fromkeys(RAW_NAMES, str),
-        "backend_config": _config,
-        "buffer_donor": _donors,
-        "control-predecessors": _names,
-        "entry_computation_layout": lambda text: _program(text, types),
-        "frontend_attributes": _pairs,
-        "input_output_alias": _aliases,
-        "literal": lambda text: _typed_literal(text, types),
-        "operand_layout_constraints": lambda text: tuple([types[p] for p in parts(inside(text))]),
+        "backend_config": _read_config,
+        "buffer_donor": _read_donors,
+        "control-predecessors": _read_names,
+        "entry_computation_layout": lambda text: _read_entry_layout(text, types),
+        "frontend_attributes": _read_pairs,
+        "input_output_alias": _read_aliases,
+        "literal": lambda text: _read_typed_literal(text, types),
+        "operand_layout_constraints": lambda text: tuple(
+            [types[p] for p in split_parts(strip_brackets(text))]
+        ),
         "outfeed_shape": types.__getitem__,
-        "output_to_operand_aliasing": _aliases,
-        "padding": _per_dimension,
-        "replica_groups": device_groups,
-        GROUPS: lambda text: tuple([unquoted(part) for part in parts(inside(text))]),
-        "slice": _slices,
-        "window": _window,
+        "output_to_operand_aliasing": _read_aliases,
+        "padding": _read_per_dimension,
+        "replica_groups": read_device_groups,
+        GROUPS: lambda text: tuple([unquote(part) for part in split_parts(strip_brackets(text))]),
+        "slice": _read_slices,
+        "window": _read_window,
     }
 
 
-def _typed_literal(text: str, types: HloTypes) -> Attribute:
+def _read_typed_literal(text: str, types: HloTypes) -> Attribute:
     """Return type and value of `f32[] 0.1`, or several of `( s32[2] {1, 2}, pred[] true )`."""
-    if text.startswith("(") and closing(text, 0) == len(text):
-        return tuple([_typed_literal(part, types) for part in parts(text[1:-1])])
+    if text.startswith("(") and find_closing(text, 0) == len(text):
+        return tuple([_read_typed_literal(part, types) for part in split_parts(text[1:-1])])
     type_, end = types.read(text, 0)
-    return (type_, literal(text[end:], type_))
+    return (type_, read_literal(text[end:], type_))
 
 
-def _plain(text: str) -> Attribute:
+def _read_plain(text: str) -> Attribute:
     """Return a number, truth value or word; `{...}` is a tuple of such values."""
     if text.startswith("{"):
-        return tuple([_plain(part) for part in parts(inside(without_comments(text)))])
+        return tuple(
+            [_read_plain(part) for part in split_parts(strip_brackets(strip_comments(text)))]
+        )
     if text in {"true", "false"}:
         return text == "true"
     if _CANONICAL_INTEGER.fullmatch(text):
@@ -255,62 +259,64 @@ def _plain(text: str) -> Attribute:
     raise Unexpected(text, "a number, a word or '{...}'")
 
 
-def _window(text: str) -> Attribute:
+def _read_window(text: str) -> Attribute:
     """Return a window's fields: `{size=3x2 pad=1_1x0_0}` is `(("size", (3, 2)), ...)`."""
-    fields = (match_all(_WINDOW, field, "name=1x2x3") for field in inside(text).split())
-    return tuple([(field[1], _per_dimension(field[2])) for field in fields])
+    fields = (match_all(_WINDOW, field, "name=1x2x3") for field in strip_brackets(text).split())
+    return tuple([(field[1], _read_per_dimension(field[2])) for field in fields])
 
 
-def _per_dimension(text: str) -> tuple[Attribute, ...]:
+def _read_per_dimension(text: str) -> tuple[Attribute, ...]:
     """Return one number, or several joined by `_`, for each dimension of `1_1x0_0`."""
-    each = [tuple([integer(n) for n in dimension.split("_")]) for dimension in text.split("x")]
+    each = [
+        tuple([parse_integer(n) for n in dimension.split("_")]) for dimension in text.split("x")
+    ]
     return tuple([one[0] if len(one) == 1 else one for one in each])
 
 
-def _slices(text: str) -> Attribute:
+def _read_slices(text: str) -> Attribute:
     """Return start, limit and stride of each dimension of `{[0:4:2], [1:3]}`."""
     each = match_parts(_SLICE, text, "'[start:limit]' or '[start:limit:stride]'")
     return tuple([(int(one[1]), int(one[2]), int(one[3] or 1)) for one in each])
 
 
-def _aliases(text: str) -> Attribute:
+def _read_aliases(text: str) -> Attribute:
     """Return (output path, number, path within it, kind) of `{ {0}: (1, {}, may-alias) }`."""
     each = match_parts(_ALIAS, text, "'{output}: (number, {path}, kind)'")
     return tuple(
         [
-            (integers(one[1][1:-1]), int(one[2]), integers(one[3][1:-1]), one[4] or "")
+            (parse_integers(one[1][1:-1]), int(one[2]), parse_integers(one[3][1:-1]), one[4] or "")
             for one in each
         ]
     )
 
 
-def _donors(text: str) -> Attribute:
+def _read_donors(text: str) -> Attribute:
     """Return (parameter, path within it) of `{ (0, {}), (1, {2}) }`."""
     each = match_parts(_DONOR, text, "'(number, {path})'")
-    return tuple([(int(one[1]), integers(one[2][1:-1])) for one in each])
+    return tuple([(int(one[1]), parse_integers(one[2][1:-1])) for one in each])
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _read_names(text: str) -> tuple[str, ...]:
     """Return names: one, or several in braces."""
-    listed = [*parts(inside(text))] if text.startswith("{") else [text]
+    listed = [*split_parts(strip_brackets(text))] if text.startswith("{") else [text]
     return tuple([match_all(_NAME, name.removeprefix("%"), "a name")[0] for name in listed])
 
 
-def _pairs(text: str) -> Attribute:
+def _read_pairs(text: str) -> Attribute:
     """Return the (key, value) pairs of `{a="b",c={d}}`, sorted by key."""
     found: dict[str, str] = {}
-    for part in parts(inside(text)):
+    for part in split_parts(strip_brackets(text)):
         match = _KEY.match(part)
         if match is None:
             raise Unexpected(part, "key=value")
         value = part[match.end() :]
-        found[match[1]] = unquoted(value) if value.startswith('"') else value
+        found[match[1]] = unquote(value) if value.startswith('"') else value
     return tuple(sorted(found.items()))
 
 
-def _config(text: str) -> Attribute:
+def _read_config(text: str) -> Attribute:
     """Return a backend's configuration: pairs sorted by key if it is JSON, else its text."""
-    content = unquoted(text) if text.startswith('"') else text
+    content = unquote(text) if text.startswith('"') else text
     if not content.startswith("{"):
         return content
     try:
@@ -321,9 +327,9 @@ def _config(text: str) -> Attribute:
         raise Unexpected(content, "JSON that is not nested as deep") from None
 
 
-def _program(text: str, types: HloTypes) -> Attribute:
+def _read_entry_layout(text: str, types: HloTypes) -> Attribute:
     """Return types of parameters and result of `{(f32[2], s32[])->f32[2]}`."""
-    text = inside(without_comments(text))
+    text = strip_brackets(strip_comments(text))
     parameters, end = types.read(text, 0)
     if isinstance(parameters, Tensor) or not text.startswith("->", end):
         raise Unexpected(text[end:], "'->'")

@@ -1,7 +1,7 @@
 """HLO text below its grammar: lines, brackets that match, quotes, comments, lists.
 
-`HloPrintOptions.canonical()` prints a called computation where it is called; `lines` puts it before
-the instruction:
+`HloPrintOptions.canonical()` prints a called computation where it is called; `number_lines` puts
+it before the instruction:
 
     ROOT tmp_2 = f32[] reduce(f32[4]{0} tmp_0, f32[] tmp_1), dimensions={0}, to_apply=
     {
@@ -63,7 +63,7 @@ class Unexpected(Exception):  # noqa: N818 - becomes an IrSyntaxError once the l
         self.line = line
 
 
-def closing(text: str, start: int) -> int:
+def find_closing(text: str, start: int) -> int:
     """Return the position after the bracket that closes the one at `start`.
 
     Raises:
@@ -86,7 +86,7 @@ def closing(text: str, start: int) -> int:
     raise Unexpected("end of line", f"{open_[-1]!r}")
 
 
-def value_end(text: str, start: int) -> int:
+def find_value_end(text: str, start: int) -> int:
     """Return where the value that begins at `start` ends: at a comma outside brackets, or the end.
 
     Raises:
@@ -99,10 +99,10 @@ def value_end(text: str, start: int) -> int:
             return start
         if text[start] not in _CLOSER:
             raise Unexpected(text[start:], "a value")
-        start = closing(text, start)
+        start = find_closing(text, start)
 
 
-def parts(text: str) -> Iterator[str]:
+def split_parts(text: str) -> Iterator[str]:
     """Yield what stands between the commas outside brackets, without spaces around.
 
     Nothing for an empty text. An empty part is the caller's to judge.
@@ -111,25 +111,25 @@ def parts(text: str) -> Iterator[str]:
         return
     start = 0
     while True:
-        end = value_end(text, start)
+        end = find_value_end(text, start)
         yield text[start:end].strip()
         if end == len(text):
             return
         start = end + 1
 
 
-def inside(text: str, brackets: str = "{}") -> str:
+def strip_brackets(text: str, brackets: str = "{}") -> str:
     """Return what a bracketed text holds.
 
     Raises:
         Unexpected: If the text is not one bracketed text.
     """
-    if text[:1] != brackets[0] or closing(text, 0) != len(text):
+    if text[:1] != brackets[0] or find_closing(text, 0) != len(text):
         raise Unexpected(text, f"'{brackets[0]}...{brackets[1]}'")
     return text[1:-1].strip()
 
 
-def without_comments(text: str) -> str:
+def strip_comments(text: str) -> str:
     """Return a text without `/*index=5*/` and the like."""
     return _COMMENT.sub("", text) if "/*" in text else text
 
@@ -152,11 +152,11 @@ def match_parts(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[
     Raises:
         Unexpected: If the pattern does not fit one of them.
     """
-    for part in parts(inside(text)):
+    for part in split_parts(strip_brackets(text)):
         yield match_all(pattern, part, expected)
 
 
-def integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Return an integer.
 
     Raises:
@@ -165,57 +165,57 @@ def integer(text: str) -> int:
     return int(match_all(_WHOLE_INTEGER, text, "an integer")[0])
 
 
-def integers(text: str) -> tuple[int, ...]:
+def parse_integers(text: str) -> tuple[int, ...]:
     """Return integers separated by commas."""
-    return tuple([integer(part.strip()) for part in text.split(",")]) if text.strip() else ()
+    return tuple([parse_integer(part.strip()) for part in text.split(",")]) if text.strip() else ()
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """Return the content of a quoted string, C escapes resolved.
 
     Raises:
         Unexpected: If the text is not one quoted string.
     """
     content = match_all(_WHOLE_QUOTED, text, "a quoted string")[0][1:-1]
-    return _ESCAPE.sub(_unescaped, content) if "\\" in content else content
+    return _ESCAPE.sub(_unescape, content) if "\\" in content else content
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     if code[0] == "x" and len(code) > 1:
         return chr(int(code[1:], 16))
     return chr(int(code, 8)) if code.isdigit() and code[0] < "8" else _LETTERS.get(code, code)
 
 
-def header(text: str) -> tuple[str, int]:
+def split_header(text: str) -> tuple[str, int]:
     """Return the module's header, which may be several lines, and the number of the line after it.
 
     Raises:
         Unexpected: If the text does not begin with one.
     """
-    start = _after(_BEFORE_HEADER, text, 0)
+    start = _skip(_BEFORE_HEADER, text, 0)
     if not text.startswith("HloModule", start):
         raise Unexpected(text[start : start + 60].partition("\n")[0], "'HloModule name'")
     end = start
     while True:
-        end = _after(_REST_OF_LINE, text, end)
+        end = _skip(_REST_OF_LINE, text, end)
         if end == len(text) or (text[end] == "\n" and text[end - 1] != ","):
             return text[start:end], text.count("\n", 0, end) + 2
-        end = end + 1 if text[end] in '\n"])}' else closing(text, end)
+        end = end + 1 if text[end] in '\n"])}' else find_closing(text, end)
 
 
-def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 
 
-def lines(text: str, first: int) -> Iterable[Line]:
+def number_lines(text: str, first: int) -> Iterable[Line]:
     """Return the lines from the one numbered `first` on."""
     numbered = islice(enumerate(text.split("\n"), 1), first - 1, None)
-    return _unfolded(numbered) if _BODY.search(text) else numbered
+    return _unfold_bodies(numbered) if _BODY.search(text) else numbered
 
 
-def _unfolded(numbered: Iterable[Line]) -> Iterator[Line]:
+def _unfold_bodies(numbered: Iterable[Line]) -> Iterator[Line]:
     """Yield lines, with each body within an instruction moved to a computation before it."""
     outer: list[list[Line]] = []
     here: list[Line] = []

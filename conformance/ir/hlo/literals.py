@@ -13,11 +13,11 @@ from math import isfinite, prod
 from conformance.ir.graph import Attribute, Opaque, Tensor, Type
 from conformance.ir.hlo.lexing import (
     Unexpected,
-    inside,
     match_all,
-    parts,
-    unquoted,
-    without_comments,
+    split_parts,
+    strip_brackets,
+    strip_comments,
+    unquote,
 )
 
 LONGEST = 1_000
@@ -34,7 +34,7 @@ _GAP = re.compile(r"[^\s,{}(]\s+[^\s,{})]+")
 _BLANK = str.maketrans("", "", " \t\r\n")
 
 
-def literal(text: str, type_: Type) -> Attribute:
+def read_literal(text: str, type_: Type) -> Attribute:
     """Return the value of a constant.
 
     Args:
@@ -47,20 +47,20 @@ def literal(text: str, type_: Type) -> Attribute:
     Raises:
         Unexpected: If the text is no literal of that type.
     """
-    text = without_comments(text).strip()
+    text = strip_comments(text).strip()
     if text == "{...}":
         return Opaque(text)
     if not isinstance(type_, Tensor):
-        values = list(parts(inside(text, "()")))
+        values = list(split_parts(strip_brackets(text, "()")))
         if len(values) != len(type_):
             raise Unexpected(text, f"a tuple of {len(type_)}")
-        return tuple([literal(value, part) for value, part in zip(values, type_, strict=True)])
+        return tuple([read_literal(value, part) for value, part in zip(values, type_, strict=True)])
     if not type_.shape:
-        return text if _DIGEST.fullmatch(text) else _element(text, type_.dtype)
-    return _array(text, type_)
+        return text if _DIGEST.fullmatch(text) else _read_element(text, type_.dtype)
+    return _read_array(text, type_)
 
 
-def _array(text: str, type_: Tensor) -> str:
+def _read_array(text: str, type_: Tensor) -> str:
     if _DIGEST.fullmatch(text):
         return text
     if not text.startswith("{"):
@@ -71,15 +71,15 @@ def _array(text: str, type_: Tensor) -> str:
         raise Unexpected(match[0], "','")
     text = text.translate(_BLANK)
     if prod(sizes) > LONGEST or len(text) > 100 * LONGEST:
-        return _digest(text, None if dynamic else prod(sizes), type_.dtype)
+        return _digest_array(text, None if dynamic else prod(sizes), type_.dtype)
     elements = _ELEMENT.findall(text)
-    known = {one: _element(one, type_.dtype) for one in set(elements)}
-    if not dynamic and (len(elements) != prod(sizes) or text != _in_braces(elements, sizes)):
+    known = {one: _read_element(one, type_.dtype) for one in set(elements)}
+    if not dynamic and (len(elements) != prod(sizes) or text != _format_array(elements, sizes)):
         raise Unexpected(text, f"{prod(sizes)} elements in braces, for each dimension")
     return _ELEMENT.sub(lambda match: known[match[0]], text)
 
 
-def _digest(text: str, count: int | None, dtype: str) -> str:
+def _digest_array(text: str, count: int | None, dtype: str) -> str:
     """Return what stands for a long array, by a look at its commas only."""
     if _LONG.fullmatch(text) is None or text.count("{") != text.count("}"):
         raise Unexpected(text, "numbers in braces")
@@ -91,7 +91,7 @@ def _digest(text: str, count: int | None, dtype: str) -> str:
     return f"sha256:{sha256(text.encode()).hexdigest()[:16]} of {found} elements"
 
 
-def _in_braces(elements: list[str], sizes: list[int]) -> str:
+def _format_array(elements: list[str], sizes: list[int]) -> str:
     """Return an array's text as it should be, for as many sizes."""
     if 0 in sizes:
         sizes = sizes[: sizes.index(0)]
@@ -103,11 +103,11 @@ def _in_braces(elements: list[str], sizes: list[int]) -> str:
     return elements[0] if len(elements) == 1 else ""
 
 
-def _element(text: str, dtype: str) -> str:
+def _read_element(text: str, dtype: str) -> str:
     """Return one number in its one spelling."""
     if text.startswith("("):
-        real, _, imaginary = inside(text, "()").partition(",")
-        return f"({_number(real.strip())},{_number(imaginary.strip())})"
+        real, _, imaginary = strip_brackets(text, "()").partition(",")
+        return f"({_read_number(real.strip())},{_read_number(imaginary.strip())})"
     if dtype == "pred":
         if text not in _BITS:
             raise Unexpected(text, "true or false")
@@ -115,12 +115,12 @@ def _element(text: str, dtype: str) -> str:
     if dtype[0] in "su" and _INTEGER.fullmatch(text):
         return text
     if not text.startswith('"'):
-        return _number(text)
-    unquoted(text)
+        return _read_number(text)
+    unquote(text)
     return text
 
 
-def _number(text: str) -> str:
+def _read_number(text: str) -> str:
     match_all(_FLOAT, text, "a number")
     value = float(text) if "nan" not in text else None
     return repr(value) if value is not None and isfinite(value) else text

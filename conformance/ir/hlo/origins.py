@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.ir.graph import NOWHERE, Origin
-from conformance.ir.hlo.lexing import QUOTED, Unexpected, inside, match_all, unquoted
+from conformance.ir.hlo.lexing import QUOTED, Unexpected, match_all, strip_brackets, unquote
 
 _SIMPLE = re.compile(
     r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
@@ -41,14 +41,14 @@ class Origins(dict[str, Origin]):
     def __missing__(self, text: str) -> Origin:
         match = _SIMPLE.fullmatch(text)
         if match is None:
-            found = self._general(text)
+            found = self._read_fields(text)
         else:
             name, file, line, frame = match.groups()
-            found = self._origin(name or "", file or "", line or "0", frame)
+            found = self._make_origin(name or "", file or "", line or "0", frame)
         self[text] = found = self._one.setdefault(found, found)
         return found
 
-    def row(self, table: str, text: str) -> None:
+    def add_row(self, table: str, text: str) -> None:
         """Take a line of one of the tables in the module's header.
 
         Raises:
@@ -57,15 +57,15 @@ class Origins(dict[str, Origin]):
         expected = f"a row of {table}"
         number, string, numbers = match_all(_ROW, text.strip(), expected).groups()
         if table in self._strings and string is not None:
-            self._strings[table][int(number)] = unquoted(string)
+            self._strings[table][int(number)] = unquote(string)
         elif table in self._numbers and numbers is not None:
             fields = {name: int(value) for name, value in _NUMBER.findall(numbers)}
             self._numbers[table][int(number)] = fields
         else:
             raise Unexpected(text.strip(), expected)
 
-    def _general(self, text: str) -> Origin:
-        content = inside(f"{{{text}")
+    def _read_fields(self, text: str) -> Origin:
+        content = strip_brackets(f"{{{text}")
         fields: dict[str, str] = {}
         start = 0
         while start < len(content):
@@ -82,7 +82,7 @@ class Origins(dict[str, Origin]):
                 start = content.find("}", start) + 1
                 if not start:
                     raise Unexpected(content[match.end() - 1 :], "'}'")
-            fields[name] = unquoted(string) if string is not None else word or ""
+            fields[name] = unquote(string) if string is not None else word or ""
         line = fields.get("source_line", "0")
         if not line.isdecimal():
             raise Unexpected(line, "a line number")
@@ -90,16 +90,16 @@ class Origins(dict[str, Origin]):
         if frame is not None and not frame.isdecimal():
             raise Unexpected(frame, "the number of a frame")
         name, file = fields.get("op_name", ""), fields.get("source_file", "")
-        return self._origin(name, file, line[:18], frame and frame[:18])
+        return self._make_origin(name, file, line[:18], frame and frame[:18])
 
-    def _origin(self, name: str, file: str, line: str, frame: str | None) -> Origin:
+    def _make_origin(self, name: str, file: str, line: str, frame: str | None) -> Origin:
         number = int(line)
         if frame is not None and frame != "0" and not file:
-            file, number = self._place(int(frame))
+            file, number = self._find_place(int(frame))
         keep = self._names.setdefault
         return Origin(keep(name, name), keep(file, file), number)
 
-    def _place(self, frame: int) -> tuple[str, int]:
+    def _find_place(self, frame: int) -> tuple[str, int]:
         try:
             location = self._numbers["StackFrames"][frame]["file_location_id"]
             fields = self._numbers["FileLocations"][location]

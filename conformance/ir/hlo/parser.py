@@ -11,15 +11,15 @@ from conformance.ir.hlo.attributes import AttributeReader
 from conformance.ir.hlo.lexing import (
     NAME,
     Unexpected,
-    closing,
-    header,
-    integer,
-    lines,
+    find_closing,
     match_all,
-    parts,
-    without_comments,
+    number_lines,
+    parse_integer,
+    split_header,
+    split_parts,
+    strip_comments,
 )
-from conformance.ir.hlo.literals import literal
+from conformance.ir.hlo.literals import read_literal
 from conformance.ir.hlo.origins import TABLES, Origins
 from conformance.ir.hlo.shapes import TENSOR, HloTypes
 
@@ -53,11 +53,11 @@ def parse(text: str) -> Module:
     """
     number = 1
     try:
-        head, first = header(text)
+        head, first = split_header(text)
         reading = _ModuleReader(head)
-        for number, line in lines(text, first):
-            reading.line(line, number)
-        return reading.end()
+        for number, line in number_lines(text, first):
+            reading.read_line(line, number)
+        return reading.finish()
     except Unexpected as error:
         message = f"got {error.got!r}, expected {error.expected}"
         raise IrSyntaxError(f"hlo line {error.line or number}: {message}") from None
@@ -75,27 +75,27 @@ class _ModuleReader:
         found, _ = self.attributes.read(said)
         self._module = Module("hlo", name, Computation(""), found.items.copy())
         self.not_understood = self._module.not_understood
-        self.count(found.unknown, "the module")
+        self.count_unknown(found.unknown, "the module")
         self._entry: Computation | None = None
         self._body: _Body | None = None
         self._table = ""
 
-    def line(self, line: str, number: int) -> None:
+    def read_line(self, line: str, number: int) -> None:
         """Take the next line."""
         if self._body is None:
-            self._outside(line.strip())
+            self._read_outside(line.strip())
         elif line.lstrip().startswith("}"):
-            self._body.end(_NAMED_AGAIN.sub("", line.strip()[1:]))
+            self._body.finish(_NAMED_AGAIN.sub("", line.strip()[1:]))
             self._body = None
         else:
-            self._body.line(line, number)
+            self._body.read_line(line, number)
 
-    def count(self, unknown: tuple[str, ...], of: str) -> None:
+    def count_unknown(self, unknown: tuple[str, ...], of: str) -> None:
         """Count attributes that are not known."""
         for name in unknown:
             self.not_understood[f"attribute {name} of {of}"] += 1
 
-    def end(self) -> Module:
+    def finish(self) -> Module:
         """Return the module, instructions linked to the computations that they call."""
         if self._body is not None:
             raise Unexpected("end of text", f"'}}' of computation {self._body.computation.name}")
@@ -111,18 +111,18 @@ class _ModuleReader:
                 raise Unexpected(error.args[0], expected, caller.line) from None
         return self._module
 
-    def _outside(self, line: str) -> None:
+    def _read_outside(self, line: str) -> None:
         """Take a line between computations."""
         if not line or line.startswith("//"):
             return
         if line in TABLES:
             self._table = line
         elif self._table and line[0].isdigit():
-            self._origins.row(self._table, line)
+            self._origins.add_row(self._table, line)
         else:
-            self._computation(line)
+            self._begin_computation(line)
 
-    def _computation(self, line: str) -> None:
+    def _begin_computation(self, line: str) -> None:
         """Begin a computation: `ENTRY %main (x: f32[]) -> f32[] {`."""
         match = _COMPUTATION.match(line)
         if match is None or not line.endswith("{"):
@@ -142,11 +142,11 @@ class _ModuleReader:
     def _check_signature(self, text: str) -> None:
         """Check that `(x: f32[], y: s32[2]) -> f32[]` is what it should be."""
         types = self.types
-        text = without_comments(text)
+        text = strip_comments(text)
         if not text.startswith("("):
             raise Unexpected(text, "'(parameters) -> type {'")
-        end = closing(text, 0)
-        for part in parts(text[1 : end - 1]):
+        end = find_closing(text, 0)
+        for part in split_parts(text[1 : end - 1]):
             match = _PARAMETER.match(part)
             if match is None:
                 raise Unexpected(part, "'name: type'")
@@ -168,7 +168,7 @@ class _Body:
         self._parameters: set[int] = set()
         self._ordered: list[Instruction] = []
 
-    def line(self, line: str, number: int) -> None:
+    def read_line(self, line: str, number: int) -> None:
         """Take a line: an instruction, or a comment.
 
         Raises:
@@ -176,25 +176,25 @@ class _Body:
         """
         match = _INSTRUCTION.match(line)
         if match is None:
-            _not_an_instruction(line)
+            _check_comment(line)
             return
         is_root, name, type_text, op = match.groups()
         start = match.end()
         end = line.find(")", start)
         operands = line[start:end]
         if end < 0 or "(" in operands or '"' in operands:
-            end = closing(line, start - 1) - 1
+            end = find_closing(line, start - 1) - 1
             operands = line[start:end]
         type_ = self._module.types[type_text]
         found, origin = self._module.attributes.read(line[end + 1 :])
         inputs: tuple[Instruction, ...] = ()
         paths: tuple[Path, ...] = ()
         if op in _LEAVES:
-            attributes = self._leaf(op, operands, type_) | found.items
+            attributes = self._read_leaf(op, operands, type_) | found.items
         else:
             attributes = found.items.copy()
             if operands:
-                inputs, paths = self._operands(operands)
+                inputs, paths = self._read_operands(operands)
         instruction = Instruction(name, op, type_, inputs, paths, attributes, (), origin, number)
         if self._by_name.setdefault(name, instruction) is not instruction:
             raise Unexpected(name, "each name once in a computation")
@@ -205,11 +205,11 @@ class _Body:
             self._root = instruction
         if found.bodies:
             self._module.calls.append((instruction, found.bodies))
-        self._module.count(found.unknown, op)
+        self._module.count_unknown(found.unknown, op)
         if op == "get-tuple-element" or _ORDER in attributes:
-            self._check(instruction)
+            self._check_references(instruction)
 
-    def end(self, text: str) -> None:
+    def finish(self, text: str) -> None:
         """Take what follows the closing brace.
 
         Raises:
@@ -217,7 +217,7 @@ class _Body:
         """
         found, _ = self._module.attributes.read(text)
         self.computation.attributes = found.items.copy()
-        self._module.count(found.unknown, "a computation")
+        self._module.count_unknown(found.unknown, "a computation")
         if not self.computation.instructions:
             raise Unexpected("}", "an instruction")
         # Whoever applies the computation finds arguments by these numbers.
@@ -231,20 +231,20 @@ class _Body:
                 expected = "the name of an instruction of the computation"
                 raise Unexpected(str(missing.pop()), expected, instruction.line)
 
-    def _leaf(self, op: str, text: str, type_: Type) -> dict[str, Attribute]:
+    def _read_leaf(self, op: str, text: str, type_: Type) -> dict[str, Attribute]:
         """Return what `constant(1)` and `parameter(0)` have in place of operands."""
         if op == "parameter":
-            index = integer(text)
+            index = parse_integer(text)
             if index in self._parameters:
                 raise Unexpected(text, "each parameter once")
             self._parameters.add(index)
             return {"index": index}
-        value = literal(text, type_)
+        value = read_literal(text, type_)
         if "..." in text:
-            self._module.not_understood["elided constant"] += _elided(value)
+            self._module.not_understood["elided constant"] += _count_elided(value)
         return {"value": value}
 
-    def _operands(self, text: str) -> tuple[tuple[Instruction, ...], tuple[Path, ...]]:
+    def _read_operands(self, text: str) -> tuple[tuple[Instruction, ...], tuple[Path, ...]]:
         """Return the instructions that a list of operands names, with paths into their results."""
         by_name = self._by_name
         try:
@@ -252,12 +252,12 @@ class _Body:
                 found = tuple([by_name[name] for name in text[1:].split(", %")])
             else:
                 found = tuple([by_name[name] for name in text.split(", ")])
-            return found, _whole(len(found))
+            return found, _make_whole_paths(len(found))
         except KeyError:
-            each = [self._operand(part) for part in parts(without_comments(text))]
+            each = [self._read_operand(part) for part in split_parts(strip_comments(text))]
             return tuple([one for one, _ in each]), tuple([path for _, path in each])
 
-    def _operand(self, text: str) -> Value:
+    def _read_operand(self, text: str) -> Value:
         """Return what `f32[4]{0} %x`, `%x`, `x` or `x#1#0` (a part of a tuple) names."""
         type_text, _, rest = text.rpartition(" ")
         if type_text:
@@ -266,9 +266,9 @@ class _Body:
         found = self._by_name.get(name)
         if found is None:
             raise Unexpected(text, "the name of an instruction above")
-        return found, tuple(map(integer, path))
+        return found, tuple(map(parse_integer, path))
 
-    def _check(self, instruction: Instruction) -> None:
+    def _check_references(self, instruction: Instruction) -> None:
         """Check what needs a second look: parts of tuples now, orders when all is read."""
         if _ORDER in instruction.attributes:
             self._ordered.append(instruction)
@@ -283,19 +283,19 @@ class _Body:
             raise Unexpected(f"index={index}", f"one below {len(types[0])}")
 
 
-def _elided(value: object) -> int:
+def _count_elided(value: object) -> int:
     if isinstance(value, Opaque):
         return 1
-    return sum(map(_elided, value)) if isinstance(value, tuple) else 0
+    return sum(map(_count_elided, value)) if isinstance(value, tuple) else 0
 
 
 @cache
-def _whole(count: int) -> tuple[Path, ...]:
+def _make_whole_paths(count: int) -> tuple[Path, ...]:
     """Return that many times the whole result; one object for each count."""
     return ((),) * count
 
 
-def _not_an_instruction(line: str) -> None:
+def _check_comment(line: str) -> None:
     """Say what is wrong with a line, unless it is a comment or empty."""
     text = line.strip()
     if not text or text.startswith("//"):

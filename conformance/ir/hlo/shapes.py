@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.ir.graph import Tensor, Type
-from conformance.ir.hlo.lexing import DEEPEST, Unexpected, match_all, without_comments
+from conformance.ir.hlo.lexing import DEEPEST, Unexpected, match_all, strip_comments
 
 _ARRAY = r"[a-z]\w*+\[[^\[\]]*+\](?:\{[^{}]*+\})?"
 TENSOR = rf"(?:{_ARRAY}|b\({_ARRAY}\))"
@@ -25,7 +25,7 @@ class HloTypes(dict[str, Type]):
         self._one: dict[Type, Type] = {}
 
     def __missing__(self, text: str) -> Type:
-        clean = without_comments(text).strip()
+        clean = strip_comments(text).strip()
         found, end = self.read(clean, 0)
         if end != len(clean):
             raise Unexpected(clean[end:], "the end of the type")
@@ -42,7 +42,7 @@ class HloTypes(dict[str, Type]):
         while True:
             match = _TENSOR.match(text, start)
             if match is not None:
-                found: Type = self._tensor(*match.groups())
+                found: Type = self._read_tensor(*match.groups())
                 start = match.end()
             elif text.startswith("(", start):
                 open_.append([])
@@ -51,7 +51,7 @@ class HloTypes(dict[str, Type]):
                 start += 1
                 if not text.startswith(")", start):
                     continue
-                found, start = self._same(tuple(open_.pop())), start + 1
+                found, start = self._intern(tuple(open_.pop())), start + 1
             else:
                 raise Unexpected(text[start:], "a type")
             while open_:
@@ -61,11 +61,11 @@ class HloTypes(dict[str, Type]):
                     break
                 if not text.startswith(")", start):
                     raise Unexpected(text[start:], "',' or ')'")
-                found, start = self._same(tuple(open_.pop())), start + 1
+                found, start = self._intern(tuple(open_.pop())), start + 1
             else:
                 return found, start
 
-    def _tensor(self, buffer: str | None, dtype: str, sizes: str, layout: str | None) -> Type:
+    def _read_tensor(self, buffer: str | None, dtype: str, sizes: str, layout: str | None) -> Type:
         shape: list[int | str] = []
         for size in sizes.split(",") if sizes else ():
             match_all(_SIZE, size, "a size")
@@ -79,7 +79,7 @@ class HloTypes(dict[str, Type]):
                     raise Unexpected(layout, "one memory space")
                 layout = (layout[: match.start()] + layout[match.end() :]).removesuffix(":")
         name = f"b({dtype})" if buffer else dtype
-        return self._same(Tensor(name, tuple(shape), layout or "", space))
+        return self._intern(Tensor(name, tuple(shape), layout or "", space))
 
-    def _same(self, found: Type) -> Type:
+    def _intern(self, found: Type) -> Type:
         return self._one.setdefault(found, found)

@@ -14,13 +14,13 @@ from conformance.ir.graph import Sharding
 from conformance.ir.hlo.lexing import (
     LARGEST,
     Unexpected,
-    closing,
-    inside,
-    integer,
-    integers,
+    find_closing,
     match_all,
-    parts,
-    without_comments,
+    parse_integer,
+    parse_integers,
+    split_parts,
+    strip_brackets,
+    strip_comments,
 )
 
 _IOTA = re.compile(r"\[([\d,]*)\](?:T\(([\d,]*)\))?", re.ASCII)
@@ -98,16 +98,16 @@ class Mesh(NamedTuple):
         order: list[int] = []
         shape: list[int] = []
         for axes in dimensions:
-            mine = [n for axis in axes for n in self._pieces(axis, pieces)]
+            mine = [n for axis in axes for n in self._find_pieces(axis, pieces)]
             shape.append(prod([sizes[n] for n in mine]))
             order += mine
         if len(set(order)) != len(order):
             raise Unexpected(str(dimensions), "each axis at most once")
         rest = [n for n in range(len(sizes)) if n not in order]
         shape.append(prod([sizes[n] for n in rest]))
-        return tuple(shape), transposed(self.devices, sizes, order + rest)
+        return tuple(shape), transpose(self.devices, sizes, order + rest)
 
-    def _pieces(self, axis: MeshAxis, pieces: list[tuple[str, int]]) -> list[int]:
+    def _find_pieces(self, axis: MeshAxis, pieces: list[tuple[str, int]]) -> list[int]:
         high = axis.before * axis.size if axis.size else self.axes[axis.name]
         return [
             n
@@ -116,7 +116,7 @@ class Mesh(NamedTuple):
         ]
 
 
-def transposed(
+def transpose(
     values: tuple[int, ...], sizes: list[int] | tuple[int, ...], order: list[int] | tuple[int, ...]
 ) -> tuple[int, ...]:
     """Return row-major values of an array with its dimensions in another order."""
@@ -130,33 +130,33 @@ def transposed(
     return tuple([values[place] for place in places])
 
 
-def _iota(text: str) -> tuple[int, ...]:
+def _read_iota(text: str) -> tuple[int, ...]:
     """Return the devices of `[4,2]T(1,0)`: all of them, counted up, dimensions reordered."""
     match = match_all(_IOTA, text, "'[sizes]' or '[sizes]T(order)'")
-    sizes = integers(match[1])
-    order = tuple(range(len(sizes))) if match[2] is None else integers(match[2])
+    sizes = parse_integers(match[1])
+    order = tuple(range(len(sizes))) if match[2] is None else parse_integers(match[2])
     if sorted(order) != list(range(len(sizes))):
         raise Unexpected(text, "each dimension once in T(...)")
-    count = _product(sizes, text)
-    return transposed(tuple(range(count)), sizes, order)
+    count = _count_devices(sizes, text)
+    return transpose(tuple(range(count)), sizes, order)
 
 
-def _array(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _read_array(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return shape and devices of `[2,2]<=[4]` or `[2,2]0,1,2,3`."""
     match = _LIST.fullmatch(text)
     if match is not None:
-        shape, devices = integers(match[1]), _iota(match[2])
+        shape, devices = parse_integers(match[1]), _read_iota(match[2])
     else:
         head, _, tail = text.partition("]")
         if not head.startswith("["):
             raise Unexpected(text, "'[sizes]' and devices")
-        shape, devices = integers(head[1:]), integers(tail)
-    if _product(shape, text) != len(devices):
+        shape, devices = parse_integers(head[1:]), parse_integers(tail)
+    if _count_devices(shape, text) != len(devices):
         raise Unexpected(text, "as many devices as the sizes say")
     return shape, devices
 
 
-def _mesh(text: str) -> tuple[Mesh, str]:
+def _read_mesh(text: str) -> tuple[Mesh, str]:
     """Return the mesh a text begins with, and what follows it.
 
     Raises:
@@ -168,29 +168,29 @@ def _mesh(text: str) -> tuple[Mesh, str]:
     if match is None:
         raise Unexpected(text, "a mesh")
     axes: dict[str, int] = {}
-    for part in parts(match[1] or match[2] or ""):
+    for part in split_parts(match[1] or match[2] or ""):
         axis = _AXIS.fullmatch(part)
         if axis is None or axis[2] is None or axis[1] in axes:
             raise Unexpected(part, "name=size")
         axes[axis[1]] = int(axis[2])
     if len(axes) > MOST_AXES:
         raise Unexpected(text, f"at most {MOST_AXES} axes")
-    count = _product(tuple(axes.values()), text)
+    count = _count_devices(tuple(axes.values()), text)
     ids = match[3]
     if ids is None:
         devices = tuple(range(count))
     else:
         ids = ids.strip().removeprefix("<=")
-        devices = _iota(ids) if ids.startswith("[") else integers(ids)
+        devices = _read_iota(ids) if ids.startswith("[") else parse_integers(ids)
     if len(devices) != count:
         raise Unexpected(text, f"{count} devices")
     return Mesh(axes, devices), text[match.end() :]
 
 
-def _axes_of(text: str) -> list[MeshAxis]:
+def _read_axes(text: str) -> list[MeshAxis]:
     """Return the axes of `x, y:(2)4`; what marks a dimension as open (`?`) says nothing."""
     found = []
-    for part in parts(text):
+    for part in split_parts(text):
         match = match_all(_AXIS, part, "an axis")
         if match[2] is not None:
             raise Unexpected(part, "an axis")
@@ -199,27 +199,29 @@ def _axes_of(text: str) -> list[MeshAxis]:
     return found
 
 
-def device_groups(text: str) -> Groups:
+def read_device_groups(text: str) -> Groups:
     """Return device groups from any of their spellings."""
     if text.startswith("{"):
-        return tuple([integers(inside(part)) for part in parts(inside(text))])
+        return tuple(
+            [parse_integers(strip_brackets(part)) for part in split_parts(strip_brackets(text))]
+        )
     if text.startswith("["):
-        shape, devices = _array(text)
+        shape, devices = _read_array(text)
         if len(shape) != 2:  # noqa: PLR2004 - groups, and devices in each
             raise Unexpected(text, "'[groups,size]<=...'")
         size = shape[1]
     else:
-        found, rest = _mesh(text)
-        sizes, devices = found.cut([[], _axes_of(inside(rest.strip()))])
+        found, rest = _read_mesh(text)
+        sizes, devices = found.cut([[], _read_axes(strip_brackets(rest.strip()))])
         size = sizes[1]
         # the axes no one named tell the groups apart, so they come first
-        devices = transposed(devices, [size, sizes[2]], [1, 0])
+        devices = transpose(devices, [size, sizes[2]], [1, 0])
     if not size:
         return ()
     return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
 
 
-def _product(sizes: tuple[int, ...], text: str) -> int:
+def _count_devices(sizes: tuple[int, ...], text: str) -> int:
     count = 1
     for size in sizes:
         count *= size
@@ -228,7 +230,7 @@ def _product(sizes: tuple[int, ...], text: str) -> int:
     return count
 
 
-def sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
+def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
     """Return a sharding, and for each of its parts which shard group it is in.
 
     Args:
@@ -241,48 +243,48 @@ def sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
     Raises:
         Unexpected: If the text is no sharding.
     """
-    content = inside(without_comments(text))
+    content = strip_brackets(strip_comments(text))
     if content.startswith("{") or not content:
-        found = [_one(inside(part)) for part in parts(content)]
+        found = [_read_part(strip_brackets(part)) for part in split_parts(content)]
         whole = Sharding("tuple", parts=tuple([one for one, _ in found]))
     else:
-        found = [_one(content)]
+        found = [_read_part(content)]
         whole = found[0][0]
     return whole, tuple([group for _, group in found]) if any(group for _, group in found) else ()
 
 
-def _one(text: str) -> tuple[Sharding, str]:
+def _read_part(text: str) -> tuple[Sharding, str]:
     group = ""
     if match := _SHARD_GROUP.search(text):
         group = f"{match[1].removeprefix('shard_')} {match[2]}"
         text = text[: match.start()] + text[match.end() :]
     if text.startswith(_MESHES):
-        return _of_mesh(text), group
+        return _read_mesh_sharding(text), group
     word, _, rest = text.partition(" ")
-    if found := _of_word(text, word):
+    if found := _read_word(text, word):
         return found, group
     if word == "maximal":
         device, _, rest = rest.removeprefix("device=").partition(" ")
-        _nothing_but_metadata(rest)
-        return Sharding("maximal", devices=(integer(device),)), group
+        _check_rest(rest)
+        return Sharding("maximal", devices=(parse_integer(device),)), group
     if word.startswith("devices="):
-        return _tiled(word.removeprefix("devices="), rest), group
+        return _read_tiled(word.removeprefix("devices="), rest), group
     raise Unexpected(text, "a sharding")
 
 
-def _of_word(text: str, word: str) -> Sharding | None:
+def _read_word(text: str, word: str) -> Sharding | None:
     """Return the sharding of a text that is a word, such as `replicated`."""
     if match := _UNREDUCED.fullmatch(text):
         return Sharding(f"unreduced {match[1]}")
     if word not in _PLAIN:
         return None
-    _nothing_but_metadata(text.removeprefix(word))
+    _check_rest(text.removeprefix(word))
     return Sharding(word)
 
 
-def _tiled(devices: str, rest: str) -> Sharding:
+def _read_tiled(devices: str, rest: str) -> Sharding:
     """Return the sharding of `devices=[2,2]<=[4] last_tile_dim_replicate ...`."""
-    tiles, order = _array(devices)
+    tiles, order = _read_array(devices)
     subgroups: tuple[str, ...] = ()
     if rest.startswith("last_tile_dim_replicate"):
         subgroups, rest = ("replicated",), rest.removeprefix("last_tile_dim_replicate")
@@ -290,16 +292,18 @@ def _tiled(devices: str, rest: str) -> Sharding:
         start = len("last_tile_dims=")
         if not rest.startswith("{", start):
             raise Unexpected(rest, "'last_tile_dims={...}'")
-        end = closing(rest, start)
-        subgroups, rest = tuple(parts(rest[start + 1 : end - 1])), rest[end:]
-    _nothing_but_metadata(rest)
+        end = find_closing(rest, start)
+        subgroups, rest = tuple(split_parts(rest[start + 1 : end - 1])), rest[end:]
+    _check_rest(rest)
     known = {kind.partition(" ")[0] for kind in subgroups} <= set(SUBGROUPS)
     if not known or len(subgroups) > len(tiles):
         raise Unexpected(str(subgroups), f"some of {', '.join(SUBGROUPS)}")
-    return tiled(tiles, order, subgroups)
+    return make_tiled(tiles, order, subgroups)
 
 
-def tiled(tiles: tuple[int, ...], devices: tuple[int, ...], subgroups: tuple[str, ...]) -> Sharding:
+def make_tiled(
+    tiles: tuple[int, ...], devices: tuple[int, ...], subgroups: tuple[str, ...]
+) -> Sharding:
     """Return a tiling in its one form: subgroups merged and in order, none of size 1.
 
     Which replica a device holds means nothing, so devices are sorted within a replicated group.
@@ -307,7 +311,7 @@ def tiled(tiles: tuple[int, ...], devices: tuple[int, ...], subgroups: tuple[str
     data = len(tiles) - len(subgroups)
     kept = [n for n in range(data, len(tiles)) if tiles[n] != 1]
     kept.sort(key=lambda n: (SUBGROUPS.index(subgroups[n - data].split()[0]), subgroups[n - data]))
-    devices = transposed(devices, tiles, [*range(data), *kept])
+    devices = transpose(devices, tiles, [*range(data), *kept])
     shape = tiles[:data]
     kinds = []
     for kind, members in groupby(kept, key=lambda n: subgroups[n - data]):
@@ -324,25 +328,27 @@ def tiled(tiles: tuple[int, ...], devices: tuple[int, ...], subgroups: tuple[str
     return Sharding("tiled", shape, devices, tuple(kinds))
 
 
-def _of_mesh(text: str) -> Sharding:
+def _read_mesh_sharding(text: str) -> Sharding:
     """Return the sharding of `mesh[x=2,y=4], [{x}, {}], replicated={...}, manual={y}`."""
-    found, rest = _mesh(text)
+    found, rest = _read_mesh(text)
     rest = rest.strip().removeprefix(",").strip()
     if not text.startswith(("mesh", "@mesh")):
-        _nothing_but_metadata(rest)
+        _check_rest(rest)
         return Sharding("maximal", devices=found.devices)
     word = rest.partition(",")[0].strip()
-    if named_alone := _of_word(rest, word):
+    if named_alone := _read_word(rest, word):
         return named_alone
     dimensions: list[list[MeshAxis]] = []
     named: dict[str, list[MeshAxis]] = {}
-    for part in parts(rest):
+    for part in split_parts(rest):
         name, sign, value = part.partition("=")
         if part.startswith("[") and not dimensions and not named:
-            dimensions = [_axes_of(inside(p)) for p in parts(inside(part, "[]"))]
+            dimensions = [
+                _read_axes(strip_brackets(p)) for p in split_parts(strip_brackets(part, "[]"))
+            ]
         elif sign and name in SUBGROUPS and name not in named:
             how, _, value = value.partition("{")
-            named[f"{name} {how}".strip()] = _axes_of(inside("{" + value))
+            named[f"{name} {how}".strip()] = _read_axes(strip_brackets("{" + value))
         elif name != "metadata":
             raise Unexpected(part, "'[{axes}, ...]', 'manual={axes}' or the like")
     # replicated ones are the same as those that are not named
@@ -350,10 +356,10 @@ def _of_mesh(text: str) -> Sharding:
     tiles, devices = found.cut(dimensions + [named[kind] for kind in kinds])
     if "replicated" in named:
         found.cut([*dimensions, *named.values()])
-    return tiled(tiles, devices, (*kinds, "replicated"))
+    return make_tiled(tiles, devices, (*kinds, "replicated"))
 
 
-def _nothing_but_metadata(text: str) -> None:
+def _check_rest(text: str) -> None:
     text = text.strip().removeprefix(",").strip()
-    if text and not (text.startswith("metadata={") and closing(text, 9) == len(text)):
+    if text and not (text.startswith("metadata={") and find_closing(text, 9) == len(text)):
         raise Unexpected(text, "the end of the sharding")

@@ -52,7 +52,7 @@ def parse(text: str) -> Module:
     Raises:
         IrSyntaxError: If it is no jaxpr.
     """
-    module = _Reader(decode(text)).module()
+    module = _Reader(decode(text)).read()
     module.reachable()  # raises if one calls itself
     return module
 
@@ -65,7 +65,7 @@ class _Reader:
         tensors: dict[Tensor, Tensor] = {}
         self._avals: list[Tensor] = []
         for aval in document.avals:
-            tensor = Tensor(hlo_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
+            tensor = Tensor(to_hlo_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
             self._avals.append(tensors.setdefault(tensor, tensor))
         self._origins = [
             Origin(name, pick(document.files, file, "file") if file >= 0 else "", line)
@@ -76,55 +76,57 @@ class _Reader:
         self._open = self._computations[0]
         self._variables: list[Value] = []
 
-    def module(self) -> Module:
+    def read(self) -> Module:
         self._open.name = self._document.name or "jaxpr"
         for computation, jaxpr in zip(self._computations, self._document.jaxprs, strict=True):
             self._open, self._variables = computation, []
             self._fill(jaxpr)
         self._name_bodies()
-        self._module.attributes = self._attributes(self._document.attributes, "the module")
+        self._module.attributes = self._read_attributes(self._document.attributes, "the module")
         return self._module
 
     def _fill(self, jaxpr: Jaxpr) -> None:
         for constant in jaxpr.consts:
-            made = self._leaf("constant", constant.aval, "value", constant.value)
+            made = self._add_leaf("constant", constant.aval, "value", constant.value)
             self._variables.append((made, ()))
         for index, aval in enumerate(jaxpr.inputs):
-            self._variables.append((self._leaf("parameter", aval, "index", index), ()))
+            self._variables.append((self._add_leaf("parameter", aval, "index", index), ()))
         for eqn in jaxpr.eqns:
-            self._eqn(eqn)
-        self._open.results = [self._atom(atom) for atom in jaxpr.out]
-        self._open.attributes = self._attributes(jaxpr.attributes, self._open.name or "a jaxpr")
+            self._read_eqn(eqn)
+        self._open.results = [self._read_atom(atom) for atom in jaxpr.out]
+        self._open.attributes = self._read_attributes(
+            jaxpr.attributes, self._open.name or "a jaxpr"
+        )
 
-    def _eqn(self, eqn: Eqn) -> None:
-        inputs = [self._atom(atom) for atom in eqn.inputs]
+    def _read_eqn(self, eqn: Eqn) -> None:
+        inputs = [self._read_atom(atom) for atom in eqn.inputs]
         made = self._add(eqn.primitive, eqn.outputs)
         made.inputs = inputs
         made.origin = pick(self._origins, eqn.source, "source")
-        made.attributes = {**dict(self._params(made, eqn)), **made.attributes}
+        made.attributes = {**dict(self._read_params(made, eqn)), **made.attributes}
         if len(eqn.outputs) == 1:
             self._variables.append((made, ()))
         else:
             self._variables += [(made, (number,)) for number in range(len(eqn.outputs))]
 
-    def _params(self, made: Instruction, eqn: Eqn) -> Iterator[tuple[str, Attribute]]:
+    def _read_params(self, made: Instruction, eqn: Eqn) -> Iterator[tuple[str, Attribute]]:
         """Yield what is no jaxpr; jaxprs become the instruction's bodies."""
         bodies: list[tuple[str, Computation]] = []
         for name, value in eqn.params.items():
-            rest, inner = _without_jaxprs(value, ROLES.get(name, name))
+            rest, inner = _split_jaxprs(value, ROLES.get(name, name))
             bodies += [(role, pick(self._computations, number, "jaxpr")) for role, number in inner]
             if rest is not _NOTHING:
-                yield name, self._attribute(rest, f"{name} of {eqn.primitive}")
+                yield name, self._read_attribute(rest, f"{name} of {eqn.primitive}")
         made.bodies = tuple(bodies)
 
-    def _atom(self, atom: Atom) -> Value:
+    def _read_atom(self, atom: Atom) -> Value:
         if isinstance(atom, int):
             return pick(self._variables, atom, "variable")
-        return self._leaf("literal", atom.aval, "value", atom.value), ()
+        return self._add_leaf("literal", atom.aval, "value", atom.value), ()
 
-    def _leaf(self, op: str, number: int, name: str, value: Any) -> Instruction:
+    def _add_leaf(self, op: str, number: int, name: str, value: Any) -> Instruction:
         made = self._add(op, [number])
-        made.attributes = {name: self._attribute(value, f"{name} of {op}"), **made.attributes}
+        made.attributes = {name: self._read_attribute(value, f"{name} of {op}"), **made.attributes}
         return made
 
     def _add(self, op: str, numbers: list[int]) -> Instruction:
@@ -151,21 +153,23 @@ class _Reader:
                         inner.name = f"{computation.name}.{instruction.name}.{role}"
                         todo.append(inner)
 
-    def _attributes(self, values: dict[str, Any], of: str) -> dict[str, Attribute]:
-        return {name: self._attribute(value, f"{name} of {of}") for name, value in values.items()}
+    def _read_attributes(self, values: dict[str, Any], of: str) -> dict[str, Attribute]:
+        return {
+            name: self._read_attribute(value, f"{name} of {of}") for name, value in values.items()
+        }
 
-    def _attribute(self, value: Any, of: str) -> Attribute:
+    def _read_attribute(self, value: Any, of: str) -> Attribute:
         """Return a value as an attribute; what is not understood is kept and counted."""
         if isinstance(value, list):
-            return tuple([self._attribute(item, of) for item in value])
+            return tuple([self._read_attribute(item, of) for item in value])
         if isinstance(value, dict):
-            return self._tagged(value, of)
+            return self._read_tagged(value, of)
         return value  # type: ignore[no-any-return] # a scalar of JSON
 
-    def _tagged(self, value: dict[str, Any], of: str) -> Attribute:
+    def _read_tagged(self, value: dict[str, Any], of: str) -> Attribute:
         match value:
             case {"dtype": str(name)}:
-                return hlo_dtype(name)
+                return to_hlo_dtype(name)
             case {"aval": int(number)}:
                 return pick(self._avals, number, "aval")
             case {"text": str(text)}:
@@ -174,7 +178,7 @@ class _Reader:
             case {"tensor": [str(dtype), list(shape), str(layout), str(space)]}:
                 return Tensor(dtype, tuple(shape), layout, space)
             case {"sharding": list(parts)}:
-                return _sharding(parts)
+                return _read_sharding(parts)
             case _:
                 raise IrSyntaxError(
                     f"jaxpr {of}: got {str(value)[:80]}, expected dtype, aval, jaxpr or text"
@@ -184,7 +188,7 @@ class _Reader:
 _NOTHING: Final = object()
 
 
-def _without_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
+def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
     """Return what is left of a parameter without its jaxprs, and these by role.
 
     Args:
@@ -207,7 +211,7 @@ def _without_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
     for place, item in enumerate(value):
         pair = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)  # noqa: PLR2004
         name = item[0] if pair else f"{role} {place}"
-        rest, inner = _without_jaxprs(item[1] if pair else item, name)
+        rest, inner = _split_jaxprs(item[1] if pair else item, name)
         found += inner
         said = name if rest is _NOTHING else rest
         rests.append([name, said] if pair else said)
@@ -216,7 +220,7 @@ def _without_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
     return rests, found
 
 
-def _sharding(parts: Any) -> Sharding:
+def _read_sharding(parts: Any) -> Sharding:
     match parts:
         case [str(kind), list(tiles), list(devices), list(subgroups), list(inner)]:
             return Sharding(
@@ -224,7 +228,7 @@ def _sharding(parts: Any) -> Sharding:
                 tuple(tiles),
                 tuple(devices),
                 tuple(subgroups),
-                tuple(_sharding(part) for part in inner),
+                tuple(_read_sharding(part) for part in inner),
             )
         case _:
             raise IrSyntaxError(f"jaxpr sharding: got {str(parts)[:80]}, expected five parts")
@@ -242,7 +246,7 @@ def pick(items: Sequence[T], number: int, what: str) -> T:
 
 
 @cache
-def hlo_dtype(name: str) -> str:
+def to_hlo_dtype(name: str) -> str:
     """Return a dtype as HLO spells it; a name that HLO lacks stays unchanged.
 
     Args:
@@ -254,7 +258,7 @@ def hlo_dtype(name: str) -> str:
     if name == "bool":
         return "pred"
     if inner := _OF_A_REF.fullmatch(name):
-        return f"ref<{hlo_dtype(inner[1])}>"
+        return f"ref<{to_hlo_dtype(inner[1])}>"
     if numeric := _NUMERIC.fullmatch(name):
         return f"{_SHORT[numeric[1]]}{numeric[2]}{numeric[3] or ''}"
     return name

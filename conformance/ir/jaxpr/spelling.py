@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.ir.graph import Instruction, Tensor
 from conformance.ir.jaxpr.parser import RESULT
-from conformance.ir.normal.rewriting import follow, moved_value
+from conformance.ir.normal.rewriting import follow, follow_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,15 +90,15 @@ def normalise_spelling(module: Module) -> None:
         module: A module of the kind `jaxpr`.
     """
     for instruction in module.walk():
-        name_the_primitive(instruction)
-        name_the_parameters(instruction)
+        rename_primitive(instruction)
+        rename_parameters(instruction)
         for rule in (*OF_PRIMITIVE.get(instruction.op, ()), *RULES):
             rule(instruction)
     for computation in module.reachable():
-        take_operands_one_by_one(computation)
+        split_reductions(computation)
 
 
-def name_the_primitive(instruction: Instruction) -> None:
+def rename_primitive(instruction: Instruction) -> None:
     """`psum2` (to 0.5.3) and `psum_invariant` (from 0.6.0) are `psum`, `pjit` (to 0.6.2) is `jit`.
 
     `pbroadcast` is `pvary` since 0.6.0, but for the collective of that name, which has a source.
@@ -108,7 +108,7 @@ def name_the_primitive(instruction: Instruction) -> None:
     instruction.op = NAMES.get(instruction.op, instruction.op)
 
 
-def name_the_parameters(instruction: Instruction) -> None:
+def rename_parameters(instruction: Instruction) -> None:
     """Parameters go by their newest names, also those that became bodies."""
     attributes = instruction.attributes
     if not PARAMETERS.keys().isdisjoint(attributes):
@@ -119,7 +119,7 @@ def name_the_parameters(instruction: Instruction) -> None:
     )
 
 
-def name_the_axes(instruction: Instruction) -> None:
+def normalise_axes(instruction: Instruction) -> None:
     """A collective's axes are a tuple, also one axis: `'x'` (to 0.5.0) is `('x',)`.
 
     Those of a reduction come out of a set in some releases (0.7.1): their order says nothing.
@@ -136,7 +136,7 @@ def name_the_axes(instruction: Instruction) -> None:
         attributes["axes"] = tuple(sorted(axes, key=str))
 
 
-def name_the_specs(instruction: Instruction) -> None:
+def normalise_specs(instruction: Instruction) -> None:
     """A shard_map's `in_names` (to 0.6.0) are pairs of dimension and axes, `in_specs` the axes.
 
     A spec that ends in dimensions which are not cut says the same without these.
@@ -144,10 +144,10 @@ def name_the_specs(instruction: Instruction) -> None:
     for name in ("in_specs", "out_specs"):
         specs = instruction.attributes.get(name)
         if isinstance(specs, tuple):
-            instruction.attributes[name] = tuple(_spec(spec) for spec in specs)
+            instruction.attributes[name] = tuple(_normalise_spec(spec) for spec in specs)
 
 
-def _spec(spec: Attribute) -> Attribute:
+def _normalise_spec(spec: Attribute) -> Attribute:
     if not isinstance(spec, tuple):
         return spec
     cut = {}
@@ -164,7 +164,7 @@ def _spec(spec: Attribute) -> Attribute:
     return spec
 
 
-def name_the_manual_axes(instruction: Instruction) -> None:
+def normalise_manual_axes(instruction: Instruction) -> None:
     """A shard_map's `auto` (to 0.6.0) are the axes of its mesh that are not made manual."""
     auto, mesh = instruction.attributes.pop("auto", None), instruction.attributes.get("mesh")
     if isinstance(auto, tuple) and isinstance(mesh, tuple):
@@ -173,7 +173,7 @@ def name_the_manual_axes(instruction: Instruction) -> None:
         instruction.attributes["newly_manual_axes"] = tuple(manual)
 
 
-def count_the_parts(instruction: Instruction) -> None:
+def normalise_scan_counts(instruction: Instruction) -> None:
     """A scan's `ft_in` (from 0.11.0) says how many constants and carries it has."""
     instruction.attributes.pop("ft_out", None)
     match instruction.attributes.pop("ft_in", None):
@@ -183,7 +183,7 @@ def count_the_parts(instruction: Instruction) -> None:
             pass
 
 
-def name_the_platforms(instruction: Instruction) -> None:
+def normalise_platforms(instruction: Instruction) -> None:
     """That a choice by platform has a default (to 0.6.0) is a platform None, the last."""
     default, platforms = instruction.attributes.pop("has_default", False), "platforms"
     named = instruction.attributes.get(platforms)
@@ -191,7 +191,7 @@ def name_the_platforms(instruction: Instruction) -> None:
         instruction.attributes[platforms] = (*named, None)
 
 
-def drop_the_last_axis(instruction: Instruction) -> None:
+def drop_last_axis(instruction: Instruction) -> None:
     """A `top_k` was always along the last axis before it had one (0.8.1)."""
     if isinstance(instruction.type, Tensor):
         return
@@ -206,7 +206,7 @@ def drop_bookkeeping(instruction: Instruction) -> None:
         del instruction.attributes[name]
 
 
-def drop_the_neutral(instruction: Instruction) -> None:
+def drop_neutral(instruction: Instruction) -> None:
     """A parameter at the value that means what its absence does: None, everywhere."""
     if instruction.op in {"literal", "constant", "parameter"}:
         return
@@ -214,11 +214,11 @@ def drop_the_neutral(instruction: Instruction) -> None:
     instruction.attributes = {
         name: value
         for name, value in instruction.attributes.items()
-        if not _says_nothing(name, value, neutral.get(name, ()))
+        if not _is_neutral(name, value, neutral.get(name, ()))
     }
 
 
-def _says_nothing(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> bool:
+def _is_neutral(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> bool:
     if isinstance(value, tuple) and name in ALL_OF:
         return all(part == ALL_OF[name] for part in value)
     return value is None or any(type(value) is type(other) and value == other for other in neutral)
@@ -254,21 +254,21 @@ def drop_axis_effects(instruction: Instruction) -> None:
             del instruction.attributes[EFFECTS]
 
 
-def take_operands_one_by_one(computation: Computation) -> None:
+def split_reductions(computation: Computation) -> None:
     """A reduction over several operands (to 0.8.1) is one for each."""
     moved: Moved = {}
     instructions: list[Instruction] = []
     for instruction in computation.instructions:
         follow(instruction, moved)
-        made = _pieces(instruction)
+        made = _split_operands(instruction)
         if len(made) > 1:
             moved[instruction] = [(piece, ()) for piece in made]
         instructions += made
     computation.instructions = instructions
-    computation.results = [moved_value(value, moved) for value in computation.results]
+    computation.results = [follow_value(value, moved) for value in computation.results]
 
 
-def _pieces(instruction: Instruction) -> list[Instruction]:
+def _split_operands(instruction: Instruction) -> list[Instruction]:
     type_ = instruction.type
     if instruction.op not in ELEMENTWISE or isinstance(type_, Tensor):
         return [instruction]
@@ -279,13 +279,15 @@ def _pieces(instruction: Instruction) -> list[Instruction]:
             type=part,
             operands=(instruction.operands[number],),
             paths=(instruction.paths[number],),
-            attributes=dict(_of_piece(instruction.attributes, number)),
+            attributes=dict(_select_attributes(instruction.attributes, number)),
         )
         for number, part in enumerate(type_)
     ]
 
 
-def _of_piece(attributes: dict[str, Attribute], number: int) -> Iterator[tuple[str, Attribute]]:
+def _select_attributes(
+    attributes: dict[str, Attribute], number: int
+) -> Iterator[tuple[str, Attribute]]:
     """Yield the attributes of one result; what none of it says anything is left out."""
     for name, value in attributes.items():
         if not (name.startswith(RESULT) and isinstance(value, tuple)):
@@ -295,16 +297,16 @@ def _of_piece(attributes: dict[str, Attribute], number: int) -> Iterator[tuple[s
 
 
 OF_PRIMITIVE: Final[dict[str, tuple[Callable[[Instruction], None], ...]]] = {
-    "platform_index": (name_the_platforms,),
-    "scan": (count_the_parts,),
-    "shard_map": (name_the_specs, name_the_manual_axes),
-    "top_k": (drop_the_last_axis,),
+    "platform_index": (normalise_platforms,),
+    "scan": (normalise_scan_counts,),
+    "shard_map": (normalise_specs, normalise_manual_axes),
+    "top_k": (drop_last_axis,),
 }
 """Rules for one primitive, by its newest name."""
 RULES: Final[tuple[Callable[[Instruction], None], ...]] = (
-    name_the_axes,
+    normalise_axes,
     drop_bookkeeping,
-    drop_the_neutral,
+    drop_neutral,
     drop_trivial_shardings,
     drop_variance,
     drop_axis_effects,

@@ -109,7 +109,7 @@ def _parse_config(text: str) -> Attribute:
     unknown: list[str] = []
     try:
         scan = Scanner(text)
-        Attributes({}, Types({}, unknown), unknown).dictionary(scan, found)
+        Attributes({}, Types({}, unknown), unknown).read_dictionary(scan, found)
     except IrSyntaxError:
         return text
     return text if scan.next or unknown else tuple(sorted(found.items()))

@@ -11,12 +11,12 @@ from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from conformance.ir.fingerprint import spelled
+from conformance.ir.fingerprint import spell_type
 from conformance.ir.graph import Opaque, Tensor
 from conformance.ir.kernels.affine_maps import read_affine_map
 from conformance.ir.kernels.bytecode import BytecodeError, Container, Cursor, StoredEntry, lookup
 from conformance.ir.mlir import literals
-from conformance.ir.mlir.tensors import element
+from conformance.ir.mlir.tensors import convert_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ class KernelValues:
             lambda _: Tensor("index"),
             lambda c: (self._read_types(c), self._read_types(c)),
             *[lambda _, name=name: Tensor(name) for name in _FLOATS],
-            lambda c: Tensor(element(f"complex<{self._read_dtype(c)}>")),
+            lambda c: Tensor(convert_dtype(f"complex<{self._read_dtype(c)}>")),
             lambda c: self._read_memref(c, ""),
             lambda c: self._read_memref(c, self._read_space(c)),
             lambda _: Tensor("none"),
@@ -176,7 +176,7 @@ class KernelValues:
 
     def _decode_type(self, entry: StoredEntry) -> Type:
         if entry.is_text:
-            return Tensor(element(_decode_text(entry)))
+            return Tensor(convert_dtype(_decode_text(entry)))
         cursor = Cursor(entry.data)
         if entry.dialect == "builtin":
             code = cursor.read_varint()
@@ -229,7 +229,7 @@ class KernelValues:
         if width > _WORD or dtype == "tf32":
             return bits
         try:
-            return literals.number(bits, dtype)
+            return literals.read_number(bits, dtype)
         except literals.NotALiteral as error:
             raise BytecodeError(str(error)) from None
 
@@ -254,13 +254,13 @@ class KernelValues:
         if tensor.dtype == "pred" and raw in {b"\xff", b"\0"}:
             return str(raw != b"\0").lower(), tensor
         try:
-            found = literals.elements(f'"0x{raw.hex()}"', tensor)
+            found = literals.read_elements(f'"0x{raw.hex()}"', tensor)
         except literals.NotALiteral as error:
             raise BytecodeError(str(error)) from None
         if found is None:
             self.not_understood[f"kernel constant of {tensor.dtype}"] += 1
             return hash_bytes(raw)
-        return literals.text_of(found, tensor), tensor
+        return literals.render_elements(found, tensor), tensor
 
     def _skip(self, cursor: Cursor) -> Attribute:
         """Keep the digest of a rare attribute: a resource, sparse elements, a distinct one."""
@@ -269,14 +269,14 @@ class KernelValues:
 
     def _read_integer_type(self, cursor: Cursor) -> Tensor:
         number = cursor.read_varint()
-        return Tensor(element(f"{lookup(_SIGNS, number & 3)}{number >> 2}"))
+        return Tensor(convert_dtype(f"{lookup(_SIGNS, number & 3)}{number >> 2}"))
 
     def _read_dtype(self, cursor: Cursor) -> str:
         """Read the type of elements; return it as part of another."""
         inner = self._read_type(cursor)
         if isinstance(inner, Tensor) and inner == Tensor(inner.dtype):
             return inner.dtype
-        return spelled(inner).translate(_NESTED)
+        return spell_type(inner).translate(_NESTED)
 
     def _read_space(self, cursor: Cursor) -> str:
         text = _spell(self._read_attribute(cursor))

@@ -10,7 +10,7 @@ from conformance.ir.mlir import literals
 from conformance.ir.mlir.dialects import (
     Dialects,
     UndefinedSymbolError,
-    plain_attribute,
+    drop_notes,
     put_attribute,
 )
 from conformance.ir.mlir.tensors import Types, is_type
@@ -42,79 +42,79 @@ class Attributes:
         self._aliases = aliases
         self._unknown = unknown
         self._known: dict[str, object] = {}
-        self._dialects = Dialects(self.meshes, self.value)
+        self._dialects = Dialects(self.meshes, self.read_value)
         self._by_sign = {
-            '"': self._string,
-            "[": self._array,
-            "{": self._pairs,
-            "#": self._dialect,
-            "@": self._symbol,
-            "(": self._function,
+            '"': self._read_string,
+            "[": self._read_array,
+            "{": self._read_pairs,
+            "#": self._read_dialect,
+            "@": self._read_symbol,
+            "(": self._read_function,
         }
         self._by_word = {
-            **dict.fromkeys(("true", "false", "unit"), self._truth),
-            **dict.fromkeys(_TEXTS, self._kept),
-            "array": self._plain_array,
-            "dense": self._dense,
-            "loc": self._location,
+            **dict.fromkeys(("true", "false", "unit"), self._read_truth),
+            **dict.fromkeys(_TEXTS, self._keep_text),
+            "array": self._read_plain_array,
+            "dense": self._read_dense,
+            "loc": self._read_location,
         }
 
-    def dictionary(self, scan: Scanner, found: dict[str, Attribute]) -> None:
+    def read_dictionary(self, scan: Scanner, found: dict[str, Attribute]) -> None:
         """Read `{a = 1, b}` into a dictionary.
 
         Raises:
             IrSyntaxError: If a name is there twice.
         """
-        scan.listed("{", "}", lambda: self._entry(scan, found))
+        scan.read_list("{", "}", lambda: self._read_entry(scan, found))
 
-    def _entry(self, scan: Scanner, found: dict[str, Attribute]) -> None:
-        name = scan.string() if scan.next[:1] == '"' else scan.word()
+    def _read_entry(self, scan: Scanner, found: dict[str, Attribute]) -> None:
+        name = scan.read_string() if scan.next[:1] == '"' else scan.read_word()
         if name in found:
             scan.fail(f"'{name}' once")
-        put_attribute(found, name, self._value(scan) if scan.accept("=") else True)
+        put_attribute(found, name, self._read_any(scan) if scan.accept("=") else True)
 
-    def value(self, scan: Scanner) -> Attribute:
+    def read_value(self, scan: Scanner) -> Attribute:
         """Return the attribute that stands next."""
-        return plain_attribute(self._value(scan))
+        return drop_notes(self._read_any(scan))
 
-    def _value(self, scan: Scanner) -> object:
+    def _read_any(self, scan: Scanner) -> object:
         """Read an attribute; a sharding comes with Shardy's notes."""
         read = self._by_sign.get(scan.next[:1]) or self._by_word.get(scan.next)
         if read is not None:
             return read(scan)
         if _NUMBER.match(scan.next):
-            return self._number(scan)
+            return self._read_number(scan)
         return self._types.read(scan) if is_type(scan.next) else scan.fail("an attribute")
 
-    def _truth(self, scan: Scanner) -> bool:
+    def _read_truth(self, scan: Scanner) -> bool:
         return scan.advance() != "false"
 
-    def _string(self, scan: Scanner) -> str:
-        text = scan.string()
+    def _read_string(self, scan: Scanner) -> str:
+        text = scan.read_string()
         if scan.accept(":"):
             self._types.read(scan)
         return text
 
-    def _array(self, scan: Scanner) -> tuple[Attribute, ...]:
-        return tuple(scan.listed("[", "]", lambda: self.value(scan)))
+    def _read_array(self, scan: Scanner) -> tuple[Attribute, ...]:
+        return tuple(scan.read_list("[", "]", lambda: self.read_value(scan)))
 
-    def _pairs(self, scan: Scanner) -> Attribute:
+    def _read_pairs(self, scan: Scanner) -> Attribute:
         found: dict[str, Attribute] = {}
-        self.dictionary(scan, found)
+        self.read_dictionary(scan, found)
         return tuple(sorted(found.items()))
 
-    def _symbol(self, scan: Scanner) -> str:
-        name = "@" + scan.symbol()
+    def _read_symbol(self, scan: Scanner) -> str:
+        name = "@" + scan.read_symbol()
         while scan.accept("::"):
-            name += "::@" + scan.symbol()
+            name += "::@" + scan.read_symbol()
         return name
 
-    def _function(self, scan: Scanner) -> str:
+    def _read_function(self, scan: Scanner) -> str:
         begin = scan.start
-        self._types.signature(scan)
+        self._types.read_signature(scan)
         return _SPACE.sub(" ", scan.text[begin : scan.before])
 
-    def _number(self, scan: Scanner) -> Attribute:
+    def _read_number(self, scan: Scanner) -> Attribute:
         """Read `1 : i64` or `1.5 : f32`, whose bits may stand there in hexadecimal."""
         token = scan.advance()
         dtype = "f64" if _DECIMAL.fullmatch(token) and not token[1:].isdecimal() else "s64"
@@ -125,12 +125,12 @@ class Attributes:
             dtype = of.dtype if isinstance(of, Tensor) else dtype
         try:
             if dtype != "index" and dtype[0] not in "psu":
-                return literals.number(token, dtype)
+                return literals.read_number(token, dtype)
             return int(token, 0)
         except ValueError:
             scan.fail(f"a number of type {dtype} before it")
 
-    def _plain_array(self, scan: Scanner) -> tuple[Attribute, ...]:
+    def _read_plain_array(self, scan: Scanner) -> tuple[Attribute, ...]:
         """Read `array<i64: 1, 2>`."""
         scan.advance()
         scan.expect("<")
@@ -138,21 +138,21 @@ class Attributes:
         dtype = of.dtype if isinstance(of, Tensor) else ""
         found: list[Attribute] = []
         while scan.accept(":" if not found else ","):
-            found.append(self._element(scan, dtype))
+            found.append(self._read_element(scan, dtype))
         scan.expect(">")
         return tuple(found)
 
-    def _element(self, scan: Scanner, dtype: str) -> Attribute:
+    def _read_element(self, scan: Scanner, dtype: str) -> Attribute:
         if dtype == "pred" and scan.next in {"true", "false"}:
-            return self._truth(scan)
+            return self._read_truth(scan)
         try:
             if literals.is_whole(dtype):
-                return scan.integer()
-            return literals.number(scan.advance(), dtype)
+                return scan.read_integer()
+            return literals.read_number(scan.advance(), dtype)
         except ValueError:
             scan.fail(f"a number of type {dtype} before it")
 
-    def _dense(self, scan: Scanner) -> Attribute:
+    def _read_dense(self, scan: Scanner) -> Attribute:
         """Read `dense<[1, 2]> : tensor<2xi64>`."""
         begin = scan.start
         scan.advance()
@@ -162,66 +162,66 @@ class Attributes:
         if scan.next == "<" and close > 0 and '"' not in text:
             scan.seek(close + 1)
         else:
-            text = scan.bracketed()
+            text = scan.read_brackets()
         scan.expect(":")
         tensor = self._types.read(scan)
         if not isinstance(tensor, Tensor):
             scan.fail("the type of a tensor before it")
         try:
-            found = literals.elements(text.strip(), tensor)
+            found = literals.read_elements(text.strip(), tensor)
             if found is None:
                 whole = scan.text[begin : scan.before]
-                return self._not_understood(f"dense<> of {tensor.dtype}", whole)
+                return self._keep_unknown(f"dense<> of {tensor.dtype}", whole)
             if self.literal or not literals.is_whole(tensor.dtype):
-                return literals.text_of(found, tensor)
-            return literals.nested(found, tensor)
+                return literals.render_elements(found, tensor)
+            return literals.nest_integers(found, tensor)
         except literals.NotALiteral as error:
             scan.fail(f"{error} in the constant before it")
 
-    def _location(self, scan: Scanner) -> Opaque:
+    def _read_location(self, scan: Scanner) -> Opaque:
         scan.advance()
-        return self._not_understood("loc", f"loc({scan.bracketed()})")
+        return self._keep_unknown("loc", f"loc({scan.read_brackets()})")
 
-    def _kept(self, scan: Scanner) -> Opaque:
+    def _keep_text(self, scan: Scanner) -> Opaque:
         """Keep `name<...>`, with the type after it, as text."""
         begin = scan.start
         name = scan.advance()
-        scan.bracketed()
+        scan.read_brackets()
         if scan.accept(":"):
             self._types.read(scan)
-        return self._not_understood(name, scan.text[begin : scan.before])
+        return self._keep_unknown(name, scan.text[begin : scan.before])
 
-    def _not_understood(self, name: str, text: str) -> Opaque:
+    def _keep_unknown(self, name: str, text: str) -> Opaque:
         self._unknown.append(f"attribute {name}")
         return Opaque(_SPACE.sub(" ", text))
 
-    def _dialect(self, scan: Scanner) -> object:
+    def _read_dialect(self, scan: Scanner) -> object:
         """Read `#stablehlo<transpose NO>`, `#stablehlo.dot<...>`, `#alias`; equal texts once."""
         end, line = scan.end, scan.line
         name = scan.advance()
         if scan.next != "<" or scan.start != end:
-            return self._alias(name, scan, line)
-        text = f"{name}<{scan.bracketed()}>"
+            return self._read_alias(name, scan, line)
+        text = f"{name}<{scan.read_brackets()}>"
         if text in self._known:
             return self._known[text]
         before = len(self._unknown)
-        found = self._meaning(name, scan.nested(text, line))
+        found = self._interpret(name, scan.open_nested(text, line))
         if len(self._unknown) == before:
             self._known[text] = found
         return found
 
-    def _alias(self, name: str, scan: Scanner, line: int) -> object:
+    def _read_alias(self, name: str, scan: Scanner, line: int) -> object:
         if name not in self._aliases:
             if "." in name:
-                return self._not_understood(name, name)
+                return self._keep_unknown(name, name)
             scan.fail(f"'<', {name} is not defined")
-        inner = scan.nested(self._aliases[name], line)
-        found = self._value(inner)
+        inner = scan.open_nested(self._aliases[name], line)
+        found = self._read_any(inner)
         if inner.next:
             inner.fail("the end of the attribute")
         return found
 
-    def _meaning(self, name: str, scan: Scanner) -> object:
+    def _interpret(self, name: str, scan: Scanner) -> object:
         """Return the value of a dialect's attribute; its text if its grammar is not known."""
         text = scan.text
         before = len(self._unknown)
@@ -235,4 +235,4 @@ class Attributes:
         except IrSyntaxError:
             pass
         del self._unknown[before:]
-        return self._not_understood(name, text)
+        return self._keep_unknown(name, text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from conformance.ir.graph import IrSyntaxError, Sharding
 from conformance.ir.hlo.lexing import LARGEST, Unexpected
-from conformance.ir.hlo.shardings import Mesh, MeshAxis, sharding, tiled, transposed
+from conformance.ir.hlo.shardings import Mesh, MeshAxis, make_tiled, read_sharding, transpose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -60,13 +60,13 @@ class Dialects:
         self._value = value
         self._by_name: dict[str, Callable[[Scanner], object]] = {
             "#sdy.sharding": lambda scan: _read_spread(scan, meshes),
-            "#sdy.sharding_per_value": self._spreads,
-            "#sdy.mesh": self._mesh,
-            **dict.fromkeys(_TEXTS, lambda scan: _SPACE.sub(" ", scan.bracketed().strip())),
-            "#stablehlo.replica_group_mesh_axes": self._groups,
-            "#stablehlo.axis_ref": self._axis,
-            SHARDING: _own_sharding,
-            TEXT: self._own_text,
+            "#sdy.sharding_per_value": self._read_spreads,
+            "#sdy.mesh": self._read_mesh_attribute,
+            **dict.fromkeys(_TEXTS, lambda scan: _SPACE.sub(" ", scan.read_brackets().strip())),
+            "#stablehlo.replica_group_mesh_axes": self._read_groups,
+            "#stablehlo.axis_ref": self._read_axis,
+            SHARDING: _read_own_sharding,
+            TEXT: self._read_own_text,
         }
 
     def read(self, name: str, scan: Scanner) -> object:
@@ -85,23 +85,23 @@ class Dialects:
         if name.partition(".")[0] not in _PLAIN:
             scan.fail("an attribute of a dialect that is known")
         scan.expect("<")
-        found = self._fields(scan)
+        found = self._read_fields(scan)
         scan.expect(">")
         return found
 
-    def _fields(self, scan: Scanner) -> Attribute:
+    def _read_fields(self, scan: Scanner) -> Attribute:
         """Read `LT`, `transpose NO`, `manual_axes{"x"}`, `axis_ref"x"` or `a = 1, b = [2]`."""
         if scan.next == ">":
             return ()
-        name = scan.word()
+        name = scan.read_word()
         if scan.next == ">":
             return name
         if scan.next == "{":
-            return tuple(scan.listed("{", "}", scan.string))
+            return tuple(scan.read_list("{", "}", scan.read_string))
         if scan.next[:1] == '"':
             return tuple(_read_axis(scan))
         if scan.next != "=":
-            return scan.word()
+            return scan.read_word()
         found: dict[str, Attribute] = {}
         while True:
             scan.expect("=")
@@ -110,42 +110,46 @@ class Dialects:
             found[name] = self._value(scan)
             if not scan.accept(","):
                 return tuple(sorted(found.items()))
-            name = scan.word()
+            name = scan.read_word()
 
-    def _spreads(self, scan: Scanner) -> tuple[Spread, ...]:
+    def _read_spreads(self, scan: Scanner) -> tuple[Spread, ...]:
         scan.expect("<")
-        found = scan.listed("[", "]", lambda: _read_spread(scan, self._meshes))
+        found = scan.read_list("[", "]", lambda: _read_spread(scan, self._meshes))
         scan.expect(">")
         return tuple(found)
 
-    def _own_text(self, scan: Scanner) -> str:
+    def _read_own_text(self, scan: Scanner) -> str:
         scan.expect("<")
-        found = scan.string()
+        found = scan.read_string()
         scan.expect(">")
         return found
 
-    def _mesh(self, scan: Scanner) -> Attribute:
+    def _read_mesh_attribute(self, scan: Scanner) -> Attribute:
         mesh = _read_mesh(scan)
         return (("axes", tuple(mesh.axes.items())), ("device_ids", mesh.devices))
 
-    def _groups(self, scan: Scanner) -> Attribute:
+    def _read_groups(self, scan: Scanner) -> Attribute:
         """Read `<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`: groups of devices."""
         scan.expect("<")
-        scan.field("mesh_name" if scan.next == "mesh_name" else "mesh")
-        mesh = self._named_axes(scan) if scan.next[:1] == "#" else _mesh_of(scan, self._meshes)
+        scan.expect_field("mesh_name" if scan.next == "mesh_name" else "mesh")
+        mesh = (
+            self._read_inline_mesh(scan)
+            if scan.next[:1] == "#"
+            else _read_mesh_of(scan, self._meshes)
+        )
         scan.expect(",")
-        scan.field("axes")
+        scan.expect_field("axes")
         axes = cast("Any", self._value(scan))
         scan.expect(">")
         try:
             named = [MeshAxis(one) if isinstance(one, str) else MeshAxis(*one) for one in axes]
             (size, count), devices = mesh.cut([named])
-            devices = transposed(devices, [size, count], [1, 0])
+            devices = transpose(devices, [size, count], [1, 0])
             return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
         except (Unexpected, TypeError) as error:
             scan.fail(f"axes of the mesh ({error})")
 
-    def _named_axes(self, scan: Scanner) -> Mesh:
+    def _read_inline_mesh(self, scan: Scanner) -> Mesh:
         """Read `#stablehlo.mesh<axes = [...]>` or `#sdy.mesh<["x"=2]>` as a mesh."""
         try:
             fields: dict[str, Any] = dict(cast("Any", self._value(scan)))
@@ -153,36 +157,36 @@ class Dialects:
                 one if isinstance(one[0], str) else tuple([value for _, value in one])
                 for one in fields["axes"]
             ]
-            return _mesh_from(axes, fields.get("device_ids", ()))
+            return _make_mesh(axes, fields.get("device_ids", ()))
         except (KeyError, TypeError, ValueError, IndexError):
             scan.fail("a mesh before it")
 
-    def _axis(self, scan: Scanner) -> Attribute:
+    def _read_axis(self, scan: Scanner) -> Attribute:
         """Read `<name = "x", sub_axis_info = (1)2>`: name, and which part of the axis."""
         scan.expect("<")
-        scan.field("name")
-        axis = MeshAxis(scan.string())
+        scan.expect_field("name")
+        axis = MeshAxis(scan.read_string())
         if scan.accept(","):
-            scan.field("sub_axis_info")
+            scan.expect_field("sub_axis_info")
             axis = _read_part(scan, axis.name)
         scan.expect(">")
         return tuple(axis)
 
 
-def _own_sharding(scan: Scanner) -> Sharding:
+def _read_own_sharding(scan: Scanner) -> Sharding:
     """Read `<"kind", [tiles], [devices], ["subgroups"], <parts>...>`."""
     scan.enter()
     scan.expect("<")
-    kind = scan.string()
+    kind = scan.read_string()
     scan.expect(",")
-    tiles = scan.listed("[", "]", scan.integer)
+    tiles = scan.read_list("[", "]", scan.read_integer)
     scan.expect(",")
-    devices = scan.listed("[", "]", scan.integer)
+    devices = scan.read_list("[", "]", scan.read_integer)
     scan.expect(",")
-    subgroups = scan.listed("[", "]", scan.string)
+    subgroups = scan.read_list("[", "]", scan.read_string)
     parts = []
     while scan.accept(","):
-        parts.append(_own_sharding(scan))
+        parts.append(_read_own_sharding(scan))
     scan.expect(">")
     scan.leave()
     return Sharding(kind, tuple(tiles), tuple(devices), tuple(subgroups), tuple(parts))
@@ -191,19 +195,19 @@ def _own_sharding(scan: Scanner) -> Sharding:
 def _read_mesh(scan: Scanner) -> Mesh:
     """Read `<["x"=2, "y"=4], device_ids=[...]>`; a mesh without axes is one device."""
     scan.expect("<")
-    axes = scan.listed("[", "]", lambda: _size(scan))
+    axes = scan.read_list("[", "]", lambda: _read_size(scan))
     devices: list[int] = []
     if scan.accept(","):
-        scan.field("device_ids")
-        devices = scan.listed("[", "]", scan.integer)
+        scan.expect_field("device_ids")
+        devices = scan.read_list("[", "]", scan.read_integer)
     scan.expect(">")
     try:
-        return _mesh_from(axes, devices)
+        return _make_mesh(axes, devices)
     except ValueError as error:
         scan.fail(str(error))
 
 
-def _mesh_from(axes: Iterable[tuple[str, int]], devices: Iterable[int]) -> Mesh:
+def _make_mesh(axes: Iterable[tuple[str, int]], devices: Iterable[int]) -> Mesh:
     """Return a mesh of named axes, over devices counted up if none are named.
 
     Raises:
@@ -223,11 +227,11 @@ def _mesh_from(axes: Iterable[tuple[str, int]], devices: Iterable[int]) -> Mesh:
     return Mesh(sizes, named or (tuple(range(count)) if sizes else ()))
 
 
-def _mesh_of(scan: Scanner, meshes: dict[str, Mesh]) -> Mesh:
+def _read_mesh_of(scan: Scanner, meshes: dict[str, Mesh]) -> Mesh:
     """Read `@mesh` or `mesh<...>`."""
     if scan.accept("mesh"):
         return _read_mesh(scan)
-    name = scan.symbol()
+    name = scan.read_symbol()
     if name not in meshes:
         raise UndefinedSymbolError(
             f"stablehlo line {scan.line}: got '@{name}', expected a mesh the module defines"
@@ -238,16 +242,16 @@ def _mesh_of(scan: Scanner, meshes: dict[str, Mesh]) -> Mesh:
 def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
     """Read `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>`."""
     scan.expect("<")
-    found = _mesh_of(scan, meshes)
+    found = _read_mesh_of(scan, meshes)
     scan.expect(",")
-    dimensions, notes = _dimensions(scan)
+    dimensions, notes = _read_dimensions(scan)
     named: dict[str, list[MeshAxis]] = {}
     while scan.accept(","):
-        kind = scan.word()
+        kind = scan.read_word()
         if kind not in {"replicated", "unreduced"} or kind in named:
             scan.fail("'replicated' or 'unreduced'")
         scan.expect("=")
-        named[kind] = _axes(scan)[0]
+        named[kind] = _read_axes(scan)[0]
     scan.expect(">")
     if named.get("replicated"):
         notes["replicated"] = tuple(
@@ -261,13 +265,13 @@ def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
         sizes, devices = found.cut([*dimensions, named.get("unreduced", [])])
     except Unexpected as error:
         scan.fail(f"axes of the mesh, each once ({error})")
-    return Spread(tiled(sizes, devices, ("unreduced", "replicated")), notes)
+    return Spread(make_tiled(sizes, devices, ("unreduced", "replicated")), notes)
 
 
-def _gspmd(text: str) -> Sharding | None:
+def _read_gspmd(text: str) -> Sharding | None:
     """Return the sharding a GSPMD text says, None if it says none that is understood."""
     try:
-        found, groups = sharding(text)
+        found, groups = read_sharding(text)
     except Unexpected:
         return None
     return None if groups else found
@@ -275,16 +279,16 @@ def _gspmd(text: str) -> Sharding | None:
 
 def _read_axis(scan: Scanner) -> MeshAxis:
     """Read `"x"` or `"x":(2)4`."""
-    name = scan.string()
+    name = scan.read_string()
     return _read_part(scan, name) if scan.accept(":") else MeshAxis(name)
 
 
 def _read_part(scan: Scanner, name: str) -> MeshAxis:
     """Read `(2)4`: the part of size 4 of an axis that has parts of size 2 before it."""
     scan.expect("(")
-    before = scan.integer()
+    before = scan.read_integer()
     scan.expect(")")
-    size = scan.integer()
+    size = scan.read_integer()
     if before < 1 or size < 1:
         scan.fail("a part of the axis")
     return MeshAxis(name, before, size)
@@ -295,7 +299,7 @@ def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None
 
     A GSPMD text becomes the sharding that it means.
     """
-    found[name] = meant = plain_attribute(value)
+    found[name] = meant = drop_notes(value)
     if isinstance(value, Spread):
         for kind, note in value.notes.items():
             found[f"{name} {kind}"] = note
@@ -305,11 +309,11 @@ def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None
             if any(notes):
                 found[f"{name} {kind}"] = notes
     elif name in _GSPMD and isinstance(meant, str):
-        sharded = _gspmd(meant)
+        sharded = _read_gspmd(meant)
         found[name] = meant if sharded is None else sharded
 
 
-def plain_attribute(value: object) -> Attribute:
+def drop_notes(value: object) -> Attribute:
     """Return a value without what Shardy notes on it."""
     if isinstance(value, Spread):
         return value.sharding
@@ -318,32 +322,34 @@ def plain_attribute(value: object) -> Attribute:
     return cast("Attribute", value)
 
 
-def _size(scan: Scanner) -> tuple[str, int]:
+def _read_size(scan: Scanner) -> tuple[str, int]:
     """Read `"x"=2`."""
-    name = scan.string()
+    name = scan.read_string()
     scan.expect("=")
-    return name, scan.integer()
+    return name, scan.read_integer()
 
 
-def _axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
+def _read_axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
     """Read `{"x", "y":(1)2, ?}`; say also whether it is open."""
-    found = scan.listed("{", "}", lambda: None if scan.accept("?") else _read_axis(scan))
+    found = scan.read_list("{", "}", lambda: None if scan.accept("?") else _read_axis(scan))
     if None in found[:-1]:
         scan.fail("'?' as the last, before it")
     return [one for one in found if one is not None], None in found
 
 
-def _dimension(scan: Scanner) -> tuple[list[MeshAxis], bool, int | None]:
+def _read_dimension(scan: Scanner) -> tuple[list[MeshAxis], bool, int | None]:
     """Read `{"x", ?}p1`; the last is the priority."""
-    axes, is_open = _axes(scan)
+    axes, is_open = _read_axes(scan)
     priority = _PRIORITY.fullmatch(scan.next)
     if priority is not None:
         scan.advance()
     return axes, is_open, None if priority is None else int(priority[1])
 
 
-def _dimensions(scan: Scanner) -> tuple[list[list[MeshAxis]], dict[str, tuple[Attribute, ...]]]:
-    found = scan.listed("[", "]", lambda: _dimension(scan))
+def _read_dimensions(
+    scan: Scanner,
+) -> tuple[list[list[MeshAxis]], dict[str, tuple[Attribute, ...]]]:
+    found = scan.read_list("[", "]", lambda: _read_dimension(scan))
     open_ = tuple([n for n, (_, is_open, _) in enumerate(found) if is_open])
     priorities = tuple([(n, p) for n, (_, _, p) in enumerate(found) if p is not None])
     notes: dict[str, tuple[Attribute, ...]] = {"open": open_, "priorities": priorities}

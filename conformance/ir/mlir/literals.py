@@ -62,7 +62,7 @@ def is_whole(dtype: str) -> bool:
     return dtype in _NUMPY and _NUMPY[dtype].kind in "biu"
 
 
-def elements(text: str, tensor: Tensor) -> Elements | None:
+def read_elements(text: str, tensor: Tensor) -> Elements | None:
     """Return the elements of `dense<...>`, a single one if they are all the same.
 
     Args:
@@ -84,9 +84,9 @@ def elements(text: str, tensor: Tensor) -> Elements | None:
     width = 2 if tensor.dtype in _PARTS else 1
     total = prod(sizes)
     if text.startswith('"'):
-        values = _of_bytes(text, _NUMPY[dtype], dtype, total * width)
+        values = _decode_bytes(text, _NUMPY[dtype], dtype, total * width)
     else:
-        values = _of_list(text, dtype, width)
+        values = _read_list(text, dtype, width)
     if values.size not in (width, total * width):
         raise NotALiteral(f"1 or {total} elements")
     if total and values.size > width:
@@ -96,26 +96,26 @@ def elements(text: str, tensor: Tensor) -> Elements | None:
     return values.view(np.complex64 if dtype == "f32" else np.complex128) if width > 1 else values
 
 
-def count(tensor: Tensor) -> int:
+def count_elements(tensor: Tensor) -> int:
     """Return how many elements a tensor has; dynamic sizes count as one."""
     return prod([size for size in tensor.shape if isinstance(size, int)])
 
 
-def text_of(values: Elements, tensor: Tensor) -> str:
+def render_elements(values: Elements, tensor: Tensor) -> str:
     """Return the one text for the value of a constant."""
-    if not values.size or not count(tensor):
+    if not values.size or not count_elements(tensor):
         return "[]"
     if values.size > LONGEST:
         return f"sha256:{sha256(values.tobytes()).hexdigest()[:16]} of {values.size} elements"
     if values.dtype.kind == "c":
-        pairs = element_texts(values.view(values.real.dtype))
+        pairs = render_each(values.view(values.real.dtype))
         texts = [f"({re_}, {im})" for re_, im in zip(pairs[::2], pairs[1::2], strict=True)]
     else:
-        texts = element_texts(values)
+        texts = render_each(values)
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def nested(values: Elements, tensor: Tensor) -> Attribute:
+def nest_integers(values: Elements, tensor: Tensor) -> Attribute:
     """Return integers as tuples, nested as the shape says.
 
     Raises:
@@ -128,18 +128,18 @@ def nested(values: Elements, tensor: Tensor) -> Attribute:
     return freeze(np.broadcast_to(single, shape).tolist())
 
 
-def number(token: str, dtype: str) -> float | str:
+def read_number(token: str, dtype: str) -> float | str:
     """Return a float attribute, rounded as its type is; its text if it is not finite.
 
     Args:
         token: Decimal, or the bits in hexadecimal.
         dtype: Type of the attribute.
     """
-    text = element_texts(_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
+    text = render_each(_read_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
     return text if "n" in text else float(text)
 
 
-def _of_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Elements:
+def _decode_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Elements:
     try:
         raw = bytes.fromhex(text[3:-1])
     except ValueError:
@@ -155,16 +155,16 @@ def _of_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Element
     return values != 0 if dtype == "pred" else values
 
 
-def _of_list(text: str, dtype: str, width: int) -> Elements:
+def _read_list(text: str, dtype: str, width: int) -> Elements:
     if _LIST.fullmatch(text) is None:
         raise NotALiteral("elements in brackets")
     _check_brackets(text)
     tokens = _ELEMENT.findall(text)
     if width > 1:
-        tokens = [part.strip() for token in tokens for part in _pair(token)]
+        tokens = [part.strip() for token in tokens for part in _split_complex(token)]
     kind = _NUMPY[dtype]
     if kind.kind not in "biu":
-        return _floats(tokens, kind)
+        return _read_floats(tokens, kind)
     try:
         if kind.kind == "b":
             return np.array([_TRUTH[token] for token in tokens], np.bool_)
@@ -190,21 +190,21 @@ def _check_brackets(text: str) -> None:
         raise NotALiteral("a matching bracket")
 
 
-def _pair(token: str) -> list[str]:
+def _split_complex(token: str) -> list[str]:
     parts = token[1:-1].split(",")
     if token[0] != "(" or len(parts) != 2:  # noqa: PLR2004 - real and imaginary part
         raise NotALiteral("(real, imaginary)")
     return parts
 
 
-def _unsigned(kind: np.dtype[Any]) -> np.dtype[Any]:
+def _get_unsigned(kind: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"uint{8 * kind.itemsize}")
 
 
-def _floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
+def _read_floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
     """Return floats, also those spelled by their bits."""
     values = np.zeros(len(tokens), kind)
-    bits = values.view(_unsigned(kind))
+    bits = values.view(_get_unsigned(kind))
     with np.errstate(all="ignore"):
         for place, token in enumerate(tokens):
             if _FLOAT.fullmatch(token) is not None:
@@ -220,7 +220,7 @@ def _floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
     return values
 
 
-def element_texts(values: Elements) -> list[str]:
+def render_each(values: Elements) -> list[str]:
     """Return the text of each element."""
     if values.dtype.kind == "b":
         return ["true" if value else "false" for value in values]
@@ -231,9 +231,9 @@ def element_texts(values: Elements) -> list[str]:
     else:
         with np.errstate(invalid="ignore"):  # a signalling NaN
             spelled = list(map(repr, values.astype(np.float64).tolist()))
-    raw: list[int] = values.view(_unsigned(values.dtype)).tolist()
+    raw: list[int] = values.view(_get_unsigned(values.dtype)).tolist()
     digits = 2 * values.dtype.itemsize
-    usual = np.array([np.nan]).astype(values.dtype).view(_unsigned(values.dtype))[0]
+    usual = np.array([np.nan]).astype(values.dtype).view(_get_unsigned(values.dtype))[0]
     for place, text in enumerate(spelled):
         if text[-1] == "n" and raw[place] != usual:
             spelled[place] = f"nan(0x{raw[place]:0{digits}x})"

@@ -46,40 +46,40 @@ class Locations:
 
     def read(self, scan: Scanner) -> Origin:
         """Return the origin of the `loc(...)` that stands next."""
-        place = self._wrapped(scan)
+        place = self._read_wrapped(scan)
         origin = self._origins.get(place)
         if origin is None:
             origin = self._origins[place] = Origin(place.name.removesuffix(":"), *place[1:])
         return origin
 
-    def _wrapped(self, scan: Scanner) -> _Place:
+    def _read_wrapped(self, scan: Scanner) -> _Place:
         scan.expect("loc")
         scan.expect("(")
-        place = self._place(scan)
+        place = self._read_place(scan)
         scan.expect(")")
         return place
 
-    def _place(self, scan: Scanner) -> _Place:
+    def _read_place(self, scan: Scanner) -> _Place:
         match scan.next:
             case "unknown":
-                return self._seen(scan, _NOWHERE)
+                return self._accept(scan, _NOWHERE)
             case "callsite":
-                return self._call(scan)
+                return self._read_call(scan)
             case "fused":
-                return self._fused(scan)
+                return self._read_fused(scan)
             case token if token[:1] == '"':
-                return self._named(scan)
+                return self._read_named(scan)
             case token if token[:1] == "#":
                 place = self._places.get(token)
-                return self._alias(scan) if place is None else self._seen(scan, place)
+                return self._read_alias(scan) if place is None else self._accept(scan, place)
             case _:
-                return self._wrapped(scan)
+                return self._read_wrapped(scan)
 
-    def _seen(self, scan: Scanner, place: _Place) -> _Place:
+    def _accept(self, scan: Scanner, place: _Place) -> _Place:
         scan.advance()
         return place
 
-    def _alias(self, scan: Scanner) -> _Place:
+    def _read_alias(self, scan: Scanner) -> _Place:
         """Read `#loc12`; what it needs first, however long the chain is."""
         waiting = [scan.next]
         open_: set[str] = set()
@@ -98,88 +98,88 @@ class Locations:
                 open_.add(name)
                 waiting += needed
             else:
-                self._places[name] = self._defined(text, position)
+                self._places[name] = self._read_definition(text, position)
         return self._places[scan.advance()]
 
-    def _defined(self, text: str, position: int) -> _Place:
+    def _read_definition(self, text: str, position: int) -> _Place:
         """Return what the text of an alias says, all that it refers to being known."""
         usual = _USUAL.fullmatch(text)
         if usual is not None:
             name, inside, callee, caller, file, number = usual.groups()
             if inside:
-                return _named(name, self._places[inside])
+                return _join_name(name, self._places[inside])
             if callee:
-                return _called(self._places[callee], self._places[caller])
+                return _join_call(self._places[callee], self._places[caller])
             return _Place(name, "", 0) if name is not None else _Place("", file, int(number))
         scan = Scanner(text, 1 + self._text.count("\n", 0, position))
-        place = self._wrapped(scan)
+        place = self._read_wrapped(scan)
         if scan.next:
             scan.fail("the end of the location")
         return place
 
-    def _named(self, scan: Scanner) -> _Place:
+    def _read_named(self, scan: Scanner) -> _Place:
         """Read `"file":1:2 to 3:4`, `"name"` or `"name"(location)`."""
-        text = scan.string()
+        text = scan.read_string()
         if scan.accept(":"):
-            return _Place("", text, self._range(scan))
+            return _Place("", text, self._read_range(scan))
         if scan.next != "(":
             return _Place(text, "", 0)
-        return _named(text, self._inside(scan))
+        return _join_name(text, self._read_inner(scan))
 
-    def _range(self, scan: Scanner) -> int:
-        line = scan.integer()
+    def _read_range(self, scan: Scanner) -> int:
+        line = scan.read_integer()
         scan.expect(":")
-        scan.integer()
+        scan.read_integer()
         if scan.accept("to"):
             if scan.next != ":":
-                scan.integer()
+                scan.read_integer()
             scan.expect(":")
-            scan.integer()
+            scan.read_integer()
         return line
 
-    def _call(self, scan: Scanner) -> _Place:
+    def _read_call(self, scan: Scanner) -> _Place:
         """Read `callsite(inner at outer)`: the file of the inner one, a frame's name is none."""
         scan.advance()
         scan.expect("(")
         scan.enter()
-        inner = self._place(scan)
+        inner = self._read_place(scan)
         scan.expect("at")
-        outer = self._place(scan)
+        outer = self._read_place(scan)
         scan.leave()
         scan.expect(")")
-        return _called(inner, outer)
+        return _join_call(inner, outer)
 
-    def _fused(self, scan: Scanner) -> _Place:
+    def _read_fused(self, scan: Scanner) -> _Place:
         """Read `fused<attribute>[a, b]`: the first that says something."""
         scan.advance()
         if scan.next == "<":
-            scan.bracketed()
+            scan.read_brackets()
         scan.expect("[")
         scan.enter()
-        places = [self._place(scan)]
+        places = [self._read_place(scan)]
         while scan.accept(","):
-            places.append(self._place(scan))
+            places.append(self._read_place(scan))
         scan.leave()
         scan.expect("]")
         named = next((place.name for place in places if place.name), "")
         filed = next((place for place in places if place.file), _NOWHERE)
         return _Place(named, filed.file, filed.line)
 
-    def _inside(self, scan: Scanner) -> _Place:
+    def _read_inner(self, scan: Scanner) -> _Place:
         scan.expect("(")
         scan.enter()
-        place = self._place(scan)
+        place = self._read_place(scan)
         scan.leave()
         scan.expect(")")
         return place
 
 
-def _named(name: str, inner: _Place) -> _Place:
+def _join_name(name: str, inner: _Place) -> _Place:
     if name.endswith(":") and inner.name:
         return inner
     return _Place(name, inner.file, inner.line)
 
 
-def _called(inner: _Place, outer: _Place) -> _Place:
+def _join_call(inner: _Place, outer: _Place) -> _Place:
     found = inner if inner.file else outer
     return _Place("", found.file, found.line)

@@ -17,7 +17,7 @@ from conformance.ir.hlo.shardings import Mesh
 from conformance.ir.mlir.attributes import Attributes
 from conformance.ir.mlir.locations import Locations
 from conformance.ir.mlir.scan import Scanner, TextHeader, check_rest
-from conformance.ir.mlir.symbols import CALLS, Symbols, ValueScopes, refuse, role_of
+from conformance.ir.mlir.symbols import CALLS, Symbols, ValueScopes, get_role, refuse
 from conformance.ir.mlir.tensors import Types
 
 if TYPE_CHECKING:
@@ -124,37 +124,37 @@ class _Reader:
         self._names: Counter[str] = Counter()
         self._module: Module | None = None
         for place in header.meshes:
-            self._mesh(place)
+            self._read_mesh(place)
         self._scan.seek(header.start)
         self._position = header.start
 
     def read(self) -> Module:
-        self._operation()
+        self._read_operation()
         self._position = self._scan.start
         while self._module is None:
             if len(self._stack) > 1:
-                self._usual_lines()
+                self._read_known_lines()
             self._scan.seek(self._position)
             if not self._stack:
                 self._scan.fail("a module")
             if self._scan.next == "}":
-                self._end_of_region()
+                self._end_region()
             elif self._scan.next[:1] == "^":
-                self._block()
+                self._read_block()
             else:
-                self._operation()
+                self._read_operation()
             self._position = self._scan.start
         check_rest(self._scan)
         self._module.not_understood = self._not_understood
         return self._module
 
-    def _mesh(self, place: int) -> None:
+    def _read_mesh(self, place: int) -> None:
         """Read what a mesh is, wherever it is defined."""
         scan = self._scan
         scan.seek(place)
         found: dict[str, Attribute] = {}
         properties = scan.accept("<")
-        self._attributes.dictionary(scan, found)
+        self._attributes.read_dictionary(scan, found)
         if properties:
             scan.expect(">")
         name = found.get("sym_name")
@@ -166,7 +166,7 @@ class _Reader:
             scan.fail("a mesh before it")
         self._attributes.meshes[str(name)] = Mesh(axes, devices)
 
-    def _usual_lines(self) -> None:
+    def _read_known_lines(self) -> None:
         """Read lines of whose parts all but the values have been met before."""
         text, tails, origins = self._scan.text, self._tails, self._origins
         position = self._position
@@ -185,35 +185,35 @@ class _Reader:
                     break
                 origins[where] = origin
             line = self._scan.line_at(found.start(3))
-            links = self._values.named(operands, line) if operands else []
+            links = self._values.resolve(operands, line) if operands else []
             self._add(_Head(key or "", count or "", op, links, line), known, origin)
             position = found.end()
         self._position = position
 
-    def _operation(self) -> None:
+    def _read_operation(self) -> None:
         """Read an operation, up to its end or its first region."""
         scan = self._scan
         if scan.next[:1] not in {"%", '"'}:
             scan.fail("an operation in generic form" + (" or '}'" if self._stack else ""))
-        head, after = self._head()
+        head, after = self._read_head()
         attributes: dict[str, Attribute] = {}
         self._attributes.literal = head.op.endswith(".constant")
         if scan.accept("["):
             scan.fail("an operation without successors")
         if scan.accept("<"):
-            self._attributes.dictionary(scan, attributes)
+            self._attributes.read_dictionary(scan, attributes)
             scan.expect(">")
         if scan.next == "(":
             frame = _Open(head, attributes)
-            frame.unknown = self._claimed(head)
+            frame.unknown = self._claim_unknown(head)
             self._open(frame)
             return
-        tail, end = self._tail(head, attributes)
+        tail, end = self._read_tail(head, attributes)
         if end - after <= _LONGEST:
             self._tails[head.op, scan.text[after:end]] = tail
-        self._finish(head, tail, self._location(), ())
+        self._finish(head, tail, self._read_location(), ())
 
-    def _head(self) -> tuple[_Head, int]:
+    def _read_head(self) -> tuple[_Head, int]:
         """Read `%0:2 = "op"(%a, %b)`; return also where it ends."""
         scan = self._scan
         line = scan.line
@@ -221,36 +221,36 @@ class _Reader:
         if scan.next[0] == "%":
             key = scan.advance()
             if scan.accept(":"):
-                count = str(scan.integer())
+                count = str(scan.read_integer())
             scan.expect("=")
-        op = scan.string()
-        operands = scan.listed("(", ")", self._operand)
+        op = scan.read_string()
+        operands = scan.read_list("(", ")", self._read_operand)
         after = scan.before
-        links = self._values.named(", ".join(operands), line) if operands else []
+        links = self._values.resolve(", ".join(operands), line) if operands else []
         return _Head(key, count, op, links, line), after
 
-    def _operand(self) -> str:
+    def _read_operand(self) -> str:
         if self._scan.next[:1] != "%":
             self._scan.fail("an operand or ')'")
         return self._scan.advance()
 
-    def _tail(self, head: _Head, attributes: dict[str, Attribute]) -> tuple[_Tail, int]:
+    def _read_tail(self, head: _Head, attributes: dict[str, Attribute]) -> tuple[_Tail, int]:
         """Read what follows the regions: attributes and types; return also where it ends."""
         scan = self._scan
         if scan.next == "{":
-            self._attributes.dictionary(scan, attributes)
+            self._attributes.read_dictionary(scan, attributes)
         scan.expect(":")
-        takes, gives = self._types.signature(scan)
+        takes, gives = self._types.read_signature(scan)
         of = gives[0] if len(gives) == 1 else gives
-        return _Tail(attributes, of, takes, len(gives), self._claimed(head)), scan.before
+        return _Tail(attributes, of, takes, len(gives), self._claim_unknown(head)), scan.before
 
-    def _claimed(self, head: _Head) -> tuple[str, ...]:
+    def _claim_unknown(self, head: _Head) -> tuple[str, ...]:
         """Return what was not understood since last asked, as an operation's."""
         unknown = tuple(f"{what} of {head.op}" for what in self._unknown)
         self._unknown.clear()
         return unknown
 
-    def _location(self) -> Origin:
+    def _read_location(self) -> Origin:
         return self._locations.read(self._scan) if self._scan.next == "loc" else NOWHERE
 
     def _finish(
@@ -264,11 +264,11 @@ class _Reader:
         if not self._stack:
             if head.op != "builtin.module":
                 self._scan.fail("a module before it")
-            self._module = self._symbols.module(tail.attributes, head.line)
+            self._module = self._symbols.build_module(tail.attributes, head.line)
         elif head.op == "func.func" and len(bodies) == 1:
-            self._symbols.function(bodies[0][1], tail.attributes, head.line)
+            self._symbols.add_function(bodies[0][1], tail.attributes, head.line)
         else:
-            self._symbols.other(head.op, tail.attributes, head.line)
+            self._symbols.add_operation(head.op, tail.attributes, head.line)
             if bodies:
                 self._not_understood[f"regions of {head.op} in the module"] += 1
 
@@ -293,7 +293,7 @@ class _Reader:
             return
         operands, paths = zip(*links, strict=True) if links else ((), ())
         made = Instruction(
-            key[1:] or self._unique(op),
+            key[1:] or self._make_unique(op),
             op,
             tail.type,
             operands,
@@ -305,7 +305,7 @@ class _Reader:
         )
         frame.region.instructions.append(made)
         if op in CALLS:
-            self._symbols.called(made)
+            self._symbols.add_call(made)
         if key:
             self._values.define(key, made, tail.gives)
 
@@ -333,21 +333,21 @@ class _Reader:
             self._values = ValueScopes()
         self._stack.append(frame)
         self._scan.expect("(")
-        self._region(frame)
+        self._begin_region(frame)
 
-    def _region(self, frame: _Open) -> None:
+    def _begin_region(self, frame: _Open) -> None:
         self._scan.expect("{")
         if len(self._stack) > 1:
             self._values.enter()
         head = frame.head
-        role = role_of(head.op, len(frame.bodies))
+        role = get_role(head.op, len(frame.bodies))
         is_named = len(self._stack) < 3  # noqa: PLR2004 - module and function have names
-        name = "" if is_named else self._unique(f"{head.key[1:] or head.op}.{role}")
+        name = "" if is_named else self._make_unique(f"{head.key[1:] or head.op}.{role}")
         frame.region = Computation(name)
         frame.bodies.append((role, frame.region))
         frame.begun = frame.ended = False
 
-    def _block(self) -> None:
+    def _read_block(self) -> None:
         """Read `^bb0(%arg0: type loc(...), ...):`."""
         scan, frame = self._scan, self._stack[-1] if self._stack else None
         if frame is None or frame.begun or frame.region.instructions or frame.ended:
@@ -355,10 +355,10 @@ class _Reader:
         frame.begun = True
         scan.advance()
         if scan.next == "(":
-            scan.listed("(", ")", lambda: self._parameter(frame))
+            scan.read_list("(", ")", lambda: self._read_parameter(frame))
         scan.expect(":")
 
-    def _parameter(self, frame: _Open) -> None:
+    def _read_parameter(self, frame: _Open) -> None:
         scan = self._scan
         line = scan.line
         if scan.next[:1] != "%" or len(self._stack) == 1:  # a module takes nothing
@@ -368,26 +368,26 @@ class _Reader:
         of = self._types.read(scan)
         index: dict[str, Attribute] = {"index": len(frame.region.instructions)}
         made = Instruction(
-            key[1:], "parameter", of, attributes=index, origin=self._location(), line=line
+            key[1:], "parameter", of, attributes=index, origin=self._read_location(), line=line
         )
         frame.region.instructions.append(made)
         self._values.define(key, made, 1)
 
-    def _end_of_region(self) -> None:
+    def _end_region(self) -> None:
         scan, frame = self._scan, self._stack[-1]
         scan.advance()
         if len(self._stack) > 1:
             self._values.leave()
         if scan.accept(","):
-            self._region(frame)
+            self._begin_region(frame)
             return
         scan.expect(")")
         self._stack.pop()
-        tail, _ = self._tail(frame.head, frame.attributes)
+        tail, _ = self._read_tail(frame.head, frame.attributes)
         tail = tail._replace(unknown=frame.unknown + tail.unknown)
-        self._finish(frame.head, tail, self._location(), tuple(frame.bodies))
+        self._finish(frame.head, tail, self._read_location(), tuple(frame.bodies))
 
-    def _unique(self, name: str) -> str:
+    def _make_unique(self, name: str) -> str:
         """Return a name that nothing nameless has yet."""
         self._names[name] += 1
         times = self._names[name]

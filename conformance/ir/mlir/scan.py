@@ -93,13 +93,13 @@ class Scanner:
             self.fail(f"'{token}'")
         self.advance()
 
-    def string(self) -> str:
+    def read_string(self) -> str:
         """Step over a quoted text and return what it says."""
         if self.next[:1] != '"' or len(self.next) == 1:
             self.fail("a string")
         return unescape(self.advance()[1:-1])
 
-    def integer(self) -> int:
+    def read_integer(self) -> int:
         """Step over a whole number."""
         try:
             number = int(self.next)
@@ -108,25 +108,25 @@ class Scanner:
         self.advance()
         return number
 
-    def word(self) -> str:
+    def read_word(self) -> str:
         """Step over a bare word."""
         if not (self.next[:1].isalpha() or self.next[:1] == "_"):
             self.fail("a word")
         return self.advance()
 
-    def symbol(self) -> str:
+    def read_symbol(self) -> str:
         """Step over `@name` and return the name."""
         if self.next[:1] != "@" or len(self.next) == 1:
             self.fail("a symbol")
         name = self.advance()[1:]
         return unescape(name[1:-1]) if name[0] == '"' else name
 
-    def field(self, name: str) -> None:
+    def expect_field(self, name: str) -> None:
         """Step over `name =`."""
         self.expect(name)
         self.expect("=")
 
-    def listed(self, opening: str, closing: str, read: Callable[[], T]) -> list[T]:
+    def read_list(self, opening: str, closing: str, read: Callable[[], T]) -> list[T]:
         """Step over a list in brackets, and return what is read of each item.
 
         Raises:
@@ -143,7 +143,7 @@ class Scanner:
         self.leave()
         return found
 
-    def nested(self, text: str, line: int) -> Scanner:
+    def open_nested(self, text: str, line: int) -> Scanner:
         """Return a scanner of the text of an alias, one bracket deeper."""
         inner = Scanner(text, line)
         inner.depth = self.depth
@@ -164,7 +164,7 @@ class Scanner:
         """Note that a bracket closes."""
         self.depth -= 1
 
-    def bracketed(self) -> str:
+    def read_brackets(self) -> str:
         """Step over what stands between the next bracket and its match; return it."""
         begin, text = self.start, self.text
         position = begin

@@ -30,7 +30,7 @@ CALLS: Final = {
 """Operations that name functions: the attribute that does, and the role of what it names."""
 
 
-def role_of(op: str, number: int) -> str:
+def get_role(op: str, number: int) -> str:
     """Return the role of a region of an operation.
 
     Args:
@@ -81,7 +81,7 @@ class ValueScopes:
             links[one] = (made, (number,))
             self._scopes[-1].append(one)
 
-    def named(self, operands: str, line: int) -> list[Value]:
+    def resolve(self, operands: str, line: int) -> list[Value]:
         """Return the values that names with commas between them stand for.
 
         Raises:
@@ -91,9 +91,9 @@ class ValueScopes:
         try:
             return [links[name] for name in operands.split(", ")]
         except KeyError:
-            return [self._named(name.strip(), line) for name in operands.split(",")]
+            return [self._resolve_variant(name.strip(), line) for name in operands.split(",")]
 
-    def _named(self, name: str, line: int) -> Value:
+    def _resolve_variant(self, name: str, line: int) -> Value:
         """Return the value of a name, `%1` for `%1#0` and the other way round also."""
         links = self._links
         found = links.get(name) or links.get(f"{name}#0") or links.get(name.removesuffix("#0"))
@@ -113,7 +113,7 @@ class Symbols:
         self.attributes: dict[str, Attribute] = {}
         self._calls: list[tuple[Instruction, str, list[str]]] = []
 
-    def called(self, instruction: Instruction) -> None:
+    def add_call(self, instruction: Instruction) -> None:
         """Note what an operation calls; the graph says it with bodies, not with an attribute."""
         attribute, role = CALLS[instruction.op]
         names = instruction.attributes.get(attribute)
@@ -125,7 +125,7 @@ class Symbols:
             refuse(instruction.line, str(names), "the symbols of functions")
         self._calls.append((instruction, role, [str(name)[1:] for name in several]))
 
-    def function(self, body: Computation, attributes: dict[str, Attribute], line: int) -> None:
+    def add_function(self, body: Computation, attributes: dict[str, Attribute], line: int) -> None:
         """Take a function, with its attributes as they are spelled.
 
         Raises:
@@ -141,16 +141,16 @@ class Symbols:
             body.attributes.update({"function_type": kind, **attributes})  # only declared
             return
         parameters = body.parameters
-        given = _dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
+        given = _split_dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
         for parameter, one in zip(parameters, given, strict=True):
             parameter.attributes.update(one)
         returned = attributes.pop("res_attrs", ())
-        for number, one in enumerate(_dictionaries(returned, len(body.results), line)):
+        for number, one in enumerate(_split_dictionaries(returned, len(body.results), line)):
             if one:
                 attributes[f"result {number}"] = tuple(sorted(one.items()))
         body.attributes.update(attributes)
 
-    def other(self, op: str, attributes: dict[str, Attribute], line: int) -> None:
+    def add_operation(self, op: str, attributes: dict[str, Attribute], line: int) -> None:
         """Take another operation of the module.
 
         Raises:
@@ -162,7 +162,7 @@ class Symbols:
             refuse(line, key, "a name of its own")
         self.attributes[key] = tuple(sorted(attributes.items()))
 
-    def _entry(self, line: int) -> Computation:
+    def _find_entry(self, line: int) -> Computation:
         """Return where the module begins: `main`, or its only public function."""
         public = {
             name: function
@@ -175,7 +175,7 @@ class Symbols:
             refuse(line, f"{len(public)} public functions", "'main', or a single one")
         return next(iter(public.values()))
 
-    def module(self, attributes: dict[str, Attribute], line: int) -> Module:
+    def build_module(self, attributes: dict[str, Attribute], line: int) -> Module:
         """Return the module, all of whose operations have been read, with what each call calls.
 
         Raises:
@@ -187,11 +187,11 @@ class Symbols:
                     refuse(instruction.line, f"@{called}", "a function the module defines")
                 own = f"{role} {number}" if role == "called" else role
                 instruction.bodies += ((own, self.functions[called]),)
-        name, entry = str(attributes.pop("sym_name", "")), self._entry(line)
+        name, entry = str(attributes.pop("sym_name", "")), self._find_entry(line)
         return Module("stablehlo", name, entry, attributes | self.attributes, self.functions)
 
 
-def _dictionaries(value: Attribute, count: int, line: int) -> list[dict[str, Attribute]]:
+def _split_dictionaries(value: Attribute, count: int, line: int) -> list[dict[str, Attribute]]:
     """Return one dictionary for each argument or result."""
     if not isinstance(value, tuple) or len(value) not in (0, count):
         refuse(line, f"attributes {str(value)[:40]}", f"{count} dictionaries")

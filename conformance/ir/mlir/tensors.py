@@ -54,33 +54,33 @@ class Types:
             scan.fail("a type")
         scan.advance()
         if name in self.aliases:
-            return self._alias(name, scan)
+            return self._read_alias(name, scan)
         body = None
         if scan.start == end and scan.next == "<":
-            body = scan.bracketed()
+            body = scan.read_brackets()
         text = name if body is None else f"{name}<{body}>"
         known = self._known.get(text)
         if known is None:
-            inner = scan.nested(body or "", scan.line_at(begin))
+            inner = scan.open_nested(body or "", scan.line_at(begin))
             unknown = len(self.unknown)
-            known = self._built(name, text, inner)
+            known = self._build(name, text, inner)
             known = self._tensors.setdefault(known, known)
             if len(self.unknown) == unknown:
                 self._known[text] = known
         return known
 
-    def several(self, scan: Scanner) -> tuple[Type, ...]:
+    def read_list(self, scan: Scanner) -> tuple[Type, ...]:
         """Return the types in the parentheses that stand next."""
-        return tuple(scan.listed("(", ")", lambda: self.read(scan)))
+        return tuple(scan.read_list("(", ")", lambda: self.read(scan)))
 
-    def signature(self, scan: Scanner) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
+    def read_signature(self, scan: Scanner) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
         """Return the types of operands and results in the `(...) -> ...` that stands next."""
-        operands = self.several(scan)
+        operands = self.read_list(scan)
         scan.expect("->")
         single = scan.next != "("
-        return operands, (self.read(scan),) if single else self.several(scan)
+        return operands, (self.read(scan),) if single else self.read_list(scan)
 
-    def _alias(self, name: str, scan: Scanner) -> Type:
+    def _read_alias(self, name: str, scan: Scanner) -> Type:
         scan.enter()
         inner = Scanner(self.aliases[name], scan.line)
         inner.depth = scan.depth
@@ -90,31 +90,31 @@ class Types:
         scan.leave()
         return found
 
-    def _built(self, name: str, text: str, body: Scanner) -> Type:
+    def _build(self, name: str, text: str, body: Scanner) -> Type:
         match name:
             case "tensor":
-                return self._tensor(body)
+                return self._read_tensor(body)
             case "memref":
-                return self._memory(body)
+                return self._read_memref(body)
             case "tuple":
-                return self._tuple(body)
+                return self._read_tuple(body)
             case _ if name[0] == "!":
                 if not name.startswith(_KNOWN_DIALECTS):
                     self.unknown.append(f"type {name}")
-                return Tensor(element(text), (), "" if text in _ELSEWHERE else SCALAR)
+                return Tensor(convert_dtype(text), (), "" if text in _ELSEWHERE else SCALAR)
             case _:
-                return Tensor(element(text), (), SCALAR)
+                return Tensor(convert_dtype(text), (), SCALAR)
 
-    def _tuple(self, body: Scanner) -> Type:
+    def _read_tuple(self, body: Scanner) -> Type:
         found = [self.read(body)] if body.next else []
         while body.next:
             body.expect(",")
             found.append(self.read(body))
         return tuple(found)
 
-    def _tensor(self, body: Scanner) -> Tensor:
-        shape, dtype = self._elements(body)
-        encoding = self._rest(body)
+    def _read_tensor(self, body: Scanner) -> Tensor:
+        shape, dtype = self._read_shape(body)
+        encoding = self._read_rest(body)
         bounds = _BOUNDS.fullmatch(encoding)
         if bounds is None:
             return Tensor(dtype, shape, encoding)
@@ -127,14 +127,14 @@ class Types:
         )
         return Tensor(dtype, bounded)
 
-    def _memory(self, body: Scanner) -> Tensor:
-        shape, dtype = self._elements(body)
-        layout, _, space = self._rest(body).rpartition(", ")
+    def _read_memref(self, body: Scanner) -> Tensor:
+        shape, dtype = self._read_shape(body)
+        layout, _, space = self._read_rest(body).rpartition(", ")
         if not layout and not space.lstrip("-").isdigit() and not space.startswith('"'):
             layout, space = space, ""
         return Tensor(dtype, shape, f"memref {layout}".strip(), space)
 
-    def _elements(self, body: Scanner) -> tuple[tuple[int | str, ...], str]:
+    def _read_shape(self, body: Scanner) -> tuple[tuple[int | str, ...], str]:
         """Return shape and element type, up to a comma or the end."""
         shape: list[int | str] = []
         position = body.start
@@ -147,7 +147,7 @@ class Types:
             body.fail("an element type")
         return tuple(shape), inner.dtype
 
-    def _rest(self, body: Scanner) -> str:
+    def _read_rest(self, body: Scanner) -> str:
         if not body.next:
             return ""
         body.expect(",")
@@ -163,7 +163,7 @@ def is_type(token: str) -> bool:
     return (len(token) > 1 and token[0] == "!") or _WORD.fullmatch(token) is not None
 
 
-def element(text: str) -> str:
+def convert_dtype(text: str) -> str:
     """Return an element type in HLO's spelling; what HLO has no word for stays.
 
     Args:

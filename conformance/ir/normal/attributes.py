@@ -116,7 +116,7 @@ def drop_spelling(module: Module) -> None:
     known: dict[tuple[int, bool], tuple[Attributes, Attributes]] = {}
     for computation in module.reachable():
         if computation.attributes:
-            computation.attributes = _of_computation(computation.attributes)
+            computation.attributes = _normalise_results(computation.attributes)
         for instruction in computation.instructions:
             if len(instruction.bodies) > 1:
                 instruction.bodies = tuple(
@@ -129,9 +129,9 @@ def drop_spelling(module: Module) -> None:
             key = (id(attributes), calls_out)
             found = known.get(key)
             if found is None:
-                found = known[key] = (attributes, _meant(attributes, calls_out=calls_out))
+                found = known[key] = (attributes, _normalise(attributes, calls_out=calls_out))
             instruction.attributes = found[1]
-    module.attributes = _kept(
+    module.attributes = _normalise_names(
         {
             name: value
             for name, value in module.attributes.items()
@@ -175,26 +175,28 @@ def drop_addresses(module: Module) -> None:
                 operand.attributes = {**operand.attributes, "value": ADDRESS}
 
 
-def _meant(attributes: Attributes, *, calls_out: bool) -> Attributes:
-    kept = _kept(attributes)
+def _normalise(attributes: Attributes, *, calls_out: bool) -> Attributes:
+    kept = _normalise_names(attributes)
     config = kept.pop("backend_config", None)
     if config is None:
         return kept
-    if str(_at(config, "device_type")).endswith("HOST"):
+    if str(_get_nested(config, "device_type")).endswith("HOST"):
         kept["device_type"] = "host"
     if calls_out:
-        kept["backend_config"] = _untuned(config)
+        kept["backend_config"] = _drop_tuning(config)
         return kept
-    trips = _at(config, "known_trip_count", "n")
+    trips = _get_nested(config, "known_trip_count", "n")
     if trips is not None:
         kept["trip_count"] = trips
-    kind = _at(config, "fusion_backend_config", "kind") or _at(config, "fusion_config", "kind")
+    kind = _get_nested(config, "fusion_backend_config", "kind") or _get_nested(
+        config, "fusion_config", "kind"
+    )
     if kind is not None:
         kept["fusion_kind"] = kind
     return kept
 
 
-def _kept(attributes: Attributes) -> Attributes:
+def _normalise_names(attributes: Attributes) -> Attributes:
     kept: Attributes = {}
     for name, value in attributes.items():
         if name in SPELLING:
@@ -208,21 +210,21 @@ def _kept(attributes: Attributes) -> Attributes:
         if (value is False and own != "value") or _DEFAULTS.get(own, _UNSET) == value:
             continue
         if isinstance(value, Sharding):
-            value = canonical_sharding(value)  # noqa: PLW2901
+            value = canonicalise_sharding(value)  # noqa: PLW2901
         kept["channel" if own == "channel_id" else own] = value
     return dict(sorted(kept.items()))
 
 
-def _of_computation(attributes: Attributes) -> Attributes:
+def _normalise_results(attributes: Attributes) -> Attributes:
     """Keep what is said of a function's results, each in a dictionary of its own."""
     kept: Attributes = {}
     for name, value in attributes.items():
         if name.startswith("result ") and isinstance(value, tuple):
-            value = tuple(_kept(dict(value)).items())  # type: ignore[arg-type] # noqa: PLW2901
+            value = tuple(_normalise_names(dict(value)).items())  # type: ignore[arg-type] # noqa: PLW2901
             if not value:
                 continue
         kept[name] = value
-    return _kept(kept)
+    return _normalise_names(kept)
 
 
 _UNSET: Final = Opaque("")
@@ -230,12 +232,12 @@ _DEFAULTS: Final[Attributes] = {"feature_group_count": 1, "batch_group_count": 1
 """What some releases say and others leave out; so is every `false`."""
 
 
-def _precision(value: Attribute) -> Attribute:
+def _drop_default_precision(value: Attribute) -> Attribute:
     plain = isinstance(value, tuple) and all(str(one).lower() == "default" for one in value)
     return None if plain else value
 
 
-def _frontend(value: Attribute) -> Attribute:
+def _drop_frontend_spelling(value: Attribute) -> Attribute:
     if not isinstance(value, tuple):
         return value
     kept = tuple(
@@ -246,7 +248,7 @@ def _frontend(value: Attribute) -> Attribute:
     return kept or None
 
 
-def sorted_groups(groups: Attribute) -> Attribute:
+def sort_groups(groups: Attribute) -> Attribute:
     """Return replica groups in order; the members of a group keep theirs.
 
     An all-gather lays its parts out in the order of the members, so that one means something.
@@ -260,25 +262,25 @@ def sorted_groups(groups: Attribute) -> Attribute:
 _RULES: Final[dict[str, Callable[[Attribute], Attribute]]] = {
     "channel_id": lambda _: True,
     "channel_handle": lambda _: True,
-    "replica_groups": sorted_groups,
-    "operand_precision": _precision,
-    "precision_config": _precision,
-    "frontend_attributes": _frontend,
+    "replica_groups": sort_groups,
+    "operand_precision": _drop_default_precision,
+    "precision_config": _drop_default_precision,
+    "frontend_attributes": _drop_frontend_spelling,
 }
 
 
-def _untuned(config: Attribute) -> Attribute:
+def _drop_tuning(config: Attribute) -> Attribute:
     """Return a backend_config without what only tunes; pairs of name and value stay sorted."""
     if not isinstance(config, tuple) or isinstance(config, Sharding | Opaque | Tensor):
         return config
     return tuple(
-        _untuned(item)
+        _drop_tuning(item)
         for item in config
         if not (isinstance(item, tuple) and item and item[0] in _TUNING)
     )
 
 
-def _at(config: Attribute, *names: str) -> Attribute:
+def _get_nested(config: Attribute, *names: str) -> Attribute:
     for name in names:
         if not isinstance(config, tuple):
             return None
@@ -286,7 +288,7 @@ def _at(config: Attribute, *names: str) -> Attribute:
     return config
 
 
-def canonical_sharding(sharding: Sharding) -> Sharding:
+def canonicalise_sharding(sharding: Sharding) -> Sharding:
     """Return the one form of a sharding among those that put the same tile on every device.
 
     Args:
@@ -297,7 +299,7 @@ def canonical_sharding(sharding: Sharding) -> Sharding:
         order, and what cuts no dimension is `replicated`, `manual` or `unreduced`.
     """
     if sharding.kind == "tuple":
-        return sharding._replace(parts=tuple(map(canonical_sharding, sharding.parts)))
+        return sharding._replace(parts=tuple(map(canonicalise_sharding, sharding.parts)))
     if sharding.kind != "tiled":
         return sharding
     rank = len(sharding.tiles) - len(sharding.subgroups)

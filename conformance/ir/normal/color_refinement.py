@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from conformance.ir.fingerprint import Fingerprints, digest, spelled
-from conformance.ir.normal.loop_carries import reorder_slots, slots_of
-from conformance.ir.normal.rewriting import follow, moved_value, type_of
+from conformance.ir.fingerprint import Fingerprints, digest, spell_type
+from conformance.ir.normal.loop_carries import find_slots, reorder_slots
+from conformance.ir.normal.rewriting import follow, follow_value, get_type
 from conformance.ir.vocabulary import CONTROL_FLOW, Purity, is_commutative
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def order_slots(module: Module) -> Fingerprints:
         The hashes of the module as it is afterwards.
     """
     hashes = Fingerprints(commutative=True)
-    _order(module.entry, hashes)
+    _order_computation(module.entry, hashes)
     return hashes
 
 
@@ -56,7 +56,7 @@ def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
     for computation in module.reachable():
         seen: set[bytes] = set()
         for instruction in computation.instructions:
-            if instruction.op in CONTROL_FLOW and pure.holds(instruction):
+            if instruction.op in CONTROL_FLOW and pure.is_pure(instruction):
                 found = hashes.of[instruction]
                 if found in seen:
                     return True
@@ -65,7 +65,7 @@ def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
     return False
 
 
-def _order(computation: Computation, hashes: Fingerprints) -> None:
+def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
     if id(computation) in hashes.computations:
         return
     moved: Moved = {}
@@ -74,9 +74,9 @@ def _order(computation: Computation, hashes: Fingerprints) -> None:
         follow(instruction, moved)
         if len(instruction.operands) > 1 and hashes.is_commutative(instruction):
             _sort_operands(instruction, hashes, contexts)
-        slots = slots_of(instruction)
+        slots = find_slots(instruction)
         if slots is not None:
-            order = _sorted(slots, hashes, contexts)
+            order = _sort_slots(slots, hashes, contexts)
             if order != list(range(len(order))):
                 carried = slots.carried
                 reorder_slots(slots, order, carried=carried)
@@ -84,9 +84,9 @@ def _order(computation: Computation, hashes: Fingerprints) -> None:
                 if carried:  # What only captures, such as a branch, keeps its results.
                     moved[instruction] = [(instruction, (place,)) for place in places]
         for _, inner in instruction.bodies:
-            _order(inner, hashes)
+            _order_computation(inner, hashes)
         hashes.add(instruction)
-    computation.results = [moved_value(value, moved) for value in computation.results]
+    computation.results = [follow_value(value, moved) for value in computation.results]
     hashes.close(computation)
 
 
@@ -100,7 +100,7 @@ def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Con
     instruction.inputs = values
 
 
-def _sorted(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[int]:
+def _sort_slots(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[int]:
     """Return the numbers of the slots, carried before captured, each group in its order."""
     colours = [hashes.of[i] + b"%r" % (path,) for i, path in slots.values]
     carried = slots.carried
@@ -129,31 +129,31 @@ def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> lis
     # Beyond these rounds, slots that look alike stay as they come.
     size = sum(len(inner.instructions) for inner in slots.bodies)
     work, uses = iter(range(max(_ROUNDS, _MOST // (size + 1)))), Uses()
-    colours = _refined(slots, colours, work, uses)
+    colours = _refine(slots, colours, work, uses)
     if len(set(colours[:carried])) < carried:
         results = [contexts.of((slots.instruction, (n,))) for n in range(carried)]
         told = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
-        colours = _refined(slots, [*told, *colours[carried:]], work, uses)
+        colours = _refine(slots, [*told, *colours[carried:]], work, uses)
     while len(set(colours[:carried])) < carried and next(work, None) is not None:
         known = Counter(colours[:carried])
         alike = min(colour for colour, count in known.items() if count > 1)
         colours[colours.index(alike)] = digest(alike + b"first")
-        colours = _refined(slots, colours, work, uses)
+        colours = _refine(slots, colours, work, uses)
     return colours
 
 
-def _refined(slots: Slots, colours: list[bytes], work: Iterator[int], uses: Uses) -> list[bytes]:
+def _refine(slots: Slots, colours: list[bytes], work: Iterator[int], uses: Uses) -> list[bytes]:
     """Let each slot know those that it depends on, and those that depend on it."""
     kinds = len(set(colours))
     for _ in work:
-        colours = _after_a_step(slots, colours, uses)
+        colours = _refine_once(slots, colours, uses)
         before, kinds = kinds, len(set(colours))
         if kinds in {before, len(colours)}:
             break
     return colours
 
 
-def _after_a_step(slots: Slots, colours: list[bytes], uses: Uses) -> list[bytes]:
+def _refine_once(slots: Slots, colours: list[bytes], uses: Uses) -> list[bytes]:
     seen = [hash_slots(inner, slots, colours, uses) for inner in slots.bodies]
     return [
         digest(b"".join([colour, *(part for own in seen for part in own[n])]))
@@ -179,12 +179,12 @@ class Uses:
         found = self._known.get(slots.instruction)
         if found is None:
             found = [
-                b"%d" % (n < slots.carried) + spelled(type_of(value)).encode()
+                b"%d" % (n < slots.carried) + spell_type(get_type(value)).encode()
                 for n, value in enumerate(slots.values)
             ]
             if self._left > 0:
                 self._left -= 1
-                found = _after_a_step(slots, found, self)
+                found = _refine_once(slots, found, self)
                 self._left += 1
             self._known[slots.instruction] = found
         return found
@@ -215,7 +215,7 @@ def hash_slots(
     step = computation is dict(slots.instruction.bodies).get("body")
     ends = colours[: slots.carried] if step else None
     contexts = Contexts(computation, uses, shallow.of, ends)
-    made = [shallow.part(value) for value in computation.results] if step else []
+    made = [shallow.hash_value(value) for value in computation.results] if step else []
     read = [contexts.of((own, ())) for own in numbers]
     return list(zip_longest(made, read, fillvalue=b""))
 
@@ -228,9 +228,9 @@ class _Shallow:
         self._uses = uses
 
     def add(self, instruction: Instruction) -> None:
-        operands = [self.part(value) for value in instruction.inputs]
+        operands = [self.hash_value(value) for value in instruction.inputs]
         labels = self._uses.labels
-        slots = slots_of(instruction)
+        slots = find_slots(instruction)
         if slots is not None:
             given = zip(operands[slots.fixed :], self._uses.of(slots), strict=True)
             fixed, own = operands[: slots.fixed], instruction.op.encode()
@@ -241,16 +241,16 @@ class _Shallow:
                 operands.sort()
         self.of[instruction] = digest(b"".join([own, *operands]))
 
-    def part(self, value: Value) -> bytes:
+    def hash_value(self, value: Value) -> bytes:
         producer, path = value
         found = self.of[producer]
         if not path:
             return found
-        slots = slots_of(producer)
+        slots = find_slots(producer)
         if slots is not None and slots.carried:
             # A result of an inner loop is known by its slot.
             number = path[0]
-            found += self.part(slots.values[number]) + self._uses.of(slots)[number]
+            found += self.hash_value(slots.values[number]) + self._uses.of(slots)[number]
             return digest(found + b"%r" % (path[1:],))
         return found + b"%r" % (path,)
 
@@ -290,22 +290,22 @@ class Contexts:
             readers[value].append(end)
             whole[value[0]].append(end)
         for instruction in reversed(self._computation.instructions):
-            loop = slots_of(instruction) is not None
+            loop = find_slots(instruction) is not None
             own = instruction.op.encode() if loop else labels.label(instruction)
             seen = sorted(whole.get(instruction, []))
             context = digest(b"".join([self._known.get(instruction, own), *seen]))
-            places = self._places(instruction)
+            places = self._hash_places(instruction)
             for value, place in zip(instruction.inputs, places, strict=True):
                 readers[value].append(context + place)
                 whole[value[0]].append(context + place)
         return readers
 
-    def _places(self, instruction: Instruction) -> list[bytes]:
+    def _hash_places(self, instruction: Instruction) -> list[bytes]:
         """Return what the places are in which an instruction takes its operands."""
         count = len(instruction.operands)
         if is_commutative(instruction):
             return [b""] * count
-        slots = slots_of(instruction)
+        slots = find_slots(instruction)
         if slots is None:
             return [b"%d" % place for place in range(count)]
         return [*(b"%d" % place for place in range(slots.fixed)), *self._uses.of(slots)]

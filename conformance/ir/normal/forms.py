@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.garbage_collection import pause_garbage_collection
-from conformance.ir.fingerprint import fingerprint, fingerprints
+from conformance.ir.fingerprint import fingerprint, hash_module
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
 from conformance.ir.normal.attributes import (
@@ -78,7 +78,7 @@ CANONICAL: Final[tuple[Pass, ...]] = (
     fold_copies,
     order_comparisons,
 )
-"""Take away, after `EXACT`, what a compiler is free to choose; then comes `settle`."""
+"""Take away, after `EXACT`, what a compiler is free to choose; then comes `run_to_fixed_point`."""
 SETTLING: Final[tuple[Pass, ...]] = (
     fold_identities,
     fold_reshapes,
@@ -105,7 +105,7 @@ def to_exact(module: Module) -> str:
 
 def make_exact(module: Module) -> Fingerprints:
     """Bring a module into the form `exact`, and return the hashes of all it uses."""
-    return _run(EXACT, module, fingerprints)
+    return _run(EXACT, module, hash_module)
 
 
 def to_canonical(module: Module) -> str:
@@ -120,10 +120,10 @@ def to_canonical(module: Module) -> str:
     Raises:
         IrSyntaxError: If it is nested too deeply, or calls itself.
     """
-    return fingerprint(module, _run(CANONICAL, module, settle))
+    return fingerprint(module, _run(CANONICAL, module, run_to_fixed_point))
 
 
-def settle(module: Module) -> Fingerprints:
+def run_to_fixed_point(module: Module) -> Fingerprints:
     """Take away what loops and branches need not carry and what is done in vain; sort the rest.
 
     Args:

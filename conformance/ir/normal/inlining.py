@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.ir.normal.rewriting import (
-    copy_of,
+    copy_instruction,
+    get_type,
     grows_reasonably,
     is_tuple,
     pack,
     redirect,
     resolve,
     rewrite,
-    type_of,
 )
 from conformance.ir.vocabulary import runs_on_host
 
@@ -52,7 +52,7 @@ def _fold_async(computation: Computation) -> None:
     awaited: set[Instruction] = set()
 
     def fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
-        start = _start_of(instruction)
+        start = _find_start(instruction)
         if start is None:
             return None
         awaited.add(start)
@@ -71,7 +71,7 @@ def _fold_async(computation: Computation) -> None:
         ]
 
 
-def _start_of(done: Instruction) -> Instruction | None:
+def _find_start(done: Instruction) -> Instruction | None:
     if not done.op.endswith(_DONE) or not done.operands:
         return None
     start = done.operands[0]
@@ -92,11 +92,11 @@ def inline_calls(module: Module) -> None:
     """
     callable_ = CALLS[module.kind]
     order = module.reachable()
-    uses = Counter(id(inner) for computation in order for inner in computation.called)
+    uses = Counter(id(inner) for computation in order for inner in computation.callees)
     shared = grows_reasonably(order, lambda _: True)
 
     def inline(instruction: Instruction, kept: list[Instruction]) -> Value | None:
-        callee = _callee(instruction) if instruction.op in callable_ else None
+        callee = _find_callee(instruction) if instruction.op in callable_ else None
         own = uses[id(callee)] == 1
         if callee is None or not (shared or own):
             return None
@@ -104,7 +104,7 @@ def inline_calls(module: Module) -> None:
         if runs_on_host(instruction):
             _mark(results, instruction)
         # As in HLO, the one result may be the tuple itself, and not its only part.
-        whole = len(results) == 1 and is_tuple(type_of(results[0]))
+        whole = len(results) == 1 and is_tuple(get_type(results[0]))
         if is_tuple(instruction.type) and not whole:
             return pack(kept, instruction.name, instruction.type, results)
         return results[0]
@@ -114,7 +114,7 @@ def inline_calls(module: Module) -> None:
             rewrite(computation, inline)
 
 
-def _callee(instruction: Instruction) -> Computation | None:
+def _find_callee(instruction: Instruction) -> Computation | None:
     """Return what a call calls, None if the call means more than that."""
     if runs_on_host(instruction) and instruction.op != "fusion":
         return None
@@ -149,7 +149,7 @@ def splice(
             assert isinstance(index, int)  # noqa: S101 - what a parser always sets
             replaced[instruction] = arguments[index]
             continue
-        copy = instruction if own else copy_of(instruction)
+        copy = instruction if own else copy_instruction(instruction)
         if copy is not instruction:
             replaced[instruction] = (copy, ())
         redirect(copy, replaced)

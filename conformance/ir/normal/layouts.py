@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.graph import Tensor
-from conformance.ir.normal.rewriting import convert_tensors, convert_types, type_of
+from conformance.ir.normal.rewriting import convert_tensors, convert_types, get_type
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Instruction, Module
@@ -33,7 +33,7 @@ def resolve_bitcasts(module: Module) -> None:
         return
     for instruction in module.walk():
         if instruction.op == "bitcast":
-            _resolve(instruction)
+            _resolve_bitcast(instruction)
 
 
 def drop_layouts(module: Module) -> None:
@@ -51,14 +51,14 @@ def drop_scalar_memory(module: Module) -> None:
     Args:
         module: Rewritten in place; its types still have layouts, its header is whole.
     """
-    convert_types(module, _on_device)
+    convert_types(module, _drop_scalar_space)
     layout = module.attributes.get("entry_computation_layout")
     if isinstance(layout, tuple):
-        kept = convert_tensors(layout, _on_device)
+        kept = convert_tensors(layout, _drop_scalar_space)
         module.attributes = {**module.attributes, "entry_computation_layout": kept}
 
 
-def _on_device(tensor: Tensor) -> Tensor:
+def _drop_scalar_space(tensor: Tensor) -> Tensor:
     scalar = tensor.space == UNPINNED and TILED in tensor.layout
     return tensor._replace(space="") if scalar else tensor
 
@@ -92,30 +92,30 @@ def keep_host_spaces(module: Module) -> None:
         module: Rewritten in place.
     """
     convert_types(
-        module, lambda one: one._replace(space=space_name(one.space)) if one.space else one
+        module, lambda one: one._replace(space=get_host_space(one.space)) if one.space else one
     )
     for parameter in module.entry.parameters:
         if _SPACE in parameter.attributes:
             others = {k: v for k, v in parameter.attributes.items() if k != _SPACE}
-            space = space_name(str(parameter.attributes[_SPACE]))
+            space = get_host_space(str(parameter.attributes[_SPACE]))
             parameter.attributes = {**others, _SPACE: space} if space else others
     attributes = {
-        name: _named_result(value) if name.startswith("result ") else value
+        name: _name_result_space(value) if name.startswith("result ") else value
         for name, value in module.entry.attributes.items()
     }
     module.entry.attributes = {name: value for name, value in attributes.items() if value != ()}
 
 
-def _named_result(said: Attribute) -> Attribute:
+def _name_result_space(said: Attribute) -> Attribute:
     """Name the memory space among what is said of a result, if it is one of the host's."""
     if not isinstance(said, tuple):
         return said
     pairs: list[Any] = list(said)
-    named = [(n, space_name(v) if n == _SPACE else v) for n, v in pairs]
+    named = [(n, get_host_space(v) if n == _SPACE else v) for n, v in pairs]
     return tuple(pair for pair in named if pair != (_SPACE, ""))
 
 
-def space_name(space: str) -> str:
+def get_host_space(space: str) -> str:
     """Return the name of a memory space of the host, empty for one of a device.
 
     Args:
@@ -124,14 +124,14 @@ def space_name(space: str) -> str:
     return HOST.get(space, space if space in HOST.values() else "")
 
 
-def _resolve(instruction: Instruction) -> None:
-    before, after = type_of(instruction.inputs[0]), instruction.type
+def _resolve_bitcast(instruction: Instruction) -> None:
+    before, after = get_type(instruction.inputs[0]), instruction.type
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return
     if before.dtype != after.dtype:
         instruction.op = "bitcast-convert"
         return
-    old, new = _major_to_minor(before), _major_to_minor(after)
+    old, new = _order_dimensions(before), _order_dimensions(after)
     seen = [[d for d in old if before.shape[d] != 1], [d for d in new if after.shape[d] != 1]]
     instruction.op = "reshape"
     if all(order == sorted(order) for order in seen):
@@ -146,7 +146,7 @@ def _resolve(instruction: Instruction) -> None:
     instruction.attributes = {**instruction.attributes, **orders}
 
 
-def _major_to_minor(tensor: Tensor) -> tuple[int, ...]:
+def _order_dimensions(tensor: Tensor) -> tuple[int, ...]:
     """Return the dimensions from the slowest to the fastest varying."""
     text = tensor.layout.partition(":")[0].strip()
     rank = len(tensor.shape)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from conformance.ir.graph import Instruction, Tensor
 from conformance.ir.normal.rewriting import (
-    copy_of,
+    copy_instruction,
     follow,
-    moved_value,
-    parameter,
+    follow_value,
+    get_type,
+    make_parameter,
     redirect_all,
-    type_of,
 )
 from conformance.ir.vocabulary import BRANCHES, CONSTANTS
 
@@ -60,7 +60,7 @@ class Slots:
         return own[:others], own[others:]
 
 
-def slots_of(instruction: Instruction) -> Slots | None:
+def find_slots(instruction: Instruction) -> Slots | None:
     """Return the slots of an instruction in normal form, or None if it has none."""
     captured = instruction.attributes.get("captured", 0)
     assert isinstance(captured, int)  # noqa: S101 - set by the passes below
@@ -89,7 +89,7 @@ def normalise_slots(module: Module) -> None:
             if one_result and (instruction.op == "while" or instruction.op in BRANCHES):
                 instruction.type = (instruction.type,)
                 moved[instruction] = []
-        computation.results = [moved_value(value, moved) for value in computation.results]
+        computation.results = [follow_value(value, moved) for value in computation.results]
 
 
 def _name_jaxpr_while(instruction: Instruction) -> None:
@@ -103,7 +103,7 @@ def _name_jaxpr_while(instruction: Instruction) -> None:
     for role, inner in instruction.bodies:
         low, high = first[role]
         own, size = inner.parameters, high - low
-        made = _for_each(values[:count], own[:size], low)
+        made = _align_parameters(values[:count], own[:size], low)
         _set_parameters(inner, [*own[size:], *made])
     instruction.inputs = [*values[count:], *values[:count]]
     instruction.attributes = attributes
@@ -117,15 +117,15 @@ def _name_branches(instruction: Instruction) -> None:
         start = 0
         for _, inner in instruction.bodies:
             own = inner.parameters
-            _set_parameters(inner, _for_each(given, own, start))
+            _set_parameters(inner, _align_parameters(given, own, start))
             start += len(own)
     _count_captured(instruction, len(given))
 
 
-def _for_each(values: list[Value], own: list[Instruction], start: int) -> list[Instruction]:
+def _align_parameters(values: list[Value], own: list[Instruction], start: int) -> list[Instruction]:
     """Return a parameter for each value; the values from `start` on have one already."""
     known = dict(enumerate(own, start))
-    return [known.get(n) or parameter(0, type_of(value)) for n, value in enumerate(values)]
+    return [known.get(n) or make_parameter(0, get_type(value)) for n, value in enumerate(values)]
 
 
 def _count_captured(instruction: Instruction, count: int) -> None:
@@ -145,31 +145,31 @@ def move_loop_invariants(module: Module) -> bool:
         Whether anything was to be done.
     """
     order = module.reachable()
-    done = [_hoist_in(computation) for computation in order]
+    done = [_hoist_computation(computation) for computation in order]
     # What is captured comes from outside, and may be captured again within.
     done += [
         _tidy_captures(slots)
         for computation in reversed(order)
-        for slots in map(slots_of, computation.instructions)
+        for slots in map(find_slots, computation.instructions)
         if slots is not None
     ]
     return any(done)
 
 
-def _hoist_in(computation: Computation) -> bool:
+def _hoist_computation(computation: Computation) -> bool:
     """Capture what the loops of a computation carry unchanged, and drop unread captures."""
     moved: Moved = {}
     dropped = False
     for instruction in computation.instructions:
         follow(instruction, moved)
-        slots = slots_of(instruction)
+        slots = find_slots(instruction)
         if slots is None:
             continue
         results = _hoist(slots) if slots.carried else None
         if results is not None:
             moved[instruction] = results
         dropped = _drop_unread(slots) or dropped
-    computation.results = [moved_value(value, moved) for value in computation.results]
+    computation.results = [follow_value(value, moved) for value in computation.results]
     return dropped or len(moved) > 0
 
 
@@ -220,7 +220,7 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
 def _drop_unread(slots: Slots) -> bool:
     """Drop captures that no computation of an instruction reads; say whether there were any."""
     count = len(slots.values)
-    bodies = [(slots.parameters(inner)[1], _read(inner)) for inner in slots.bodies]
+    bodies = [(slots.parameters(inner)[1], _find_read(inner)) for inner in slots.bodies]
     order = [
         n for n in range(count) if n < slots.carried or any(own[n] in read for own, read in bodies)
     ]
@@ -241,7 +241,7 @@ def _tidy_captures(slots: Slots) -> bool:
         value = values[number]
         if value[0].op in CONSTANTS:
             for own, stead, inner in zip(parameters, steads, bodies, strict=True):
-                constant = copy_of(value[0])
+                constant = copy_instruction(value[0])
                 inner.instructions.insert(0, constant)
                 stead[own[number]] = (constant, value[1])
         elif value in first:
@@ -258,7 +258,7 @@ def _tidy_captures(slots: Slots) -> bool:
     return True
 
 
-def _read(computation: Computation) -> set[Instruction]:
+def _find_read(computation: Computation) -> set[Instruction]:
     read = {producer for producer, _ in computation.results}
     for instruction in computation.instructions:
         read.update(instruction.operands)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.graph import Sharding, Tensor
-from conformance.ir.normal.attributes import canonical_sharding
+from conformance.ir.normal.attributes import canonicalise_sharding
 from conformance.ir.normal.inlining import splice
 from conformance.ir.normal.rewriting import pack, rewrite
 
@@ -43,7 +43,7 @@ def unify_partitioning(module: Module) -> None:
 
 def _unify(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     _rename(instruction)
-    if instruction.op != "sdy.manual_computation" or not _is_whole(instruction):
+    if instruction.op != "sdy.manual_computation" or not _is_complete(instruction):
         _take_over_constraint(instruction)
         return None
     results = _open(instruction, kept)
@@ -64,7 +64,7 @@ def _rename(instruction: Instruction) -> None:
         if op == CONSTRAINT and isinstance(sharding, Sharding):
             # Shardy leaves out the axes that are manual where the constraint is.
             groups = ["replicated" if what == "manual" else what for what in sharding.subgroups]
-            sharding = canonical_sharding(sharding._replace(subgroups=tuple(groups)))
+            sharding = canonicalise_sharding(sharding._replace(subgroups=tuple(groups)))
         instruction.attributes = {"sharding": sharding} if sharding is not None else {}
 
 
@@ -84,9 +84,9 @@ def _take_over_constraint(instruction: Instruction) -> None:
         instruction.attributes = before.attributes
 
 
-def _is_whole(instruction: Instruction) -> bool:
-    given = _shardings(instruction.attributes.get("in_shardings"))
-    taken = _shardings(instruction.attributes.get("out_shardings"))
+def _is_complete(instruction: Instruction) -> bool:
+    given = _split_sharding(instruction.attributes.get("in_shardings"))
+    taken = _split_sharding(instruction.attributes.get("out_shardings"))
     region = instruction.bodies[0][1] if len(instruction.bodies) == 1 else None
     captured = instruction.attributes.get("captured", 0)
     assert isinstance(captured, int)  # noqa: S101 - set by close_regions
@@ -107,8 +107,8 @@ def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
         return made, ()
 
     region = instruction.bodies[0][1]
-    given = _shardings(instruction.attributes["in_shardings"])
-    taken = _shardings(instruction.attributes["out_shardings"])
+    given = _split_sharding(instruction.attributes["in_shardings"])
+    taken = _split_sharding(instruction.attributes["out_shardings"])
     arguments = instruction.inputs
     for n, (sharding, inner) in enumerate(zip(given, region.parameters, strict=False)):
         arguments[n] = cross(TO_SHARD, arguments[n], inner.type, sharding)
@@ -120,7 +120,7 @@ def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
     ]
 
 
-def _shardings(attribute: Attribute) -> tuple[Attribute, ...]:
+def _split_sharding(attribute: Attribute) -> tuple[Attribute, ...]:
     if isinstance(attribute, Sharding):
         return attribute.parts if attribute.kind == "tuple" else (attribute,)
     return attribute if isinstance(attribute, tuple) else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.ir.normal.rewriting import copy_of, parameter, redirect_all, type_of
+from conformance.ir.normal.rewriting import copy_instruction, get_type, make_parameter, redirect_all
 from conformance.ir.vocabulary import CONSTANTS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _close(instruction: Instruction) -> None:
         _make_constants_again(region, inside)
     captured: dict[Value, int] = {}
     for region, inside in zip(regions, insides, strict=True):
-        for value in _read(region):
+        for value in _list_read(region):
             if value[0] not in inside:
                 captured.setdefault(value, len(captured))
     if not captured:
@@ -46,16 +46,16 @@ def _close(instruction: Instruction) -> None:
     instruction.attributes = {**instruction.attributes, "captured": len(captured)}
 
 
-def _read(region: Computation) -> list[Value]:
+def _list_read(region: Computation) -> list[Value]:
     values = [value for instruction in region.instructions for value in instruction.inputs]
     return [*values, *region.results]
 
 
 def _make_constants_again(region: Computation, inside: set[Instruction]) -> None:
     made: dict[Instruction, Instruction] = {}
-    for producer, _ in _read(region):
+    for producer, _ in _list_read(region):
         if producer.op in CONSTANTS and producer not in inside and producer not in made:
-            made[producer] = copy_of(producer)
+            made[producer] = copy_instruction(producer)
     if not made:
         return
     redirect_all(region, {old: (new, ()) for old, new in made.items()})
@@ -67,7 +67,9 @@ def _add_parameters(
     region: Computation, inside: set[Instruction], captured: dict[Value, int]
 ) -> None:
     count = len(region.parameters)
-    made = {value: parameter(count + number, type_of(value)) for value, number in captured.items()}
+    made = {
+        value: make_parameter(count + number, get_type(value)) for value, number in captured.items()
+    }
     given: dict[Value, Value] = {value: (one, ()) for value, one in made.items()}
     for instruction in region.instructions:
         if all(operand in inside for operand in instruction.operands):

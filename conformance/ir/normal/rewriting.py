@@ -17,7 +17,7 @@ _MOST = 20
 _ALWAYS = 50_000
 
 
-def type_at(type_: Type, path: Path) -> Type:
+def get_type_at(type_: Type, path: Path) -> Type:
     """Return the type of a part of a result.
 
     Args:
@@ -31,18 +31,18 @@ def type_at(type_: Type, path: Path) -> Type:
     return type_
 
 
-def type_of(value: Value) -> Type:
+def get_type(value: Value) -> Type:
     """Return the type of a value."""
-    return type_at(value[0].type, value[1]) if value[1] else value[0].type
+    return get_type_at(value[0].type, value[1]) if value[1] else value[0].type
 
 
-def tensors_of(type_: Type) -> Iterator[Tensor]:
+def iterate_tensors(type_: Type) -> Iterator[Tensor]:
     """Yield the tensors that a type holds, however deep in tuples."""
     if isinstance(type_, Tensor):
         yield type_
     else:
         for part in type_:
-            yield from tensors_of(part)
+            yield from iterate_tensors(part)
 
 
 def is_tuple(type_: Type) -> bool:
@@ -152,10 +152,10 @@ No value says that the one result, until now the whole, is now the first of a tu
 def follow(instruction: Instruction, moved: Moved) -> None:
     """Make an instruction read results where they have moved to."""
     if moved and any(operand in moved for operand in instruction.operands):
-        instruction.inputs = [moved_value(value, moved) for value in instruction.inputs]
+        instruction.inputs = [follow_value(value, moved) for value in instruction.inputs]
 
 
-def moved_value(value: Value, moved: Moved) -> Value:
+def follow_value(value: Value, moved: Moved) -> Value:
     """Return where a value is after results have moved."""
     producer, path = value
     results = moved.get(producer)
@@ -178,30 +178,30 @@ def pack(kept: list[Instruction], name: str, type_: Type, values: Sequence[Value
     return packed, ()
 
 
-def parameter(index: int, type_: Type) -> Instruction:
+def make_parameter(index: int, type_: Type) -> Instruction:
     """Return a new parameter."""
     return Instruction(name=f"p{index}", op="parameter", type=type_, attributes={"index": index})
 
 
-def copy_of(instruction: Instruction) -> Instruction:
+def copy_instruction(instruction: Instruction) -> Instruction:
     """Return a copy of an instruction; control flow gets copies of what it calls.
 
     Passes rewrite the bodies of control flow for the one instruction they belong to.
     """
     i, bodies = instruction, instruction.bodies
     if i.op in CONTROL_FLOW:
-        bodies = tuple((role, copy_of_computation(inner)) for role, inner in bodies)
+        bodies = tuple((role, copy_computation(inner)) for role, inner in bodies)
     return Instruction(
         i.name, i.op, i.type, i.operands, i.paths, i.attributes, bodies, i.origin, i.line
     )
 
 
-def copy_of_computation(computation: Computation) -> Computation:
+def copy_computation(computation: Computation) -> Computation:
     """Return a copy of a computation that shares no control flow with it."""
     replaced: dict[Instruction, Value] = {}
     made = []
     for instruction in computation.instructions:
-        copy = copy_of(instruction)
+        copy = copy_instruction(instruction)
         redirect(copy, replaced)
         replaced[instruction] = (copy, ())
         made.append(copy)

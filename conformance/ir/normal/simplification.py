@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance.ir.fingerprint import Fingerprints
 from conformance.ir.graph import Tensor
 from conformance.ir.normal.layouts import FROM_ORDER
-from conformance.ir.normal.rewriting import rewrite, type_of
+from conformance.ir.normal.rewriting import get_type, rewrite
 from conformance.ir.vocabulary import Purity
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def fold_copies(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    _fold(module, {"copy": _unchanged, "convert": _unchanged})
+    _apply_folds(module, {"copy": _fold_unchanged, "convert": _fold_unchanged})
 
 
 def fold_reshapes(module: Module) -> None:
@@ -43,7 +43,9 @@ def fold_reshapes(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    _fold(module, {"bitcast": _reshape, "reshape": _reshape, "transpose": _transpose})
+    _apply_folds(
+        module, {"bitcast": _fold_reshape, "reshape": _fold_reshape, "transpose": _fold_transpose}
+    )
 
 
 def fold_identities(module: Module) -> None:
@@ -54,7 +56,7 @@ def fold_identities(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    _fold(module, _IDENTITIES)
+    _apply_folds(module, _IDENTITIES)
 
 
 def order_comparisons(module: Module) -> None:
@@ -89,7 +91,11 @@ def eliminate_dead_code(module: Module) -> None:
         read: set[Instruction] = {producer for producer, _ in computation.results}
         kept = []
         for instruction in reversed(computation.instructions):
-            if instruction in read or instruction.op == "parameter" or not pure.holds(instruction):
+            if (
+                instruction in read
+                or instruction.op == "parameter"
+                or not pure.is_pure(instruction)
+            ):
                 read.update(instruction.operands)
                 kept.append(instruction)
         if len(kept) < len(computation.instructions):
@@ -110,7 +116,7 @@ def eliminate_common_subexpressions(module: Module) -> None:
 
     def merge(instruction: Instruction, _: list[Instruction]) -> Value | None:
         same = first.setdefault(hashes.add(instruction), instruction)
-        if same is instruction or instruction.op == "parameter" or not pure.holds(instruction):
+        if same is instruction or instruction.op == "parameter" or not pure.is_pure(instruction):
             return None
         return same, ()
 
@@ -121,7 +127,7 @@ def eliminate_common_subexpressions(module: Module) -> None:
         pure.add(computation)
 
 
-def _fold(module: Module, rules: dict[str, Fold]) -> None:
+def _apply_folds(module: Module, rules: dict[str, Fold]) -> None:
     def fold(instruction: Instruction, _: list[Instruction]) -> Value | None:
         rule = rules.get(instruction.op)
         return rule(instruction) if rule is not None else None
@@ -131,37 +137,37 @@ def _fold(module: Module, rules: dict[str, Fold]) -> None:
             rewrite(computation, fold)
 
 
-def _unchanged(instruction: Instruction) -> Value | None:
-    return _whole(instruction) if len(instruction.operands) == 1 else None
+def _fold_unchanged(instruction: Instruction) -> Value | None:
+    return _fold_whole(instruction) if len(instruction.operands) == 1 else None
 
 
-def _whole(instruction: Instruction, place: int = 0) -> Value | None:
+def _fold_whole(instruction: Instruction, place: int = 0) -> Value | None:
     """Return an operand if the result is all of it; a slice of that size can begin at 0 only."""
     source = instruction.operands[place], instruction.paths[place]
-    return source if type_of(source) == instruction.type else None
+    return source if get_type(source) == instruction.type else None
 
 
-def _broadcast(instruction: Instruction) -> Value | None:
+def _fold_broadcast(instruction: Instruction) -> Value | None:
     names = ("dimensions", "broadcast_dimensions")
     said = next((v for n, v in instruction.attributes.items() if n in names), None)
     # One to the same shape may still turn it: a broadcast along dimensions 1 and 0 transposes.
-    return _unchanged(instruction) if _in_order(said) else None
+    return _fold_unchanged(instruction) if _is_in_order(said) else None
 
 
-def _transpose(instruction: Instruction) -> Value | None:
+def _fold_transpose(instruction: Instruction) -> Value | None:
     dimensions = instruction.attributes.get("dimensions", instruction.attributes.get("permutation"))
-    return instruction.inputs[0] if _in_order(dimensions) else None
+    return instruction.inputs[0] if _is_in_order(dimensions) else None
 
 
-def _in_order(dimensions: object) -> bool:
+def _is_in_order(dimensions: object) -> bool:
     return isinstance(dimensions, tuple) and dimensions == tuple(range(len(dimensions)))
 
 
-def _reshape(instruction: Instruction) -> Value | None:
+def _fold_reshape(instruction: Instruction) -> Value | None:
     if FROM_ORDER in instruction.attributes:
         return None  # It moves elements as well.
     source = instruction.inputs[0]
-    before, after = type_of(source), instruction.type
+    before, after = get_type(source), instruction.type
     if before == after:
         return source
     if isinstance(before, Tensor) and isinstance(after, Tensor) and before.dtype != after.dtype:
@@ -171,16 +177,16 @@ def _reshape(instruction: Instruction) -> Value | None:
     inner = source[0]
     if inner.op == "reshape" and not source[1] and FROM_ORDER not in inner.attributes:
         instruction.inputs = inner.inputs
-        return _unchanged(instruction)
+        return _fold_unchanged(instruction)
     return None
 
 
 _IDENTITIES: dict[str, Fold] = {
-    **dict.fromkeys(("broadcast", "broadcast-in-dim", "broadcast_in_dim"), _broadcast),
-    **dict.fromkeys(("concatenate", "slice", "pvary"), _unchanged),
-    **dict.fromkeys(("dynamic-slice", "dynamic_slice"), _whole),
+    **dict.fromkeys(("broadcast", "broadcast-in-dim", "broadcast_in_dim"), _fold_broadcast),
+    **dict.fromkeys(("concatenate", "slice", "pvary"), _fold_unchanged),
+    **dict.fromkeys(("dynamic-slice", "dynamic_slice"), _fold_whole),
     **dict.fromkeys(
-        ("dynamic-update-slice", "dynamic_update_slice"), lambda one: _whole(one, place=1)
+        ("dynamic-update-slice", "dynamic_update_slice"), lambda one: _fold_whole(one, place=1)
     ),
-    "integer_pow": lambda one: _unchanged(one) if one.attributes.get("y") == 1 else None,
+    "integer_pow": lambda one: _fold_unchanged(one) if one.attributes.get("y") == 1 else None,
 }

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.ir.fingerprint import fingerprint, fingerprints, spelled
+from conformance.ir.fingerprint import fingerprint, hash_module, spell_type
 from conformance.ir.graph import (
     Computation,
     Instruction,
@@ -43,30 +43,30 @@ def dumps(module: Module, version: int) -> str:
     Returns:
         The text, ending in a newline.
     """
-    return "\n".join(_Printer(module).lines(version)) + "\n"
+    return "\n".join(_Printer(module).print_module(version)) + "\n"
 
 
 class _Printer:
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._hashes: Fingerprints = fingerprints(module, commutative=True)
+        self._hashes: Fingerprints = hash_module(module, commutative=True)
         self._names: dict[bytes, str] = {}
         self._taken: Counter[str] = Counter()
 
-    def lines(self, version: int) -> Iterator[str]:
+    def print_module(self, version: int) -> Iterator[str]:
         neutral = fingerprint(self._module, self._hashes)
         yield f"{_HEAD} {version} {self._module.kind} {neutral}"
         for name, value in sorted(self._module.attributes.items()):
-            yield f"{name} = {_json(value)}"
+            yield f"{name} = {_render_attribute(value)}"
         # In the order in which the text needs them.
         order = post_order(
-            [self._module.entry], lambda one: [b for i in self._ordered(one) for _, b in i.bodies]
+            [self._module.entry], lambda one: [b for i in self._order(one) for _, b in i.bodies]
         )
         for computation in order:
             found = self._hashes.computations[id(computation)]
             if found not in self._names:
                 self._names[found] = self._name(computation)
-                yield from self._computation(computation, self._names[found])
+                yield from self._print_computation(computation, self._names[found])
 
     def _name(self, computation: Computation) -> str:
         if computation is self._module.entry:
@@ -79,31 +79,37 @@ class _Printer:
         count = self._taken[stem]
         return stem if one is not None and count == 1 else f"{stem}.{count}"
 
-    def _computation(self, computation: Computation, title: str) -> Iterator[str]:
+    def _print_computation(self, computation: Computation, title: str) -> Iterator[str]:
         names: dict[Instruction, str] = {}
         counts: Counter[str] = Counter()
         yield ""
-        said = [f"{name}={_json(value)}" for name, value in sorted(computation.attributes.items())]
+        said = [
+            f"{name}={_render_attribute(value)}"
+            for name, value in sorted(computation.attributes.items())
+        ]
         yield f"{', '.join([title, *said])} {{"
-        for instruction in self._ordered(computation):
+        for instruction in self._order(computation):
             counts[instruction.op] += 1
             names[instruction] = f"%{instruction.op}.{counts[instruction.op]}"
-            yield "  " + self._line(instruction, names)
-        results = ", ".join(_reference(value, names) for value in computation.results)
+            yield "  " + self._print_instruction(instruction, names)
+        results = ", ".join(_render_value(value, names) for value in computation.results)
         yield f"  return {results}".rstrip()
         yield "}"
 
-    def _line(self, instruction: Instruction, names: dict[Instruction, str]) -> str:
-        operands = ", ".join(_reference(value, names) for value in instruction.inputs)
-        head = f"{names[instruction]} = {spelled(instruction.type)} {instruction.op}({operands})"
-        extra = [f"{name}={_json(value)}" for name, value in sorted(instruction.attributes.items())]
+    def _print_instruction(self, instruction: Instruction, names: dict[Instruction, str]) -> str:
+        operands = ", ".join(_render_value(value, names) for value in instruction.inputs)
+        head = f"{names[instruction]} = {spell_type(instruction.type)} {instruction.op}({operands})"
+        extra = [
+            f"{name}={_render_attribute(value)}"
+            for name, value in sorted(instruction.attributes.items())
+        ]
         extra += [
             f"{role}=@{self._names[self._hashes.computations[id(inner)]]}"
             for role, inner in instruction.bodies
         ]
         return ", ".join([head, *extra])
 
-    def _ordered(self, computation: Computation) -> list[Instruction]:
+    def _order(self, computation: Computation) -> list[Instruction]:
         """Return instructions in an order that depends on nothing but the graph."""
         parameters, of = computation.parameters, self._hashes.of
         roots = [producer for producer, _ in computation.results]
@@ -111,25 +117,25 @@ class _Printer:
         return list(post_order([*parameters, *roots, *unread], lambda one: one.operands))
 
 
-def _reference(value: Value, names: dict[Instruction, str]) -> str:
+def _render_value(value: Value, names: dict[Instruction, str]) -> str:
     producer, path = value
     return ":".join([names[producer], *map(str, path)])
 
 
-def _json(value: Attribute) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+def _render_attribute(value: Attribute) -> str:
+    return json.dumps(_to_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def _plain(value: Attribute) -> Any:
+def _to_json(value: Attribute) -> Any:
     match value:
         case Sharding():
-            return {"sharding": [_plain(part) for part in value]}
+            return {"sharding": [_to_json(part) for part in value]}
         case Opaque():
             return {"opaque": value.text}
         case Tensor():
-            return {"tensor": spelled(value)}
+            return {"tensor": spell_type(value)}
         case tuple():
-            return [_plain(part) for part in value]
+            return [_to_json(part) for part in value]
         case _:
             return value
 
@@ -143,7 +149,7 @@ def loads(text: str) -> Module:
     Raises:
         IrSyntaxError: If it is no such text; the message names the line.
     """
-    return _Loader().module(text)
+    return _Loader().load(text)
 
 
 class Head(NamedTuple):
@@ -160,7 +166,7 @@ class Head(NamedTuple):
     fingerprint: str
 
 
-def head_of(text: str) -> Head:
+def read_head(text: str) -> Head:
     """Return what the first line of a text of `dumps` says.
 
     Args:
@@ -192,9 +198,9 @@ class _Loader:
         self._computations: dict[str, Computation] = {}
         self._types: dict[str, Type] = {}
 
-    def module(self, text: str) -> Module:
+    def load(self, text: str) -> Module:
         lines = text.split("\n")
-        kind = head_of(text).kind
+        kind = read_head(text).kind
         attributes: dict[str, Attribute] = {}
         current: Computation | None = None
         names: dict[str, Instruction] = {}
@@ -202,20 +208,20 @@ class _Loader:
         for number, line in enumerate(lines[1:], start=2):
             try:
                 if line.endswith(" {") and current is None:
-                    current, names, returned = self._title(line[:-2]), {}, False
+                    current, names, returned = self._read_title(line[:-2]), {}, False
                 elif line == "}" and current is not None:
                     self._close(current, returned=returned)
                     current = None
                 elif current is None:
                     if line:
                         name, _, value = line.partition(" = ")
-                        attributes[name] = _attribute(json.loads(value))
+                        attributes[name] = _from_json(json.loads(value))
                 elif line.startswith("  return"):
                     found = _REFERENCE.findall(line)
-                    current.results = [_value(one, names) for one in found]
+                    current.results = [_read_value(one, names) for one in found]
                     returned = True
                 else:
-                    instruction = self._instruction(line, names)
+                    instruction = self._read_instruction(line, names)
                     instruction.line = number
                     names[instruction.name] = instruction
                     current.instructions.append(instruction)
@@ -242,20 +248,20 @@ class _Loader:
             raise ValueError(f"a second computation {computation.name}")
         self._computations[computation.name] = computation
 
-    def _title(self, text: str) -> Computation:
+    def _read_title(self, text: str) -> Computation:
         name, _, extra = text.partition(", ")
-        return Computation(name=name, attributes=dict(self._attributes(extra)))
+        return Computation(name=name, attributes=dict(self._read_attributes(extra)))
 
-    def _instruction(self, line: str, names: dict[str, Instruction]) -> Instruction:
+    def _read_instruction(self, line: str, names: dict[str, Instruction]) -> Instruction:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError("not `%name = type op(operands), name=value`")
         name, type_, op, operands, extra = match.groups()
-        values = [_value(one, names) for one in _REFERENCE.findall(operands)]
-        instruction = Instruction(name=name, op=op, type=self._type(type_))
+        values = [_read_value(one, names) for one in _REFERENCE.findall(operands)]
+        instruction = Instruction(name=name, op=op, type=self._read_type(type_))
         instruction.inputs = values
         bodies = []
-        for key, value in self._attributes(extra or ""):
+        for key, value in self._read_attributes(extra or ""):
             if isinstance(value, Computation):
                 bodies.append((key, value))
             else:
@@ -265,7 +271,7 @@ class _Loader:
             raise ValueError("a parameter without its number")
         return instruction
 
-    def _attributes(self, text: str) -> Iterator[tuple[str, Any]]:
+    def _read_attributes(self, text: str) -> Iterator[tuple[str, Any]]:
         """Yield name and value of each attribute of `a=1, to_apply=@add_f32`."""
         position = 0
         while position < len(text):
@@ -278,9 +284,9 @@ class _Loader:
                 yield key[1], self._computations[body[1]]
             else:
                 plain, position = _DECODER.raw_decode(text, key.end())
-                yield key[1], _attribute(plain)
+                yield key[1], _from_json(plain)
 
-    def _type(self, text: str) -> Type:
+    def _read_type(self, text: str) -> Type:
         found = self._types.get(text)
         if found is None:
             found, end = read_type(text, 0)
@@ -290,7 +296,7 @@ class _Loader:
         return found
 
 
-def _value(text: str, names: dict[str, Instruction]) -> Value:
+def _read_value(text: str, names: dict[str, Instruction]) -> Value:
     name, *path = text.split(":")
     return names[name], tuple(map(int, path))
 
@@ -324,7 +330,7 @@ def read_type(text: str, start: int) -> tuple[Type, int]:
     return tuple(parts), start + 1
 
 
-def _attribute(plain: Any) -> Attribute:
+def _from_json(plain: Any) -> Attribute:
     match plain:
         case {"sharding": [kind, tiles, devices, subgroups, parts]}:
             return Sharding(
@@ -332,14 +338,14 @@ def _attribute(plain: Any) -> Attribute:
                 tuple(tiles),
                 tuple(devices),
                 tuple(subgroups),
-                tuple(part for part in map(_attribute, parts) if isinstance(part, Sharding)),
+                tuple(part for part in map(_from_json, parts) if isinstance(part, Sharding)),
             )
         case {"opaque": text}:
             return Opaque(text)
         case {"tensor": text}:
             return read_type(text, 0)[0]
         case list():
-            return tuple(_attribute(part) for part in plain)
+            return tuple(_from_json(part) for part in plain)
         case dict():
             raise ValueError(f"{plain} is no attribute")
         case _:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from conformance.ir.graph import IrSyntaxError, Tensor
 from conformance.ir.normal.rewriting import (
-    copy_of_computation,
+    copy_computation,
+    get_type,
     grows_reasonably,
     is_tuple,
+    iterate_tensors,
+    make_parameter,
     pack,
-    parameter,
     redirect_all,
     resolve,
     rewrite,
-    tensors_of,
-    type_of,
 )
 from conformance.ir.vocabulary import BRANCHES
 
@@ -60,7 +60,7 @@ def _unshare_control_flow(module: Module) -> None:
                 continue
             bodies = []
             for role, inner in instruction.bodies:
-                own = inner if id(inner) not in seen else copy_of_computation(inner)
+                own = inner if id(inner) not in seen else copy_computation(inner)
                 seen.add(id(inner))
                 bodies.append((role, own))
             instruction.bodies = tuple(bodies)
@@ -82,13 +82,15 @@ def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     for _, inner in instruction.bodies:
         _split_parameters(inner)
         _spread_results(inner)
-    if any(is_tuple(type_of(value)) for value in instruction.inputs):
-        instruction.inputs = [leaf for value in instruction.inputs for leaf in _leaves(value)]
+    if any(is_tuple(get_type(value)) for value in instruction.inputs):
+        instruction.inputs = [
+            leaf for value in instruction.inputs for leaf in _iterate_leaves(value)
+        ]
     type_ = instruction.type
     if isinstance(type_, Tensor) or all(isinstance(part, Tensor) for part in type_):
         return None
     # One result for each tensor, and the tuples that it gave before.
-    types = tuple(tensors_of(type_))
+    types = tuple(iterate_tensors(type_))
     flat = replace(instruction, type=types)
     kept.append(flat)
     return _pack(type_, iter([(flat, (n,)) for n in range(len(types))]), kept)
@@ -103,7 +105,10 @@ def _split_parameters(computation: Computation) -> None:
     packed: list[Instruction] = []
     replaced: dict[Instruction, Value] = {}
     for old in olds:
-        made = [parameter(len(news) + n, type_) for n, type_ in enumerate(tensors_of(old.type))]
+        made = [
+            make_parameter(len(news) + n, type_)
+            for n, type_ in enumerate(iterate_tensors(old.type))
+        ]
         for new in made:
             new.origin, new.line = old.origin, old.line
         news += made
@@ -120,20 +125,22 @@ def _pack(type_: Type, leaves: Iterator[Value], made: list[Instruction]) -> Valu
     return pack(made, "packed", type_, [_pack(part, leaves, made) for part in type_])
 
 
-def _leaves(value: Value) -> Iterator[Value]:
+def _iterate_leaves(value: Value) -> Iterator[Value]:
     """Yield the tensors that a value holds, each where it is made."""
-    type_ = type_of(value)
+    type_ = get_type(value)
     if isinstance(type_, Tensor):
         yield value
     else:
         instruction, path = value
         for index in range(len(type_)):
-            yield from _leaves(resolve((instruction, (*path, index)), {}))
+            yield from _iterate_leaves(resolve((instruction, (*path, index)), {}))
 
 
 def _spread_results(computation: Computation) -> None:
-    if any(is_tuple(type_of(value)) for value in computation.results):
-        computation.results = [leaf for value in computation.results for leaf in _leaves(value)]
+    if any(is_tuple(get_type(value)) for value in computation.results):
+        computation.results = [
+            leaf for value in computation.results for leaf in _iterate_leaves(value)
+        ]
 
 
 def _drop_unread(computation: Computation) -> None:

@@ -20,7 +20,7 @@ _ODD = re.compile(r'[\\"\x00-\x1f\x7f]')
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, so that `unquoted` gives it back."""
+    """Return a text in quotes, so that `unquote` gives it back."""
     return f'"{_ODD.sub(_escaped, text)}"'
 
 

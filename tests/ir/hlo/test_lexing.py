@@ -6,34 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.ir.hlo.lexing import Unexpected, closing, parts, unquoted
+from conformance.ir.hlo.lexing import Unexpected, find_closing, split_parts, unquote
 from tests.ir.hlo.spelling import quoted
 
 
 def test_parts_are_what_commas_outside_brackets_part() -> None:
     """Quotes and brackets hide theirs."""
-    assert list(parts('a, {b, (c)} ,"d, }", e=[f, g]h')) == [
+    assert list(split_parts('a, {b, (c)} ,"d, }", e=[f, g]h')) == [
         "a",
         "{b, (c)}",
         '"d, }"',
         "e=[f, g]h",
     ]
-    assert list(parts(" ")) == []
+    assert list(split_parts(" ")) == []
 
 
 @pytest.mark.parametrize("text", ["(", "(]", '("', "({)}", "(" * 101 + ")" * 101])
 def test_a_bracket_that_is_not_closed_is_an_error(text: str) -> None:
     """Or not by its own kind, or nested too deep."""
     with pytest.raises(Unexpected):
-        closing(text, 0)
+        find_closing(text, 0)
 
 
 def test_escapes_are_those_of_c() -> None:
     """Octal and hexadecimal codes too."""
-    assert unquoted(r'"a\"b\\c\n\303\x41\'"') == "a\"b\\c\n\xc3A'"
+    assert unquote(r'"a\"b\\c\n\303\x41\'"') == "a\"b\\c\n\xc3A'"
 
 
 @given(st.text())
 def test_quoted_text_is_read_back(text: str) -> None:
     """Whatever is in it."""
-    assert unquoted(quoted(text)) == text
+    assert unquote(quoted(text)) == text

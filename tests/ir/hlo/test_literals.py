@@ -8,7 +8,7 @@ import pytest
 
 from conformance.ir.graph import Attribute, Opaque, Tensor, Type
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.literals import LONGEST, literal
+from conformance.ir.hlo.literals import LONGEST, read_literal
 from tests.ir.hlo.same import instruction, module
 from tests.ir.hlo.spelling import spelled_literal
 
@@ -44,8 +44,8 @@ F32, S32, PRED, C64 = Tensor("f32"), Tensor("s32"), Tensor("pred"), Tensor("c64"
 )
 def test_a_value_has_one_text(text: str, type_: Type, expected: Attribute) -> None:
     """Equal values are equal texts, and what is printed is read back."""
-    assert literal(text, type_) == expected
-    assert literal(spelled_literal(expected), type_) == expected
+    assert read_literal(text, type_) == expected
+    assert read_literal(spelled_literal(expected), type_) == expected
 
 
 def test_a_long_array_is_kept_as_a_digest() -> None:
@@ -53,16 +53,16 @@ def test_a_long_array_is_kept_as_a_digest() -> None:
     count = LONGEST + 1
     type_ = Tensor("s32", (count,))
     numbers = [str(n) for n in range(count)]
-    value = literal(f"{{{','.join(numbers)}}}", type_)
+    value = read_literal(f"{{{','.join(numbers)}}}", type_)
     assert re.fullmatch("sha256:[0-9a-f]{16} of 1001 elements", str(value))
-    assert value == literal(f"{{ {', '.join(numbers)} }}", type_)
-    assert value != literal(f"{{{','.join(['7', *numbers[1:]])}}}", type_)
-    assert literal(spelled_literal(value), type_) == value
+    assert value == read_literal(f"{{ {', '.join(numbers)} }}", type_)
+    assert value != read_literal(f"{{{','.join(['7', *numbers[1:]])}}}", type_)
+    assert read_literal(spelled_literal(value), type_) == value
 
 
 def test_long_complex_arrays_are_counted_too() -> None:
     """Each element has a comma of its own."""
-    value = literal(f"{{{', '.join(['(1, 2)'] * 2000)}}}", Tensor("c64", (2000,)))
+    value = read_literal(f"{{{', '.join(['(1, 2)'] * 2000)}}}", Tensor("c64", (2000,)))
     assert str(value).endswith("of 2000 elements")
 
 
@@ -102,4 +102,4 @@ def test_the_value_comes_before_other_attributes() -> None:
 def test_what_does_not_fit_its_type_is_refused(text: str, type_: Type) -> None:
     """Number of elements and nesting are those of the shape."""
     with pytest.raises(Unexpected):
-        literal(text, type_)
+        read_literal(text, type_)

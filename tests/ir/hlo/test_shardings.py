@@ -6,7 +6,7 @@ import pytest
 
 from conformance.ir.graph import Sharding
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.shardings import device_groups, sharding, transposed
+from conformance.ir.hlo.shardings import read_device_groups, read_sharding, transpose
 from tests.ir.hlo.spelling import spelled_sharding
 
 REPLICATED = Sharding("replicated")
@@ -63,23 +63,23 @@ SPELLINGS = {
 @pytest.mark.parametrize(("text", "expected"), SPELLINGS.items(), ids=SPELLINGS)
 def test_a_sharding_has_one_meaning(text: str, expected: Sharding) -> None:
     """Whatever release spelled it; and what is printed is read back."""
-    found, group = sharding(text)
+    found, group = read_sharding(text)
     assert (found, group) == (expected, ())
-    assert sharding(spelled_sharding(found)) == (found, ())
+    assert read_sharding(spelled_sharding(found)) == (found, ())
 
 
 def test_axes_without_a_word_are_the_replicated_ones() -> None:
     """Parts of axes too; what is left over of all axes makes one last dimension."""
     text = "{mesh['a'=2,'b'=4,'d'=8], [{'a'}, {}], replicated={'b'}, manual={'d':(4)2}}"
-    found, _ = sharding(text)
+    found, _ = read_sharding(text)
     assert found.tiles == (2, 1, 2, 16)
     assert found.subgroups == ("manual", "replicated")
 
 
 def test_shard_groups_stand_apart() -> None:
     """`shard_as` and `shard_like` tie shardings to one another, before compilation."""
-    assert sharding("{manual shard_as 1}") == (Sharding("manual"), ("as 1",))
-    _, groups = sharding("{{replicated}, {replicated shard_like 2}}")
+    assert read_sharding("{manual shard_as 1}") == (Sharding("manual"), ("as 1",))
+    _, groups = read_sharding("{{replicated}, {replicated shard_like 2}}")
     assert groups == ("", "like 2")
 
 
@@ -103,7 +103,7 @@ def test_shard_groups_stand_apart() -> None:
 def test_what_is_no_sharding_is_refused(text: str) -> None:
     """None is guessed."""
     with pytest.raises(Unexpected):
-        sharding(text)
+        read_sharding(text)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_groups_are_device_lists_however_spelled(
     text: str, expected: tuple[tuple[int, ...], ...]
 ) -> None:
     """Lists, iota and axes of a mesh; `a:(2)2` is the part of size 2 after one of size 2."""
-    assert device_groups(text) == expected
+    assert read_device_groups(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_groups_are_device_lists_however_spelled(
 def test_what_are_no_groups_is_refused(text: str) -> None:
     """Rather than read as no groups, which would mean all devices."""
     with pytest.raises(Unexpected):
-        device_groups(text)
+        read_device_groups(text)
 
 
 def test_transposed_is_row_major() -> None:
     """As numpy has it."""
-    assert transposed(tuple(range(6)), (2, 3), (1, 0)) == (0, 3, 1, 4, 2, 5)
+    assert transpose(tuple(range(6)), (2, 3), (1, 0)) == (0, 3, 1, 4, 2, 5)

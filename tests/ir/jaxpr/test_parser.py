@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from conformance.ir.graph import IrSyntaxError, Opaque, Origin, Tensor
 from conformance.ir.jaxpr import parse
-from conformance.ir.jaxpr.parser import hlo_dtype
+from conformance.ir.jaxpr.parser import to_hlo_dtype
 from tests.ir.jaxpr.documents import (
     F32,
     S32,
@@ -218,4 +218,4 @@ def test_every_release_is_understood(file: Path) -> None:
 )
 def test_a_dtype_goes_by_its_name_in_hlo(name: str, expected: str) -> None:
     """A name that HLO does not have is left as it is."""
-    assert hlo_dtype(name) == expected
+    assert to_hlo_dtype(name) == expected

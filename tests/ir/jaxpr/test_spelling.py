@@ -55,14 +55,12 @@ def rule(name: str, primitive: str, /, outputs: tuple[int, ...] = (F32,), **para
 )
 def test_primitives_go_by_their_newest_names(before: str, params: Any, after: str) -> None:
     """But for a name that another primitive has."""
-    assert rule("name_the_primitive", before, **params).op == after
+    assert rule("rename_primitive", before, **params).op == after
 
 
 def test_parameters_go_by_their_newest_names() -> None:
     """Those that became bodies too."""
-    assert rule("name_the_parameters", "shard_map", check_rep=True).attributes == {
-        "check_vma": True
-    }
+    assert rule("rename_parameters", "shard_map", check_rep=True).attributes == {"check_vma": True}
     call = eqn("custom_vjp_call", [0], fun_jaxpr={"jaxpr": 1})
     module = parse(document(jaxpr(call), jaxpr(out=(0,))))
     normalise_spelling(module)
@@ -80,12 +78,12 @@ def test_parameters_go_by_their_newest_names() -> None:
 )
 def test_axes_are_a_tuple(primitive: str, params: Any, axes: tuple[Any, ...]) -> None:
     """In order for a reduction, in the program's order for what moves data."""
-    assert rule("name_the_axes", primitive, **params).attributes == {"axes": axes}
+    assert rule("normalise_axes", primitive, **params).attributes == {"axes": axes}
 
 
 def test_only_collectives_have_axes_to_name() -> None:
     """A reduction over dimensions has them in its own order."""
-    made = rule("name_the_axes", "reduce_sum", axes=[1, 0])
+    made = rule("normalise_axes", "reduce_sum", axes=[1, 0])
     assert made.attributes == {"axes": (1, 0)}
 
 
@@ -99,19 +97,19 @@ def test_only_collectives_have_axes_to_name() -> None:
 )
 def test_specs_are_axes_by_dimension(specs: Any, expected: Any) -> None:
     """Names by dimension up to 0.6.0; dimensions at the end that are not cut are left out."""
-    assert rule("name_the_specs", "shard_map", in_specs=specs).attributes["in_specs"] == expected
+    assert rule("normalise_specs", "shard_map", in_specs=specs).attributes["in_specs"] == expected
 
 
 def test_manual_axes_are_those_not_left_to_the_compiler() -> None:
     """`auto` up to 0.6.0."""
-    made = rule("name_the_manual_axes", "shard_map", mesh=["mesh", ["x", 2], ["y", 2]], auto=["x"])
+    made = rule("normalise_manual_axes", "shard_map", mesh=["mesh", ["x", 2], ["y", 2]], auto=["x"])
     assert made.attributes["newly_manual_axes"] == ("y",)
     assert "auto" not in made.attributes
 
 
 def test_a_scan_counts_its_constants_and_carries() -> None:
     """Flat trees say so from 0.11.0 on."""
-    made = rule("count_the_parts", "scan", ft_in=["parts", 1, 2, 0], ft_out=["parts", 2, 0])
+    made = rule("normalise_scan_counts", "scan", ft_in=["parts", 1, 2, 0], ft_out=["parts", 2, 0])
     assert made.attributes == {"num_consts": 1, "num_carry": 2}
 
 
@@ -130,7 +128,7 @@ def test_a_scan_counts_its_constants_and_carries() -> None:
 )
 def test_what_says_nothing_is_dropped(primitive: str, params: Any, left: Any) -> None:
     """A parameter that some releases lack, at the value that means the same."""
-    assert rule("drop_the_neutral", primitive, **params).attributes == left
+    assert rule("drop_neutral", primitive, **params).attributes == left
 
 
 def test_a_constant_out_of_reach_keeps_its_value() -> None:
@@ -162,16 +160,16 @@ def test_bookkeeping_variance_and_axis_effects_are_dropped() -> None:
 
 def test_a_default_is_a_platform_without_a_name() -> None:
     """Told apart up to 0.6.0."""
-    made = rule("name_the_platforms", "platform_index", platforms=[["cpu"]], has_default=True)
+    made = rule("normalise_platforms", "platform_index", platforms=[["cpu"]], has_default=True)
     assert made.attributes == {"platforms": (("cpu",), None)}
-    newer = rule("name_the_platforms", "platform_index", platforms=[["cpu"], None])
+    newer = rule("normalise_platforms", "platform_index", platforms=[["cpu"], None])
     assert newer.attributes == made.attributes
 
 
 def test_the_last_axis_is_not_named() -> None:
     """Any other one is."""
-    assert rule("drop_the_last_axis", "top_k", (F32, F32), axis=0, k=2).attributes == {"k": 2}
-    other = rule("drop_the_last_axis", "top_k", (F32, F32), axis=1)
+    assert rule("drop_last_axis", "top_k", (F32, F32), axis=0, k=2).attributes == {"k": 2}
+    other = rule("drop_last_axis", "top_k", (F32, F32), axis=1)
     assert other.attributes == {"axis": 1}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from conformance.ir.fingerprint import spelled
+from conformance.ir.fingerprint import spell_type
 from conformance.ir.graph import Opaque, Sharding, Tensor
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _names(computation: Computation) -> Iterator[tuple[Instruction, str]]:
     for instruction in computation.instructions:
         if instruction.op == "literal":
             value = _spell(instruction.attributes["value"])
-            yield instruction, f"{value}:{spelled(instruction.type)}"
+            yield instruction, f"{value}:{spell_type(instruction.type)}"
         else:
             yield instruction, f"v{number}"
             number += 1
@@ -185,7 +185,7 @@ def _line(instruction: Instruction, names: dict[Instruction, str], called: dict[
     uses = zip(instruction.operands, instruction.paths, strict=True)
     operands = ", ".join(_use(use, names) for use in uses)
     bodies = "".join(f" {role}=@{called[id(inner)]}" for role, inner in instruction.bodies)
-    head = f"{names[instruction]}: {spelled(instruction.type)} = {instruction.op}({operands})"
+    head = f"{names[instruction]}: {spell_type(instruction.type)} = {instruction.op}({operands})"
     return f"{head}{_attributes(instruction.attributes)}{bodies}"
 
 
@@ -201,7 +201,7 @@ def _attributes(attributes: dict[str, Attribute]) -> str:
 def _spell(value: Attribute) -> str:
     match value:
         case Tensor():
-            return spelled(value)
+            return spell_type(value)
         case Opaque():
             return f"<{value.text}>"
         case tuple():

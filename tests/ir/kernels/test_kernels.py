@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.ir import diff
 from conformance.ir.analysis import analyse, read
-from conformance.ir.fingerprint import fingerprints
+from conformance.ir.fingerprint import hash_module
 from conformance.ir.graph import Computation, Instruction, Module, Opaque, Tensor
 from conformance.ir.kernels.affine_maps import read_affine_map
 from conformance.ir.kernels.bytecode import BytecodeError, Container, Cursor
@@ -256,7 +256,7 @@ def test_odd_bytes_never_raise_anything_else(name: str, data: st.DataObject) -> 
         kernel = read_kernel(bytes(raw), Counter())
     except BytecodeError:
         return
-    assert fingerprints(Module("hlo", "", kernel)).computations
+    assert hash_module(Module("hlo", "", kernel)).computations
 
 
 @pytest.mark.parametrize(

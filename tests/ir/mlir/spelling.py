@@ -155,7 +155,7 @@ def dense(text: str, tensor: Tensor) -> str | None:
     Raises:
         NotALiteral: If it is a hash, or no constant of that type.
     """
-    values = literals.elements(text, tensor)
+    values = literals.read_elements(text, tensor)
     if values is None or not values.size:
         return None if values is None else ""
     if values.dtype.kind == "c":
@@ -173,7 +173,7 @@ def dense(text: str, tensor: Tensor) -> str | None:
 
 def _element_texts(values: literals.Elements) -> list[str]:
     """Return the text of each element, a float that is no number as its bits."""
-    texts = literals.element_texts(values)
+    texts = literals.render_each(values)
     if values.dtype.kind in "biu":
         return texts
     size = values.dtype.itemsize

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.ir.normal.color_refinement import Contexts, Uses, hash_slots, refine_colors
 from conformance.ir.normal.forms import to_exact
-from conformance.ir.normal.loop_carries import normalise_slots, slots_of
+from conformance.ir.normal.loop_carries import find_slots, normalise_slots
 from conformance.ir.normal.text import dumps
 from conformance.ir.normal.tuples import fold_tuples
 from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, settled, the
@@ -119,7 +119,7 @@ READY = (to_exact, fold_tuples, normalise_slots)
 
 def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
     """A condition makes nothing of it, but may read it."""
-    slots = slots_of(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
+    slots = find_slots(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
     assert slots is not None
     bodies = dict(slots.instruction.bodies)
     alike = [b"", b"", b""]
@@ -132,7 +132,7 @@ def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
 def test_slots_that_begin_alike_get_hashes_of_their_own() -> None:
     """As far as they do anything of their own."""
     found = after(hlo(*LOOP, before=STEPS), *READY)
-    slots = slots_of(the(found, "while"))
+    slots = find_slots(the(found, "while"))
     assert slots is not None
     assert len(set(refine_colors(slots, [b"", b"", b""], Contexts(found.entry, Uses())))) == 3
 
@@ -154,6 +154,6 @@ def test_a_context_is_who_reads_a_value_in_which_place() -> None:
 
 def test_inner_loops_tell_what_they_carry_from_what_they_read() -> None:
     """By what they do with each slot, not by its place."""
-    slots = slots_of(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
+    slots = find_slots(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
     assert slots is not None
     assert len(set(Uses().of(slots))) == 3

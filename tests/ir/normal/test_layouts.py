@@ -9,10 +9,10 @@ from conformance.ir.normal.layouts import (
     FROM_ORDER,
     drop_layouts,
     drop_scalar_memory,
+    get_host_space,
     keep_host_spaces,
     note_spaces,
     resolve_bitcasts,
-    space_name,
 )
 from tests.ir.texts import after, hlo, neutral, ops, stablehlo, the
 
@@ -84,7 +84,7 @@ def test_other_kinds_have_no_layouts() -> None:
 )
 def test_only_the_hosts_spaces_have_a_name(space: str, name: str) -> None:
     """A name stays a name."""
-    assert space_name(space) == name
+    assert get_host_space(space) == name
 
 
 def test_spaces_are_named_within_tuples() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.normal.forms import to_exact
-from conformance.ir.normal.loop_carries import move_loop_invariants, normalise_slots, slots_of
+from conformance.ir.normal.loop_carries import find_slots, move_loop_invariants, normalise_slots
 from conformance.ir.normal.tuples import fold_tuples
 from tests.ir.jaxpr.documents import F32, document, eqn, jaxpr
 from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, ops, reads, settled, the
@@ -119,7 +119,7 @@ def test_a_body_that_returns_its_parameters_permuted_carries_them() -> None:
 def test_every_branch_takes_all_that_any_takes() -> None:
     """The selector comes first and is no slot."""
     choice = the(after(hlo(*CHOICE, before=BRANCHES), *READY), "conditional")
-    slots = slots_of(choice)
+    slots = find_slots(choice)
     assert slots is not None
     assert (slots.fixed, slots.carried, len(slots.values)) == (1, 0, 3)
     assert [len(inner.parameters) for inner in slots.bodies] == [3, 3]
@@ -146,6 +146,6 @@ def test_a_jaxprs_loop_has_its_constants_behind() -> None:
         body_nconsts=1,
     )
     text = document(jaxpr(loop, inputs=(F32, F32), out=(2,)), condition, step)
-    slots = slots_of(the(settled(text), "while"))
+    slots = find_slots(the(settled(text), "while"))
     assert slots is not None
     assert (slots.carried, len(slots.values)) == (1, 3)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from conformance.ir.graph import Instruction, Tensor
 from conformance.ir.normal.rewriting import (
-    copy_of_computation,
+    copy_computation,
+    get_type,
+    get_type_at,
     grows_reasonably,
     is_tuple,
     redirect,
     redirect_results,
     resolve,
-    type_at,
-    type_of,
 )
 from tests.ir.texts import LOOP, STEPS, hlo, module, reads, the
 
@@ -23,9 +23,9 @@ PAIR = Instruction(name="t", op="tuple", type=(F32, (S32, F32)), operands=(A, B)
 
 def test_a_value_is_a_result_or_a_part_of_one() -> None:
     """Its type is found along its path."""
-    assert type_of((B, ())) == B.type
-    assert type_of((B, (1, 0))) == S32
-    assert type_at(F32, (3,)) == F32
+    assert get_type((B, ())) == B.type
+    assert get_type((B, (1, 0))) == S32
+    assert get_type_at(F32, (3,)) == F32
     assert (is_tuple(B.type), is_tuple(F32), is_tuple(())) == (True, False, True)
 
 
@@ -55,7 +55,7 @@ def test_results_follow_too() -> None:
 def test_a_copy_shares_no_loops() -> None:
     """Reducers it may share: nobody rewrites them for one use."""
     entry = module(hlo(*LOOP, before=STEPS)).entry
-    copy = copy_of_computation(entry)
+    copy = copy_computation(entry)
     ours, theirs = (next(i for i in c.instructions if i.op == "while") for c in (entry, copy))
     assert reads(ours) == reads(theirs)
     assert not {id(inner) for _, inner in ours.bodies} & {id(inner) for _, inner in theirs.bodies}

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.ir.graph import Instruction, IrSyntaxError, Opaque, Sharding, Tensor
 from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
-from conformance.ir.normal.text import Head, dumps, head_of, loads, read_type
+from conformance.ir.normal.text import Head, dumps, loads, read_head, read_type
 from tests.ir.texts import ADD, LOOP, STEPS, hlo, neutral, settled
 
 TEXT = dumps(settled(hlo(*LOOP, before=STEPS)), VERSION)
@@ -61,7 +61,7 @@ def test_what_is_loaded_is_what_was_dumped() -> None:
     """To the letter."""
     found = loads(TEXT)
     to_exact(found)
-    assert to_canonical(found) == head_of(TEXT).fingerprint
+    assert to_canonical(found) == read_head(TEXT).fingerprint
     assert dumps(found, VERSION) == TEXT
 
 
@@ -147,9 +147,9 @@ def test_a_text_that_ends_early_is_refused(count: int) -> None:
 
 def test_the_head_is_read_alone() -> None:
     """Version, kind and fingerprint."""
-    assert head_of("conformance-ir 3 jaxpr 0a1b\nanything") == Head(3, "jaxpr", "0a1b")
+    assert read_head("conformance-ir 3 jaxpr 0a1b\nanything") == Head(3, "jaxpr", "0a1b")
     with pytest.raises(IrSyntaxError, match="expected `conformance-ir VERSION KIND HASH`"):
-        head_of("")
+        read_head("")
 
 
 def test_what_is_unread_is_written_too() -> None:
