@@ -11,7 +11,7 @@ from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.fact_table import STATED_BY, render_sharding
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
-from conformance.ir.hlo.lexing import Unexpected
+from conformance.ir.hlo.lexing import HloTextError
 from conformance.ir.hlo.shardings import read_sharding
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import loads
@@ -157,7 +157,7 @@ def _with_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) ->
         rows = facts.get(name, [])
         if len(texts) != len(rows) or any("sharding" in row for row in rows):
             continue
-        with suppress(Unexpected):  # another spelling states nothing
+        with suppress(HloTextError):  # another spelling states nothing
             stated[name] = [
                 row
                 if text is None

@@ -157,6 +157,17 @@ class Instruction:
         self.operands = tuple([producer for producer, _ in pairs])
         self.paths = tuple([path for _, path in pairs])
 
+    def get_number(self, name: str) -> int:
+        """Return an attribute that is a number by construction, 0 if it is missing.
+
+        Raises:
+            IrSyntaxError: If it is anything else.
+        """
+        value = self.attributes.get(name, 0)
+        if not isinstance(value, int):
+            raise IrSyntaxError(f"{self.name}: got {name} {value!r}, expected a number")
+        return value
+
     def __repr__(self) -> str:
         """Return a short form for debugging."""
         return f"<{self.name} = {self.op}({', '.join(o.name for o in self.operands)})>"
@@ -184,7 +195,7 @@ class Computation:
     def parameters(self) -> list[Instruction]:
         """Its parameters, by number."""
         found = [i for i in self.instructions if i.op == "parameter"]
-        return sorted(found, key=lambda i: i.attributes["index"])  # type: ignore[arg-type,return-value]
+        return sorted(found, key=lambda i: i.get_number("index"))
 
     @property
     def callees(self) -> list[Computation]:

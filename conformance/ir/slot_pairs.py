@@ -32,8 +32,9 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
         then those of one type, in order.
     """
     names = {value: b"%d" % number for number, value in enumerate(dict.fromkeys(b.values))}
-    stead = [(to_b.get(one), path) for one, path in a.values]
-    given_a: Keys = [names.get(value, b"") for value in stead]  # type: ignore[arg-type]
+    given_a: Keys = [
+        names.get((to_b[one], path), b"") if one in to_b else b"" for one, path in a.values
+    ]
     given_b: Keys = [names[value] for value in b.values]
     found: dict[int, int] = {}
     if sorted(given_a) == sorted(given_b) and len(names) == len(given_a):

@@ -11,7 +11,7 @@ from conformance.ir.hlo.lexing import (
     INTEGER,
     NAME,
     QUOTED,
-    Unexpected,
+    HloTextError,
     find_closing,
     find_value_end,
     match_all,
@@ -23,14 +23,14 @@ from conformance.ir.hlo.lexing import (
     strip_comments,
     unquote,
 )
-from conformance.ir.hlo.literals import read_literal
 from conformance.ir.hlo.shardings import read_device_groups, read_sharding
+from conformance.ir.hlo.values import read_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.ir.hlo.origins import Origins
-    from conformance.ir.hlo.shapes import HloTypes
+    from conformance.ir.hlo.values import HloTypes
 
 _WORDS = re.compile(r"[\w\-]+")
 _PLAIN = _WORDS.findall("""
@@ -122,7 +122,7 @@ class AttributeReader:
             text: What follows the operands: nothing, or `, name=value` several times.
 
         Raises:
-            Unexpected: If the text is something else.
+            HloTextError: If the text is something else.
         """
         found = self._known.get(text)
         if found is not None:
@@ -135,7 +135,7 @@ class AttributeReader:
             if end:
                 try:
                     return self._join_around_metadata(head, tail[end:]), self._origins[tail[:end]]
-                except Unexpected:
+                except HloTextError:
                     pass  # those are no halves: the mark is within quotes or brackets
         return self._read_whole(text)
 
@@ -145,7 +145,7 @@ class AttributeReader:
             return known
         after = self._known.get(tail) or self._read_whole(tail)[0]
         if not known.items.keys().isdisjoint(after.items):
-            raise Unexpected(tail, "each attribute once")
+            raise HloTextError(tail, "each attribute once")
         items = known.items | after.items
         return HloAttributes(items, known.bodies + after.bodies, known.unknown + after.unknown)
 
@@ -158,7 +158,7 @@ class AttributeReader:
         for name, value in _split_attributes(text):
             # one release prints frontend_attributes twice
             if seen.setdefault(name, value) != value:
-                raise Unexpected(f"{name}=", "each attribute once")
+                raise HloTextError(f"{name}=", "each attribute once")
             if name == "metadata":
                 origin = self._origins[value[1:]]
             elif name in COMPUTATIONS:
@@ -186,7 +186,7 @@ def _split_attributes(text: str) -> list[tuple[str, str]]:
     """Return name and text of each attribute of `, a=1, b={2}`.
 
     Raises:
-        Unexpected: If the text is something else.
+        HloTextError: If the text is something else.
     """
     found = []
     start = 0
@@ -195,14 +195,14 @@ def _split_attributes(text: str) -> list[tuple[str, str]]:
         if match is None:
             if text[start:].isspace():
                 break
-            raise Unexpected(text[start:], "', name=value'")
+            raise HloTextError(text[start:], "', name=value'")
         start = match.end()
         end = find_value_end(text, start)
         if text.startswith(("mesh", "@mesh"), start) and text.startswith(", device_ids=(", end):
             end = find_value_end(text, end + 1)
         value = text[start:end].strip()
         if not value:
-            raise Unexpected(text[start:], "a value")
+            raise HloTextError(text[start:], "a value")
         found.append((match[1], value))
         start = end
     return found
@@ -256,7 +256,7 @@ def _read_plain(text: str) -> Attribute:
         return float(text)
     if _WORD.fullmatch(text):
         return text
-    raise Unexpected(text, "a number, a word or '{...}'")
+    raise HloTextError(text, "a number, a word or '{...}'")
 
 
 def _read_window(text: str) -> Attribute:
@@ -308,7 +308,7 @@ def _read_pairs(text: str) -> Attribute:
     for part in split_parts(strip_brackets(text)):
         match = _KEY.match(part)
         if match is None:
-            raise Unexpected(part, "key=value")
+            raise HloTextError(part, "key=value")
         value = part[match.end() :]
         found[match[1]] = unquote(value) if value.startswith('"') else value
     return tuple(sorted(found.items()))
@@ -324,7 +324,7 @@ def _read_config(text: str) -> Attribute:
     except ValueError:
         return content
     except RecursionError:
-        raise Unexpected(content, "JSON that is not nested as deep") from None
+        raise HloTextError(content, "JSON that is not nested as deep") from None
 
 
 def _read_entry_layout(text: str, types: HloTypes) -> Attribute:
@@ -332,5 +332,5 @@ def _read_entry_layout(text: str, types: HloTypes) -> Attribute:
     text = strip_brackets(strip_comments(text))
     parameters, end = types.read(text, 0)
     if isinstance(parameters, Tensor) or not text.startswith("->", end):
-        raise Unexpected(text[end:], "'->'")
+        raise HloTextError(text[end:], "'->'")
     return parameters, types[text[end + 2 :]]

@@ -47,7 +47,7 @@ _LIST = re.compile(r"inline\.\d+(?:,inline\.\d+)*")
 _REST_OF_LINE = re.compile(rf"(?>(?:[^\n\[\](){{}}\"]++|{QUOTED})*)", re.DOTALL)
 
 
-class Unexpected(Exception):  # noqa: N818 - becomes an IrSyntaxError once the line is known
+class HloTextError(Exception):
     """Text that does not fit the grammar.
 
     Attributes:
@@ -67,7 +67,7 @@ def find_closing(text: str, start: int) -> int:
     """Return the position after the bracket that closes the one at `start`.
 
     Raises:
-        Unexpected: If none does.
+        HloTextError: If none does.
     """
     open_: list[str] = []
     for match in _BRACKET.finditer(text, start):
@@ -75,22 +75,22 @@ def find_closing(text: str, start: int) -> int:
         if found in _CLOSER:
             open_.append(_CLOSER[found])
             if len(open_) > DEEPEST:
-                raise Unexpected(found, f"brackets nested at most {DEEPEST} deep")
+                raise HloTextError(found, f"brackets nested at most {DEEPEST} deep")
         elif found == '"':
-            raise Unexpected(text[match.start() :], "a closing quote")
+            raise HloTextError(text[match.start() :], "a closing quote")
         elif len(found) == 1:
             if found != open_.pop():
-                raise Unexpected(text[match.start() :], "a matching bracket")
+                raise HloTextError(text[match.start() :], "a matching bracket")
             if not open_:
                 return match.end()
-    raise Unexpected("end of line", f"{open_[-1]!r}")
+    raise HloTextError("end of line", f"{open_[-1]!r}")
 
 
 def find_value_end(text: str, start: int) -> int:
     """Return where the value that begins at `start` ends: at a comma outside brackets, or the end.
 
     Raises:
-        Unexpected: If a bracket or quote is not closed, or one is closed that was not opened.
+        HloTextError: If a bracket or quote is not closed, or one is closed that was not opened.
     """
     while True:
         match = _PART.match(text, start)
@@ -98,7 +98,7 @@ def find_value_end(text: str, start: int) -> int:
         if start == len(text) or text[start] == ",":
             return start
         if text[start] not in _CLOSER:
-            raise Unexpected(text[start:], "a value")
+            raise HloTextError(text[start:], "a value")
         start = find_closing(text, start)
 
 
@@ -122,10 +122,10 @@ def strip_brackets(text: str, brackets: str = "{}") -> str:
     """Return what a bracketed text holds.
 
     Raises:
-        Unexpected: If the text is not one bracketed text.
+        HloTextError: If the text is not one bracketed text.
     """
     if text[:1] != brackets[0] or find_closing(text, 0) != len(text):
-        raise Unexpected(text, f"'{brackets[0]}...{brackets[1]}'")
+        raise HloTextError(text, f"'{brackets[0]}...{brackets[1]}'")
     return text[1:-1].strip()
 
 
@@ -138,11 +138,11 @@ def match_all(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[st
     """Match a whole text.
 
     Raises:
-        Unexpected: If the pattern does not fit.
+        HloTextError: If the pattern does not fit.
     """
     match = pattern.fullmatch(text)
     if match is None:
-        raise Unexpected(text, expected)
+        raise HloTextError(text, expected)
     return match
 
 
@@ -150,7 +150,7 @@ def match_parts(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[
     """Match each part of a list in braces.
 
     Raises:
-        Unexpected: If the pattern does not fit one of them.
+        HloTextError: If the pattern does not fit one of them.
     """
     for part in split_parts(strip_brackets(text)):
         yield match_all(pattern, part, expected)
@@ -160,7 +160,7 @@ def parse_integer(text: str) -> int:
     """Return an integer.
 
     Raises:
-        Unexpected: If the text is not one, or has more than 19 digits.
+        HloTextError: If the text is not one, or has more than 19 digits.
     """
     return int(match_all(_WHOLE_INTEGER, text, "an integer")[0])
 
@@ -174,7 +174,7 @@ def unquote(text: str) -> str:
     """Return the content of a quoted string, C escapes resolved.
 
     Raises:
-        Unexpected: If the text is not one quoted string.
+        HloTextError: If the text is not one quoted string.
     """
     content = match_all(_WHOLE_QUOTED, text, "a quoted string")[0][1:-1]
     return _ESCAPE.sub(_unescape, content) if "\\" in content else content
@@ -191,11 +191,11 @@ def split_header(text: str) -> tuple[str, int]:
     """Return the module's header, which may be several lines, and the number of the line after it.
 
     Raises:
-        Unexpected: If the text does not begin with one.
+        HloTextError: If the text does not begin with one.
     """
     start = _skip(_BEFORE_HEADER, text, 0)
     if not text.startswith("HloModule", start):
-        raise Unexpected(text[start : start + 60].partition("\n")[0], "'HloModule name'")
+        raise HloTextError(text[start : start + 60].partition("\n")[0], "'HloModule name'")
     end = start
     while True:
         end = _skip(_REST_OF_LINE, text, end)

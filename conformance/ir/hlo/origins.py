@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.ir.graph import NOWHERE, Origin
-from conformance.ir.hlo.lexing import QUOTED, Unexpected, match_all, strip_brackets, unquote
+from conformance.ir.hlo.lexing import QUOTED, HloTextError, match_all, strip_brackets, unquote
 
 _SIMPLE = re.compile(
     r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
@@ -52,7 +52,7 @@ class Origins(dict[str, Origin]):
         """Take a line of one of the tables in the module's header.
 
         Raises:
-            Unexpected: If it is not one.
+            HloTextError: If it is not one.
         """
         expected = f"a row of {table}"
         number, string, numbers = match_all(_ROW, text.strip(), expected).groups()
@@ -62,7 +62,7 @@ class Origins(dict[str, Origin]):
             fields = {name: int(value) for name, value in _NUMBER.findall(numbers)}
             self._numbers[table][int(number)] = fields
         else:
-            raise Unexpected(text.strip(), expected)
+            raise HloTextError(text.strip(), expected)
 
     def _read_fields(self, text: str) -> Origin:
         content = strip_brackets(f"{{{text}")
@@ -71,24 +71,24 @@ class Origins(dict[str, Origin]):
         while start < len(content):
             match = _FIELD.match(content, start)
             if match is None:
-                raise Unexpected(content[start:], "name=value")
+                raise HloTextError(content[start:], "name=value")
             name, string, word, brace = match.groups()
             if (string is not None) != (name in _TEXTS):
                 known = brace or (word is not None and name not in _TEXTS)
                 if not known:
-                    raise Unexpected(content[start:], "a field of metadata")
+                    raise HloTextError(content[start:], "a field of metadata")
             start = match.end()
             if brace:
                 start = content.find("}", start) + 1
                 if not start:
-                    raise Unexpected(content[match.end() - 1 :], "'}'")
+                    raise HloTextError(content[match.end() - 1 :], "'}'")
             fields[name] = unquote(string) if string is not None else word or ""
         line = fields.get("source_line", "0")
         if not line.isdecimal():
-            raise Unexpected(line, "a line number")
+            raise HloTextError(line, "a line number")
         frame = fields.get("stack_frame_id")
         if frame is not None and not frame.isdecimal():
-            raise Unexpected(frame, "the number of a frame")
+            raise HloTextError(frame, "the number of a frame")
         name, file = fields.get("op_name", ""), fields.get("source_file", "")
         return self._make_origin(name, file, line[:18], frame and frame[:18])
 
@@ -107,4 +107,4 @@ class Origins(dict[str, Origin]):
         except KeyError:
             if not self._numbers["StackFrames"]:
                 return "", 0
-            raise Unexpected(f"stack_frame_id={frame}", "a frame of the tables") from None
+            raise HloTextError(f"stack_frame_id={frame}", "a frame of the tables") from None

@@ -10,7 +10,7 @@ from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module
 from conformance.ir.hlo.attributes import AttributeReader
 from conformance.ir.hlo.lexing import (
     NAME,
-    Unexpected,
+    HloTextError,
     find_closing,
     match_all,
     number_lines,
@@ -19,9 +19,8 @@ from conformance.ir.hlo.lexing import (
     split_parts,
     strip_comments,
 )
-from conformance.ir.hlo.literals import read_literal
 from conformance.ir.hlo.origins import TABLES, Origins
-from conformance.ir.hlo.shapes import TENSOR, HloTypes
+from conformance.ir.hlo.values import TENSOR, HloTypes, read_literal
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Path, Type, Value
@@ -58,7 +57,7 @@ def parse(text: str) -> Module:
         for number, line in number_lines(text, first):
             reading.read_line(line, number)
         return reading.finish()
-    except Unexpected as error:
+    except HloTextError as error:
         message = f"got {error.got!r}, expected {error.expected}"
         raise IrSyntaxError(f"hlo line {error.line or number}: {message}") from None
 
@@ -98,9 +97,9 @@ class _ModuleReader:
     def finish(self) -> Module:
         """Return the module, instructions linked to the computations that they call."""
         if self._body is not None:
-            raise Unexpected("end of text", f"'}}' of computation {self._body.computation.name}")
+            raise HloTextError("end of text", f"'}}' of computation {self._body.computation.name}")
         if self._entry is None:
-            raise Unexpected("end of text", "a computation marked ENTRY")
+            raise HloTextError("end of text", "a computation marked ENTRY")
         self._module.entry = self._entry
         by_name = self._module.computations
         for caller, bodies in self.calls:
@@ -108,7 +107,7 @@ class _ModuleReader:
                 caller.bodies = tuple([(role, by_name[name]) for role, name in bodies])
             except KeyError as error:
                 expected = "the name of a computation"
-                raise Unexpected(error.args[0], expected, caller.line) from None
+                raise HloTextError(error.args[0], expected, caller.line) from None
         return self._module
 
     def _read_outside(self, line: str) -> None:
@@ -126,16 +125,16 @@ class _ModuleReader:
         """Begin a computation: `ENTRY %main (x: f32[]) -> f32[] {`."""
         match = _COMPUTATION.match(line)
         if match is None or not line.endswith("{"):
-            raise Unexpected(line, "a computation, 'name (parameters) -> type {'")
+            raise HloTextError(line, "a computation, 'name (parameters) -> type {'")
         entry, name = match.groups()
         if name in self._module.computations:
-            raise Unexpected(name, "each computation once")
+            raise HloTextError(name, "each computation once")
         if signature := line[match.end() : -1].strip():
             self._check_signature(signature)
         found = self._module.computations[name] = Computation(name)
         if entry:
             if self._entry is not None:
-                raise Unexpected("ENTRY", "one entry")
+                raise HloTextError("ENTRY", "one entry")
             self._entry = found
         self._body = _Body(found, self)
 
@@ -144,16 +143,16 @@ class _ModuleReader:
         types = self.types
         text = strip_comments(text)
         if not text.startswith("("):
-            raise Unexpected(text, "'(parameters) -> type {'")
+            raise HloTextError(text, "'(parameters) -> type {'")
         end = find_closing(text, 0)
         for part in split_parts(text[1 : end - 1]):
             match = _PARAMETER.match(part)
             if match is None:
-                raise Unexpected(part, "'name: type'")
+                raise HloTextError(part, "'name: type'")
             types[part[match.end() :]]
         arrow, _, result = text[end:].lstrip().partition(" ")
         if arrow != "->":
-            raise Unexpected(arrow, "'->'")
+            raise HloTextError(arrow, "'->'")
         types[result]
 
 
@@ -172,7 +171,7 @@ class _Body:
         """Take a line: an instruction, or a comment.
 
         Raises:
-            Unexpected: If it is something else.
+            HloTextError: If it is something else.
         """
         match = _INSTRUCTION.match(line)
         if match is None:
@@ -197,11 +196,11 @@ class _Body:
                 inputs, paths = self._read_operands(operands)
         instruction = Instruction(name, op, type_, inputs, paths, attributes, (), origin, number)
         if self._by_name.setdefault(name, instruction) is not instruction:
-            raise Unexpected(name, "each name once in a computation")
+            raise HloTextError(name, "each name once in a computation")
         self.computation.instructions.append(instruction)
         if is_root:
             if self._root is not None:
-                raise Unexpected("ROOT", "one root")
+                raise HloTextError("ROOT", "one root")
             self._root = instruction
         if found.bodies:
             self._module.calls.append((instruction, found.bodies))
@@ -213,30 +212,30 @@ class _Body:
         """Take what follows the closing brace.
 
         Raises:
-            Unexpected: If it is not attributes, or the computation is not complete.
+            HloTextError: If it is not attributes, or the computation is not complete.
         """
         found, _ = self._module.attributes.read(text)
         self.computation.attributes = found.items.copy()
         self._module.count_unknown(found.unknown, "a computation")
         if not self.computation.instructions:
-            raise Unexpected("}", "an instruction")
+            raise HloTextError("}", "an instruction")
         # Whoever applies the computation finds arguments by these numbers.
         if strange := self._parameters - {*range(len(self._parameters))}:
-            raise Unexpected(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
+            raise HloTextError(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
         self.computation.results = [(self._root or self.computation.instructions[-1], ())]
         for instruction in self._ordered:
             names = instruction.attributes[_ORDER]
             missing = set(names if isinstance(names, tuple) else ()) - self._by_name.keys()
             if missing:
                 expected = "the name of an instruction of the computation"
-                raise Unexpected(str(missing.pop()), expected, instruction.line)
+                raise HloTextError(str(missing.pop()), expected, instruction.line)
 
     def _read_leaf(self, op: str, text: str, type_: Type) -> dict[str, Attribute]:
         """Return what `constant(1)` and `parameter(0)` have in place of operands."""
         if op == "parameter":
             index = parse_integer(text)
             if index in self._parameters:
-                raise Unexpected(text, "each parameter once")
+                raise HloTextError(text, "each parameter once")
             self._parameters.add(index)
             return {"index": index}
         value = read_literal(text, type_)
@@ -265,7 +264,7 @@ class _Body:
         name, *path = rest.removeprefix("%").split("#")
         found = self._by_name.get(name)
         if found is None:
-            raise Unexpected(text, "the name of an instruction above")
+            raise HloTextError(text, "the name of an instruction above")
         return found, tuple(map(parse_integer, path))
 
     def _check_references(self, instruction: Instruction) -> None:
@@ -278,9 +277,9 @@ class _Body:
         index = instruction.attributes.get("index", 0)
         types = [operand.type for operand in instruction.operands]
         if len(types) != 1 or isinstance(types[0], Tensor):
-            raise Unexpected("get-tuple-element", "one operand, a tuple")
+            raise HloTextError("get-tuple-element", "one operand, a tuple")
         if not isinstance(index, int) or not 0 <= index < len(types[0]):
-            raise Unexpected(f"index={index}", f"one below {len(types[0])}")
+            raise HloTextError(f"index={index}", f"one below {len(types[0])}")
 
 
 def _count_elided(value: object) -> int:
@@ -302,5 +301,5 @@ def _check_comment(line: str) -> None:
         return
     match = _BEGINNING.match(line)
     if match is None:
-        raise Unexpected(text, "'name = type operation(...)'")
-    raise Unexpected(line[match.end() :], "a type and an operation")
+        raise HloTextError(text, "'name = type operation(...)'")
+    raise HloTextError(line[match.end() :], "a type and an operation")

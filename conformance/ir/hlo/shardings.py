@@ -13,7 +13,7 @@ from typing import NamedTuple
 from conformance.ir.graph import Sharding
 from conformance.ir.hlo.lexing import (
     LARGEST,
-    Unexpected,
+    HloTextError,
     find_closing,
     match_all,
     parse_integer,
@@ -78,12 +78,12 @@ class Mesh(NamedTuple):
             Size of each dimension, and the devices, row-major over them.
 
         Raises:
-            Unexpected: If an axis is not in the mesh, is cut unevenly or is used twice.
+            HloTextError: If an axis is not in the mesh, is cut unevenly or is used twice.
         """
         cuts: dict[str, set[int]] = {name: {1, size} for name, size in self.axes.items()}
         for axis in chain(*dimensions):
             if axis.name not in cuts:
-                raise Unexpected(axis.name, f"an axis of the mesh, one of {', '.join(self.axes)}")
+                raise HloTextError(axis.name, f"an axis of the mesh, one of {', '.join(self.axes)}")
             if axis.size:
                 cuts[axis.name] |= {axis.before, axis.before * axis.size}
         pieces: list[tuple[str, int]] = []
@@ -92,7 +92,7 @@ class Mesh(NamedTuple):
             ordered = sorted(places)
             for low, high in pairwise(ordered):
                 if low == 0 or high % low or high > self.axes[name]:
-                    raise Unexpected(name, "a part that divides the axis")
+                    raise HloTextError(name, "a part that divides the axis")
                 pieces.append((name, low))
                 sizes.append(high // low)
         order: list[int] = []
@@ -102,7 +102,7 @@ class Mesh(NamedTuple):
             shape.append(prod([sizes[n] for n in mine]))
             order += mine
         if len(set(order)) != len(order):
-            raise Unexpected(str(dimensions), "each axis at most once")
+            raise HloTextError(str(dimensions), "each axis at most once")
         rest = [n for n in range(len(sizes)) if n not in order]
         shape.append(prod([sizes[n] for n in rest]))
         return tuple(shape), transpose(self.devices, sizes, order + rest)
@@ -136,7 +136,7 @@ def _read_iota(text: str) -> tuple[int, ...]:
     sizes = parse_integers(match[1])
     order = tuple(range(len(sizes))) if match[2] is None else parse_integers(match[2])
     if sorted(order) != list(range(len(sizes))):
-        raise Unexpected(text, "each dimension once in T(...)")
+        raise HloTextError(text, "each dimension once in T(...)")
     count = _count_devices(sizes, text)
     return transpose(tuple(range(count)), sizes, order)
 
@@ -149,10 +149,10 @@ def _read_array(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     else:
         head, _, tail = text.partition("]")
         if not head.startswith("["):
-            raise Unexpected(text, "'[sizes]' and devices")
+            raise HloTextError(text, "'[sizes]' and devices")
         shape, devices = parse_integers(head[1:]), parse_integers(tail)
     if _count_devices(shape, text) != len(devices):
-        raise Unexpected(text, "as many devices as the sizes say")
+        raise HloTextError(text, "as many devices as the sizes say")
     return shape, devices
 
 
@@ -160,21 +160,21 @@ def _read_mesh(text: str) -> tuple[Mesh, str]:
     """Return the mesh a text begins with, and what follows it.
 
     Raises:
-        Unexpected: If there is none, or its devices do not fit its axes.
+        HloTextError: If there is none, or its devices do not fit its axes.
     """
     if match := _MAXIMAL.match(text):
         return Mesh({}, (int(match[1]),)), text[match.end() :]
     match = _MESH.match(text)
     if match is None:
-        raise Unexpected(text, "a mesh")
+        raise HloTextError(text, "a mesh")
     axes: dict[str, int] = {}
     for part in split_parts(match[1] or match[2] or ""):
         axis = _AXIS.fullmatch(part)
         if axis is None or axis[2] is None or axis[1] in axes:
-            raise Unexpected(part, "name=size")
+            raise HloTextError(part, "name=size")
         axes[axis[1]] = int(axis[2])
     if len(axes) > MOST_AXES:
-        raise Unexpected(text, f"at most {MOST_AXES} axes")
+        raise HloTextError(text, f"at most {MOST_AXES} axes")
     count = _count_devices(tuple(axes.values()), text)
     ids = match[3]
     if ids is None:
@@ -183,7 +183,7 @@ def _read_mesh(text: str) -> tuple[Mesh, str]:
         ids = ids.strip().removeprefix("<=")
         devices = _read_iota(ids) if ids.startswith("[") else parse_integers(ids)
     if len(devices) != count:
-        raise Unexpected(text, f"{count} devices")
+        raise HloTextError(text, f"{count} devices")
     return Mesh(axes, devices), text[match.end() :]
 
 
@@ -193,7 +193,7 @@ def _read_axes(text: str) -> list[MeshAxis]:
     for part in split_parts(text):
         match = match_all(_AXIS, part, "an axis")
         if match[2] is not None:
-            raise Unexpected(part, "an axis")
+            raise HloTextError(part, "an axis")
         if match[1] != "?":
             found.append(MeshAxis(match[1], int(match[3] or 1), int(match[4] or 0)))
     return found
@@ -207,9 +207,11 @@ def read_device_groups(text: str) -> Groups:
         )
     if text.startswith("["):
         shape, devices = _read_array(text)
-        if len(shape) != 2:  # noqa: PLR2004 - groups, and devices in each
-            raise Unexpected(text, "'[groups,size]<=...'")
-        size = shape[1]
+        match shape:
+            case (_, size):
+                pass
+            case _:
+                raise HloTextError(text, "'[groups,size]<=...'")
     else:
         found, rest = _read_mesh(text)
         sizes, devices = found.cut([[], _read_axes(strip_brackets(rest.strip()))])
@@ -226,7 +228,7 @@ def _count_devices(sizes: tuple[int, ...], text: str) -> int:
     for size in sizes:
         count *= size
         if size < 0 or count > LARGEST:
-            raise Unexpected(text, f"at most {LARGEST} devices")
+            raise HloTextError(text, f"at most {LARGEST} devices")
     return count
 
 
@@ -241,7 +243,7 @@ def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
         empty when nothing is in a group.
 
     Raises:
-        Unexpected: If the text is no sharding.
+        HloTextError: If the text is no sharding.
     """
     content = strip_brackets(strip_comments(text))
     if content.startswith("{") or not content:
@@ -269,7 +271,7 @@ def _read_part(text: str) -> tuple[Sharding, str]:
         return Sharding("maximal", devices=(parse_integer(device),)), group
     if word.startswith("devices="):
         return _read_tiled(word.removeprefix("devices="), rest), group
-    raise Unexpected(text, "a sharding")
+    raise HloTextError(text, "a sharding")
 
 
 def _read_word(text: str, word: str) -> Sharding | None:
@@ -291,13 +293,13 @@ def _read_tiled(devices: str, rest: str) -> Sharding:
     elif rest.startswith("last_tile_dims="):
         start = len("last_tile_dims=")
         if not rest.startswith("{", start):
-            raise Unexpected(rest, "'last_tile_dims={...}'")
+            raise HloTextError(rest, "'last_tile_dims={...}'")
         end = find_closing(rest, start)
         subgroups, rest = tuple(split_parts(rest[start + 1 : end - 1])), rest[end:]
     _check_rest(rest)
     known = {kind.partition(" ")[0] for kind in subgroups} <= set(SUBGROUPS)
     if not known or len(subgroups) > len(tiles):
-        raise Unexpected(str(subgroups), f"some of {', '.join(SUBGROUPS)}")
+        raise HloTextError(str(subgroups), f"some of {', '.join(SUBGROUPS)}")
     return make_tiled(tiles, order, subgroups)
 
 
@@ -350,7 +352,7 @@ def _read_mesh_sharding(text: str) -> Sharding:
             how, _, value = value.partition("{")
             named[f"{name} {how}".strip()] = _read_axes(strip_brackets("{" + value))
         elif name != "metadata":
-            raise Unexpected(part, "'[{axes}, ...]', 'manual={axes}' or the like")
+            raise HloTextError(part, "'[{axes}, ...]', 'manual={axes}' or the like")
     # replicated ones are the same as those that are not named
     kinds = [kind for kind in named if kind != "replicated"]
     tiles, devices = found.cut(dimensions + [named[kind] for kind in kinds])
@@ -362,4 +364,4 @@ def _read_mesh_sharding(text: str) -> Sharding:
 def _check_rest(text: str) -> None:
     text = text.strip().removeprefix(",").strip()
     if text and not (text.startswith("metadata={") and find_closing(text, 9) == len(text)):
-        raise Unexpected(text, "the end of the sharding")
+        raise HloTextError(text, "the end of the sharding")

@@ -164,7 +164,8 @@ class _Reader:
             return tuple([self._read_attribute(item, of) for item in value])
         if isinstance(value, dict):
             return self._read_tagged(value, of)
-        return value  # type: ignore[no-any-return] # a scalar of JSON
+        scalar: Attribute = value
+        return scalar
 
     def _read_tagged(self, value: dict[str, Any], of: str) -> Attribute:
         match value:
@@ -207,14 +208,18 @@ def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
         return _NOTHING, [(role, number)]
     if not isinstance(value, list):
         return value, []
-    rests, found = [], []
+    rests: list[Any] = []
+    found: list[tuple[str, int]] = []
     for place, item in enumerate(value):
-        pair = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)  # noqa: PLR2004
-        name = item[0] if pair else f"{role} {place}"
-        rest, inner = _split_jaxprs(item[1] if pair else item, name)
+        match item:
+            case [str(name), named]:
+                rest, inner = _split_jaxprs(named, name)
+                rests.append([name, name if rest is _NOTHING else rest])
+            case _:
+                name = f"{role} {place}"
+                rest, inner = _split_jaxprs(item, name)
+                rests.append(name if rest is _NOTHING else rest)
         found += inner
-        said = name if rest is _NOTHING else rest
-        rests.append([name, said] if pair else said)
     if found and all(isinstance(item, dict) and "jaxpr" in item for item in value):
         return _NOTHING, found
     return rests, found

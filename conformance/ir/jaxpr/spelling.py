@@ -234,7 +234,9 @@ def drop_trivial_shardings(instruction: Instruction) -> None:
 def _is_trivial(sharding: Attribute) -> bool:
     match sharding:
         case ("sharding", ("mesh", *axes), tuple(spec), *_):
-            return not any(spec) and not any("Explicit" in axis for axis in axes)  # type: ignore[operator]
+            return not any(spec) and not any(
+                isinstance(axis, tuple) and "Explicit" in axis for axis in axes
+            )
         case _:
             return False
 

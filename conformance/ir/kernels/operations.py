@@ -27,7 +27,7 @@ from conformance.ir.kernels.dialects import (
     read_properties,
 )
 from conformance.ir.kernels.values import KernelValues, hash_bytes
-from conformance.ir.normal.regions import close_regions
+from conformance.ir.normal.loop_carries import close_regions
 
 if TYPE_CHECKING:
     from collections import Counter

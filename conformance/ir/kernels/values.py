@@ -230,7 +230,7 @@ class KernelValues:
             return bits
         try:
             return literals.read_number(bits, dtype)
-        except literals.NotALiteral as error:
+        except literals.LiteralError as error:
             raise BytecodeError(str(error)) from None
 
     def _read_array(self, cursor: Cursor) -> Attribute:
@@ -255,7 +255,7 @@ class KernelValues:
             return str(raw != b"\0").lower(), tensor
         try:
             found = literals.read_elements(f'"0x{raw.hex()}"', tensor)
-        except literals.NotALiteral as error:
+        except literals.LiteralError as error:
             raise BytecodeError(str(error)) from None
         if found is None:
             self.not_understood[f"kernel constant of {tensor.dtype}"] += 1

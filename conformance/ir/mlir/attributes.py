@@ -175,7 +175,7 @@ class Attributes:
             if self.literal or not literals.is_whole(tensor.dtype):
                 return literals.render_elements(found, tensor)
             return literals.nest_integers(found, tensor)
-        except literals.NotALiteral as error:
+        except literals.LiteralError as error:
             scan.fail(f"{error} in the constant before it")
 
     def _read_location(self, scan: Scanner) -> Opaque:

@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from conformance.ir.graph import IrSyntaxError, Sharding
-from conformance.ir.hlo.lexing import LARGEST, Unexpected
+from conformance.ir.hlo.lexing import LARGEST, HloTextError
 from conformance.ir.hlo.shardings import Mesh, MeshAxis, make_tiled, read_sharding, transpose
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Dialects:
             (size, count), devices = mesh.cut([named])
             devices = transpose(devices, [size, count], [1, 0])
             return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
-        except (Unexpected, TypeError) as error:
+        except (HloTextError, TypeError) as error:
             scan.fail(f"axes of the mesh ({error})")
 
     def _read_inline_mesh(self, scan: Scanner) -> Mesh:
@@ -263,7 +263,7 @@ def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
     try:
         found.cut([*dimensions, *named.values()])
         sizes, devices = found.cut([*dimensions, named.get("unreduced", [])])
-    except Unexpected as error:
+    except HloTextError as error:
         scan.fail(f"axes of the mesh, each once ({error})")
     return Spread(make_tiled(sizes, devices, ("unreduced", "replicated")), notes)
 
@@ -272,7 +272,7 @@ def _read_gspmd(text: str) -> Sharding | None:
     """Return the sharding a GSPMD text says, None if it says none that is understood."""
     try:
         found, groups = read_sharding(text)
-    except Unexpected:
+    except HloTextError:
         return None
     return None if groups else found
 

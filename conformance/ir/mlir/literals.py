@@ -53,7 +53,7 @@ _BITS = re.compile(r"nan\(0x([0-9a-f]+)\)|0x([0-9A-Fa-f]+)|(nan)")
 _TRUTH = {"true": 1, "false": 0, "1": 1, "0": 0}
 
 
-class NotALiteral(ValueError):  # noqa: N818 - it says what the text is
+class LiteralError(ValueError):
     """A text that is no literal of its type; the message says what was expected."""
 
 
@@ -73,14 +73,14 @@ def read_elements(text: str, tensor: Tensor) -> Elements | None:
         A flat array; None if the element type is not known here.
 
     Raises:
-        NotALiteral: If the text is none of that type.
+        LiteralError: If the text is none of that type.
     """
     dtype = _PARTS.get(tensor.dtype, tensor.dtype)
     sizes = [size for size in tensor.shape if isinstance(size, int)]
     if dtype not in _NUMPY or text.startswith('"') != text.startswith('"0x'):
         return None
     if len(sizes) != len(tensor.shape):
-        raise NotALiteral("a constant of a static shape")
+        raise LiteralError("a constant of a static shape")
     width = 2 if tensor.dtype in _PARTS else 1
     total = prod(sizes)
     if text.startswith('"'):
@@ -88,7 +88,7 @@ def read_elements(text: str, tensor: Tensor) -> Elements | None:
     else:
         values = _read_list(text, dtype, width)
     if values.size not in (width, total * width):
-        raise NotALiteral(f"1 or {total} elements")
+        raise LiteralError(f"1 or {total} elements")
     if total and values.size > width:
         raw = values.tobytes()
         if raw == raw[: width * values.itemsize] * total:
@@ -119,11 +119,11 @@ def nest_integers(values: Elements, tensor: Tensor) -> Attribute:
     """Return integers as tuples, nested as the shape says.
 
     Raises:
-        NotALiteral: If there are too many of them.
+        LiteralError: If there are too many of them.
     """
     shape = [size for size in tensor.shape if isinstance(size, int)]
     if prod([max(size, 1) for size in shape]) > MOST_NESTED or len(shape) > DEEPEST:
-        raise NotALiteral(f"at most {MOST_NESTED} elements in {DEEPEST} dimensions")
+        raise LiteralError(f"at most {MOST_NESTED} elements in {DEEPEST} dimensions")
     single = values.reshape(()) if values.size == 1 else values.reshape(shape)
     return freeze(np.broadcast_to(single, shape).tolist())
 
@@ -143,21 +143,21 @@ def _decode_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Ele
     try:
         raw = bytes.fromhex(text[3:-1])
     except ValueError:
-        raise NotALiteral("hexadecimal digits") from None
+        raise LiteralError("hexadecimal digits") from None
     if dtype == "pred" and len(raw) != count:  # older ones pack eight into a byte
         if len(raw) != -(-count // 8):
-            raise NotALiteral(f"{count} truth values")
+            raise LiteralError(f"{count} truth values")
         bits = np.frombuffer(raw, np.uint8)
         return np.unpackbits(bits, count=count, bitorder="little").astype(np.bool_)
     if len(raw) % kind.itemsize:
-        raise NotALiteral(f"{count} elements")
+        raise LiteralError(f"{count} elements")
     values = np.frombuffer(raw, np.uint8 if dtype == "pred" else kind)
     return values != 0 if dtype == "pred" else values
 
 
 def _read_list(text: str, dtype: str, width: int) -> Elements:
     if _LIST.fullmatch(text) is None:
-        raise NotALiteral("elements in brackets")
+        raise LiteralError("elements in brackets")
     _check_brackets(text)
     tokens = _ELEMENT.findall(text)
     if width > 1:
@@ -169,15 +169,15 @@ def _read_list(text: str, dtype: str, width: int) -> Elements:
         if kind.kind == "b":
             return np.array([_TRUTH[token] for token in tokens], np.bool_)
         if not all(map(_INTEGER.fullmatch, tokens)):
-            raise NotALiteral("whole numbers")
+            raise LiteralError("whole numbers")
         numbers = [int(token) for token in tokens]
         bits = 64 if dtype == "index" else int(dtype[1:])
         low, high = (0, 1 << bits) if dtype[0] == "u" else (-1 << (bits - 1), 1 << (bits - 1))
         if not all(low <= number < high for number in numbers):
-            raise NotALiteral(f"numbers of {bits} bits")
+            raise LiteralError(f"numbers of {bits} bits")
         return np.array(numbers, kind)
     except (KeyError, ValueError) as error:
-        raise NotALiteral(f"elements of type {dtype} ({error})") from None
+        raise LiteralError(f"elements of type {dtype} ({error})") from None
 
 
 def _check_brackets(text: str) -> None:
@@ -187,14 +187,15 @@ def _check_brackets(text: str) -> None:
         if depth < 0:
             break
     if depth:
-        raise NotALiteral("a matching bracket")
+        raise LiteralError("a matching bracket")
 
 
 def _split_complex(token: str) -> list[str]:
-    parts = token[1:-1].split(",")
-    if token[0] != "(" or len(parts) != 2:  # noqa: PLR2004 - real and imaginary part
-        raise NotALiteral("(real, imaginary)")
-    return parts
+    match token[1:-1].split(","):
+        case [real, imaginary] if token[0] == "(":
+            return [real, imaginary]
+        case _:
+            raise LiteralError("(real, imaginary)")
 
 
 def _get_unsigned(kind: np.dtype[Any]) -> np.dtype[Any]:
@@ -210,11 +211,11 @@ def _read_floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
             if _FLOAT.fullmatch(token) is not None:
                 values[place] = float(token)
             elif (found := _BITS.fullmatch(token)) is None:
-                raise NotALiteral("a number")
+                raise LiteralError("a number")
             elif found[3]:
                 values[place] = np.nan
             elif (raw := int(found[1] or found[2], 16)) >> 8 * kind.itemsize:
-                raise NotALiteral(f"at most {8 * kind.itemsize} bits")
+                raise LiteralError(f"at most {8 * kind.itemsize} bits")
             else:
                 bits[place] = raw
     return values
@@ -226,7 +227,8 @@ def render_each(values: Elements) -> list[str]:
         return ["true" if value else "false" for value in values]
     if values.dtype.kind in "iu":
         return list(map(str, values.tolist()))
-    if values.dtype.kind == "f" and values.dtype.itemsize < 8:  # noqa: PLR2004 - Python has f64
+    if values.dtype in {np.dtype(np.float16), np.dtype(np.float32)}:
+        # NumPy finds the shortest text of its own types; the others are printed as float64.
         spelled = list(map(str, values))
     else:
         with np.errstate(invalid="ignore"):  # a signalling NaN

@@ -341,7 +341,8 @@ class _Reader:
             self._values.enter()
         head = frame.head
         role = get_role(head.op, len(frame.bodies))
-        is_named = len(self._stack) < 3  # noqa: PLR2004 - module and function have names
+        # The module and its functions have names of their own.
+        is_named = len(self._stack) <= len(("module", "function"))
         name = "" if is_named else self._make_unique(f"{head.key[1:] or head.op}.{role}")
         frame.region = Computation(name)
         frame.bodies.append((role, frame.region))

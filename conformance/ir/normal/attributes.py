@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from conformance.ir.graph import Opaque, Sharding, Tensor
 from conformance.ir.jaxpr.spelling import normalise_spelling
@@ -203,15 +203,14 @@ def _normalise_names(attributes: Attributes) -> Attributes:
             continue
         own = RENAMED.get(name, name)
         rule = _RULES.get(own)
-        if rule is not None:
-            value = rule(value)  # noqa: PLW2901 - one value, on its way
-            if value is None:
-                continue
-        if (value is False and own != "value") or _DEFAULTS.get(own, _UNSET) == value:
+        meaning = value if rule is None else rule(value)
+        if rule is not None and meaning is None:
             continue
-        if isinstance(value, Sharding):
-            value = canonicalise_sharding(value)  # noqa: PLW2901
-        kept["channel" if own == "channel_id" else own] = value
+        if (meaning is False and own != "value") or _DEFAULTS.get(own, _UNSET) == meaning:
+            continue
+        if isinstance(meaning, Sharding):
+            meaning = canonicalise_sharding(meaning)
+        kept["channel" if own == "channel_id" else own] = meaning
     return dict(sorted(kept.items()))
 
 
@@ -220,10 +219,11 @@ def _normalise_results(attributes: Attributes) -> Attributes:
     kept: Attributes = {}
     for name, value in attributes.items():
         if name.startswith("result ") and isinstance(value, tuple):
-            value = tuple(_normalise_names(dict(value)).items())  # type: ignore[arg-type] # noqa: PLW2901
-            if not value:
-                continue
-        kept[name] = value
+            pairs = cast("tuple[tuple[str, Attribute], ...]", value)
+            if own := tuple(_normalise_names(dict(pairs)).items()):
+                kept[name] = own
+        else:
+            kept[name] = value
     return _normalise_names(kept)
 
 
@@ -256,7 +256,9 @@ def sort_groups(groups: Attribute) -> Attribute:
     Args:
         groups: Groups of device ids.
     """
-    return tuple(sorted(groups)) if isinstance(groups, tuple) else groups  # type: ignore[type-var] # tuples of numbers
+    if not isinstance(groups, tuple):
+        return groups
+    return tuple(sorted(cast("tuple[tuple[int, ...], ...]", groups)))
 
 
 _RULES: Final[dict[str, Callable[[Attribute], Attribute]]] = {

@@ -26,9 +26,8 @@ from conformance.ir.normal.layouts import (
     note_spaces,
     resolve_bitcasts,
 )
-from conformance.ir.normal.loop_carries import move_loop_invariants, normalise_slots
+from conformance.ir.normal.loop_carries import close_regions, move_loop_invariants, normalise_slots
 from conformance.ir.normal.partitioning import unify_partitioning
-from conformance.ir.normal.regions import close_regions
 from conformance.ir.normal.simplification import (
     eliminate_common_subexpressions,
     eliminate_dead_code,

@@ -145,9 +145,7 @@ def splice(
     replaced: dict[Instruction, Value] = {}
     for instruction in callee.instructions:
         if instruction.op == "parameter":
-            index = instruction.attributes["index"]
-            assert isinstance(index, int)  # noqa: S101 - what a parser always sets
-            replaced[instruction] = arguments[index]
+            replaced[instruction] = arguments[instruction.get_number("index")]
             continue
         copy = instruction if own else copy_instruction(instruction)
         if copy is not instruction:

@@ -25,7 +25,7 @@ from conformance.ir.vocabulary import BRANCHES, CONSTANTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from conformance.ir.graph import Computation, Module, Type, Value
+    from conformance.ir.graph import Computation, Module, Value
     from conformance.ir.normal.rewriting import Moved
 
 
@@ -62,13 +62,81 @@ class Slots:
 
 def find_slots(instruction: Instruction) -> Slots | None:
     """Return the slots of an instruction in normal form, or None if it has none."""
-    captured = instruction.attributes.get("captured", 0)
-    assert isinstance(captured, int)  # noqa: S101 - set by the passes below
+    captured = instruction.get_number("captured")
     if instruction.op == "while":
         return Slots(instruction, 0, len(instruction.operands) - captured)
     if instruction.op in BRANCHES or captured:
         return Slots(instruction, len(instruction.operands) - captured, 0)
     return None
+
+
+def close_regions(module: Module) -> None:
+    """Pass what a region uses from around it as an operand; constants are made again inside.
+
+    An MLIR region may read any value that is visible where it stands. Here every computation is
+    a function of its parameters: what is read from around becomes a further operand, the same
+    for all regions of an instruction, and `captured` says how many there are.
+
+    Args:
+        module: Rewritten in place.
+    """
+    for computation in module.reachable():
+        for instruction in computation.instructions:
+            if instruction.bodies:
+                _close(instruction)
+
+
+def _close(instruction: Instruction) -> None:
+    """Close the regions of one instruction; those within them are closed already."""
+    regions = [inner for role, inner in instruction.bodies if role != "callee"]
+    insides = [set(region.instructions) for region in regions]
+    for region, inside in zip(regions, insides, strict=True):
+        _make_constants_again(region, inside)
+    captured: dict[Value, int] = {}
+    for region, inside in zip(regions, insides, strict=True):
+        for value in _list_read(region):
+            if value[0] not in inside:
+                captured.setdefault(value, len(captured))
+    if not captured:
+        return
+    for region, inside in zip(regions, insides, strict=True):
+        _add_parameters(region, inside, captured)
+    instruction.inputs = [*instruction.inputs, *captured]
+    instruction.attributes = {**instruction.attributes, "captured": len(captured)}
+
+
+def _list_read(region: Computation) -> list[Value]:
+    values = [value for instruction in region.instructions for value in instruction.inputs]
+    return [*values, *region.results]
+
+
+def _make_constants_again(region: Computation, inside: set[Instruction]) -> None:
+    made: dict[Instruction, Instruction] = {}
+    for producer, _ in _list_read(region):
+        if producer.op in CONSTANTS and producer not in inside and producer not in made:
+            made[producer] = copy_instruction(producer)
+    if not made:
+        return
+    redirect_all(region, {old: (new, ()) for old, new in made.items()})
+    region.instructions[:0] = made.values()
+    inside.update(made.values())
+
+
+def _add_parameters(
+    region: Computation, inside: set[Instruction], captured: dict[Value, int]
+) -> None:
+    count = len(region.parameters)
+    made = {
+        value: make_parameter(count + number, get_type(value)) for value, number in captured.items()
+    }
+    given: dict[Value, Value] = {value: (one, ()) for value, one in made.items()}
+    for instruction in region.instructions:
+        if all(operand in inside for operand in instruction.operands):
+            continue
+        instruction.inputs = [given.get(value, value) for value in instruction.inputs]
+    region.results = [given.get(value, value) for value in region.results]
+    region.instructions[:0] = made.values()
+    inside.update(made.values())
 
 
 def normalise_slots(module: Module) -> None:
@@ -94,10 +162,8 @@ def normalise_slots(module: Module) -> None:
 
 def _name_jaxpr_while(instruction: Instruction) -> None:
     """Put the carry first, then the constants of condition and body."""
-    attributes = dict(instruction.attributes)
-    conditions, steps = attributes.pop("cond_nconsts"), attributes.pop("body_nconsts")
-    assert isinstance(conditions, int)  # noqa: S101 - JAX's own parameters
-    assert isinstance(steps, int)  # noqa: S101
+    names = ("cond_nconsts", "body_nconsts")
+    conditions, steps = map(instruction.get_number, names)
     values, count = instruction.inputs, conditions + steps
     first = {"condition": (0, conditions), "body": (conditions, count)}
     for role, inner in instruction.bodies:
@@ -106,7 +172,7 @@ def _name_jaxpr_while(instruction: Instruction) -> None:
         made = _align_parameters(values[:count], own[:size], low)
         _set_parameters(inner, [*own[size:], *made])
     instruction.inputs = [*values[count:], *values[:count]]
-    instruction.attributes = attributes
+    instruction.attributes = {k: v for k, v in instruction.attributes.items() if k not in names}
     _count_captured(instruction, count)
 
 
@@ -210,9 +276,7 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
     if instruction.op == "while":
         step = dict(instruction.bodies)["body"]
         step.results = [step.results[n] for n in order[:carried]]
-        types: Type = instruction.type
-        assert not isinstance(types, Tensor)  # noqa: S101 - see normalise_slots
-        instruction.type = tuple(types[n] for n in order[:carried])
+        instruction.type = tuple(get_type((instruction, (n,))) for n in order[:carried])
     _count_captured(instruction, len(order) - carried)
     slots.carried = carried
 
@@ -220,7 +284,10 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
 def _drop_unread(slots: Slots) -> bool:
     """Drop captures that no computation of an instruction reads; say whether there were any."""
     count = len(slots.values)
-    bodies = [(slots.parameters(inner)[1], _find_read(inner)) for inner in slots.bodies]
+    bodies = [
+        (slots.parameters(inner)[1], {producer for producer, _ in _list_read(inner)})
+        for inner in slots.bodies
+    ]
     order = [
         n for n in range(count) if n < slots.carried or any(own[n] in read for own, read in bodies)
     ]
@@ -256,13 +323,6 @@ def _tidy_captures(slots: Slots) -> bool:
         redirect_all(inner, stead)
     reorder_slots(slots, order, carried=slots.carried)
     return True
-
-
-def _find_read(computation: Computation) -> set[Instruction]:
-    read = {producer for producer, _ in computation.results}
-    for instruction in computation.instructions:
-        read.update(instruction.operands)
-    return read
 
 
 def _set_parameters(computation: Computation, parameters: Iterable[Instruction]) -> None:

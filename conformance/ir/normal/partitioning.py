@@ -88,8 +88,7 @@ def _is_complete(instruction: Instruction) -> bool:
     given = _split_sharding(instruction.attributes.get("in_shardings"))
     taken = _split_sharding(instruction.attributes.get("out_shardings"))
     region = instruction.bodies[0][1] if len(instruction.bodies) == 1 else None
-    captured = instruction.attributes.get("captured", 0)
-    assert isinstance(captured, int)  # noqa: S101 - set by close_regions
+    captured = instruction.get_number("captured")
     return (
         region is not None
         and len(given) + captured == len(instruction.operands)

@@ -72,12 +72,15 @@ class _Printer:
         if computation is self._module.entry:
             return "entry"
         work = [i for i in computation.instructions if i.op != "parameter"]
-        # A reducer is named by what it does: `add_f32`.
-        one = work[0] if len(work) == 1 and isinstance(work[0].type, Tensor) else None
-        stem = f"{one.op}_{one.type.dtype}" if one is not None else "computation"  # type: ignore[union-attr]
+        match work:
+            case [Instruction(op=op, type=Tensor(dtype=dtype))]:
+                # A reducer is named by what it does: `add_f32`.
+                stem = first = f"{op}_{dtype}"
+            case _:
+                stem, first = "computation", "computation.1"
         self._taken[stem] += 1
         count = self._taken[stem]
-        return stem if one is not None and count == 1 else f"{stem}.{count}"
+        return first if count == 1 else f"{stem}.{count}"
 
     def _print_computation(self, computation: Computation, title: str) -> Iterator[str]:
         names: dict[Instruction, str] = {}
@@ -346,7 +349,7 @@ def _from_json(plain: Any) -> Attribute:
             return read_type(text, 0)[0]
         case list():
             return tuple(_from_json(part) for part in plain)
-        case dict():
-            raise ValueError(f"{plain} is no attribute")
+        case None | bool() | int() | float() | str():
+            return plain
         case _:
-            return plain  # type: ignore[no-any-return] # JSON's plain values
+            raise ValueError(f"{plain} is no attribute")

@@ -73,10 +73,8 @@ def _has_slots(instruction: Instruction) -> bool:
 def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     """Read through the tuples of a computation whose bodies are folded already."""
     if instruction.op == "get-tuple-element":
-        index = instruction.attributes["index"]
-        assert isinstance(index, int)  # noqa: S101 - what a parser always sets
         source, path = instruction.inputs[0]
-        return resolve((source, (*path, index)), {})
+        return resolve((source, (*path, instruction.get_number("index"))), {})
     if instruction.op not in _TAKES_ONE_TUPLE:
         return None
     for _, inner in instruction.bodies:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.ir.hlo.lexing import Unexpected, find_closing, split_parts, unquote
+from conformance.ir.hlo.lexing import HloTextError, find_closing, split_parts, unquote
 from tests.ir.hlo.spelling import quoted
 
 
@@ -24,7 +24,7 @@ def test_parts_are_what_commas_outside_brackets_part() -> None:
 @pytest.mark.parametrize("text", ["(", "(]", '("', "({)}", "(" * 101 + ")" * 101])
 def test_a_bracket_that_is_not_closed_is_an_error(text: str) -> None:
     """Or not by its own kind, or nested too deep."""
-    with pytest.raises(Unexpected):
+    with pytest.raises(HloTextError):
         find_closing(text, 0)
 
 

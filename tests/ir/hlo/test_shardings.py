@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.graph import Sharding
-from conformance.ir.hlo.lexing import Unexpected
+from conformance.ir.hlo.lexing import HloTextError
 from conformance.ir.hlo.shardings import read_device_groups, read_sharding, transpose
 from tests.ir.hlo.spelling import spelled_sharding
 
@@ -102,7 +102,7 @@ def test_shard_groups_stand_apart() -> None:
 )
 def test_what_is_no_sharding_is_refused(text: str) -> None:
     """None is guessed."""
-    with pytest.raises(Unexpected):
+    with pytest.raises(HloTextError):
         read_sharding(text)
 
 
@@ -154,7 +154,7 @@ def test_groups_are_device_lists_however_spelled(
 )
 def test_what_are_no_groups_is_refused(text: str) -> None:
     """Rather than read as no groups, which would mean all devices."""
-    with pytest.raises(Unexpected):
+    with pytest.raises(HloTextError):
         read_device_groups(text)
 
 

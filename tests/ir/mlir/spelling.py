@@ -100,7 +100,7 @@ def constant(one: Attribute, of: Type) -> str:
         return value(one)
     try:
         found = dense(one, of)
-    except literals.NotALiteral:
+    except literals.LiteralError:
         found = None
     return spelled_text(one) if found is None else f"dense<{found}> : {of_type(of)}"
 
@@ -153,7 +153,7 @@ def dense(text: str, tensor: Tensor) -> str | None:
     """Return how MLIR spells the text of a constant between its angle brackets.
 
     Raises:
-        NotALiteral: If it is a hash, or no constant of that type.
+        LiteralError: If it is a hash, or no constant of that type.
     """
     values = literals.read_elements(text, tensor)
     if values is None or not values.size:

@@ -1,14 +1,20 @@
-"""What loops carry, what they capture."""
+"""The values that loops carry, and that loops, branches and regions capture."""
 
 from __future__ import annotations
 
 import pytest
 
+from conformance.ir.normal.attributes import spell_alike
 from conformance.ir.normal.forms import to_exact
-from conformance.ir.normal.loop_carries import find_slots, move_loop_invariants, normalise_slots
+from conformance.ir.normal.loop_carries import (
+    close_regions,
+    find_slots,
+    move_loop_invariants,
+    normalise_slots,
+)
 from conformance.ir.normal.tuples import fold_tuples
 from tests.ir.jaxpr.documents import F32, document, eqn, jaxpr
-from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, ops, reads, settled, the
+from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, ops, reads, settled, stablehlo, the
 
 READY = (to_exact, fold_tuples, normalise_slots)
 UNREAD = STEPS.replace("multiply(%x, %w)", "negate(%x)")
@@ -149,3 +155,105 @@ def test_a_jaxprs_loop_has_its_constants_behind() -> None:
     slots = find_slots(the(settled(text), "while"))
     assert slots is not None
     assert (slots.carried, len(slots.values)) == (1, 3)
+
+
+UNARY = "(tensor<4xf32>) -> tensor<4xf32>"
+BINARY = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"
+ZERO = '%zero = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>'
+
+
+def case(*branches: str) -> list[str]:
+    """Return a choice between regions, each of one line that makes `%r`."""
+    regions = "}, {".join(
+        f'\n{line}\n"stablehlo.return"(%b) : (tensor<4xf32>) -> ()\n' for line in branches
+    )
+    return [
+        ZERO,
+        *f'%r = "stablehlo.case"(%zero) ({{{regions}}}) : (tensor<i32>) -> tensor<4xf32>'.split(
+            "\n"
+        ),
+    ]
+
+
+NEGATE = f'%b = "stablehlo.negate"(%x) : {UNARY}'
+SUBTRACT = f'%b = "stablehlo.subtract"(%x, %y) : {BINARY}'
+
+
+def test_what_is_read_from_around_is_an_operand() -> None:
+    """The same for all regions, each once."""
+    found = the(after(stablehlo(*case(SUBTRACT, NEGATE)), spell_alike, close_regions), "case")
+    assert reads(found)[1:] == ["x", "y"]
+    assert found.attributes["captured"] == 2
+    assert [len(inner.parameters) for _, inner in found.bodies] == [2, 2]
+
+
+def test_constants_are_made_again_inside() -> None:
+    """A constant is no dependency."""
+    constant = (
+        '%c = "stablehlo.constant"() <{value = dense<1.0> : tensor<4xf32>}> : () -> tensor<4xf32>'
+    )
+    add = f'%b = "stablehlo.add"(%x, %c) : {BINARY}'
+    outside = stablehlo(constant, *case(add, NEGATE))
+    inside = stablehlo(*case(f"{constant}\n{add}", NEGATE))
+    assert the(after(outside, spell_alike, close_regions), "case").attributes["captured"] == 1
+    assert neutral(outside) == neutral(inside)
+
+
+def test_a_region_within_a_region_passes_on_what_it_reads() -> None:
+    """The outer one takes it for the inner one."""
+    inner = "\n".join(case(SUBTRACT, NEGATE)[1:])
+    inner = inner.replace("%b", "%c").replace("%r =", "%b =")
+    found = after(stablehlo(*case(inner, NEGATE)), spell_alike, close_regions)
+    outer = found.entry.instructions[-1]
+    assert outer.attributes["captured"] == 2
+    nested = outer.bodies[0][1].instructions[-1]
+    assert all(one in outer.bodies[0][1].instructions for one in nested.operands)
+
+
+def test_three_branches_may_read_different_things() -> None:
+    """All of them take all of it."""
+    other = NEGATE.replace("%x", "%y")
+    found = after(stablehlo(*case(NEGATE, other, SUBTRACT)), close_regions)
+    assert [len(inner.parameters) for _, inner in the(found, "stablehlo.case").bodies] == [2, 2, 2]
+
+
+def test_the_order_in_which_branches_read_is_nothing() -> None:
+    """What is captured is in an order of its own."""
+    mirrored = SUBTRACT.replace("%x, %y", "%y, %x")
+    one = stablehlo(*case(SUBTRACT, NEGATE))
+    assert neutral(one) == neutral(
+        stablehlo(*case(SUBTRACT, NEGATE), f'%d = "stablehlo.negate"(%y) : {UNARY}')
+    )
+    assert neutral(one) != neutral(stablehlo(*case(mirrored, NEGATE)))
+
+
+def test_a_loop_may_read_what_is_around_it() -> None:
+    """It captures it as it captures what it carries unchanged."""
+
+    def loop(read: str, given: str, more: str = "") -> list[str]:
+        types = "tensor<i32>, tensor<4xf32>" + (", tensor<4xf32>" if more else "")
+        head = "^bb0(%i: tensor<i32>, %a: tensor<4xf32>" + (
+            ", %w: tensor<4xf32>):" if more else "):"
+        )
+        count = 3 if more else 2
+        return [
+            ZERO,
+            f'%l:{count} = "stablehlo.while"({given}) ({{',
+            head.replace("%i", "%ci").replace("%a", "%ca").replace("%w", "%cw"),
+            '%most = "stablehlo.constant"() <{value = dense<5> : tensor<i32>}> : () -> tensor<i32>',
+            '%less = "stablehlo.compare"(%ci, %most)',
+            "<{comparison_direction = #stablehlo<comparison_direction LT>}>",
+            ": (tensor<i32>, tensor<i32>) -> tensor<i1>",
+            '"stablehlo.return"(%less) : (tensor<i1>) -> ()',
+            "}, {",
+            head,
+            '%one = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>',
+            '%j = "stablehlo.add"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>',
+            f'%n = "stablehlo.multiply"(%a, {read}) : {BINARY}',
+            f'"stablehlo.return"(%j, %n{more}) : ({types}) -> ()',
+            f"}}) : ({types}) -> ({types})",
+        ]
+
+    captured = stablehlo(*loop("%y", "%zero, %x"), results=("%l#1",))
+    carried = stablehlo(*loop("%w", "%zero, %x, %y", ", %w"), results=("%l#1",))
+    assert neutral(captured) == neutral(carried)

@@ -1,7 +1,8 @@
-"""Constants: one text for each value, a digest in place of a long one.
+"""Types and constants of HLO text.
 
-A digest is taken over the text without blanks: the numbers of a long array are compared as they
-are printed, which releases do alike.
+A type is `f32[2,<=3]{1,0:T(8,128)S(1)}`, `token[]`, `opaque[]` or a tuple of types. A constant has
+one text for each value, and a digest in place of a long one: it is taken over the text without
+blanks, for releases print the numbers of an array alike.
 """
 
 from __future__ import annotations
@@ -12,13 +13,23 @@ from math import isfinite, prod
 
 from conformance.ir.graph import Attribute, Opaque, Tensor, Type
 from conformance.ir.hlo.lexing import (
-    Unexpected,
+    DEEPEST,
+    HloTextError,
     match_all,
     split_parts,
     strip_brackets,
     strip_comments,
     unquote,
 )
+
+_ARRAY = r"[a-z]\w*+\[[^\[\]]*+\](?:\{[^{}]*+\})?"
+TENSOR = rf"(?:{_ARRAY}|b\({_ARRAY}\))"
+_TENSOR = re.compile(r"(b\()?([a-z]\w*+)\[([^\[\]]*+)\](?:\{([^{}]*+)\})?(?(1)\))", re.ASCII)
+_SIZE = re.compile(r"(?:<=)?\d{1,19}|(?:<=)?\?", re.ASCII)
+_LAYOUT = re.compile(
+    r"[\d,]*+(?::(?>(?:[A-Z#*]{1,2}(?>(?:\((?>(?:[^()]|\([^()]*\))*)\))+))*))?", re.ASCII
+)
+_SPACE = re.compile(r"(?<![A-Z])S\((\d+)\)", re.ASCII)
 
 LONGEST = 1_000
 """With more elements than this, a constant is kept as a digest."""
@@ -34,6 +45,74 @@ _GAP = re.compile(r"[^\s,{}(]\s+[^\s,{})]+")
 _BLANK = str.maketrans("", "", " \t\r\n")
 
 
+class HloTypes(dict[str, Type]):
+    """Types by their text: each text is read once, and equal types are one object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._one: dict[Type, Type] = {}
+
+    def __missing__(self, text: str) -> Type:
+        clean = strip_comments(text).strip()
+        found, end = self.read(clean, 0)
+        if end != len(clean):
+            raise HloTextError(clean[end:], "the end of the type")
+        self[text] = found
+        return found
+
+    def read(self, text: str, start: int) -> tuple[Type, int]:
+        """Return the type that begins at `start`, and the position after it.
+
+        Raises:
+            HloTextError: If there is none.
+        """
+        open_: list[list[Type]] = []
+        while True:
+            match = _TENSOR.match(text, start)
+            if match is not None:
+                found: Type = self._read_tensor(*match.groups())
+                start = match.end()
+            elif text.startswith("(", start):
+                open_.append([])
+                if len(open_) > DEEPEST:
+                    raise HloTextError("(", f"tuples nested at most {DEEPEST} deep")
+                start += 1
+                if not text.startswith(")", start):
+                    continue
+                found, start = self._intern(tuple(open_.pop())), start + 1
+            else:
+                raise HloTextError(text[start:], "a type")
+            while open_:
+                open_[-1].append(found)
+                if text.startswith(",", start):
+                    start += 2 if text.startswith(" ", start + 1) else 1
+                    break
+                if not text.startswith(")", start):
+                    raise HloTextError(text[start:], "',' or ')'")
+                found, start = self._intern(tuple(open_.pop())), start + 1
+            else:
+                return found, start
+
+    def _read_tensor(self, buffer: str | None, dtype: str, sizes: str, layout: str | None) -> Type:
+        shape: list[int | str] = []
+        for size in sizes.split(",") if sizes else ():
+            match_all(_SIZE, size, "a size")
+            shape.append(int(size) if size.isdigit() else size)
+        space = ""
+        if layout:
+            match_all(_LAYOUT, layout, "a layout")
+            if match := _SPACE.search(layout):
+                space = "" if match[1] == "0" else match[1]
+                if _SPACE.search(layout, match.end()):
+                    raise HloTextError(layout, "one memory space")
+                layout = (layout[: match.start()] + layout[match.end() :]).removesuffix(":")
+        name = f"b({dtype})" if buffer else dtype
+        return self._intern(Tensor(name, tuple(shape), layout or "", space))
+
+    def _intern(self, found: Type) -> Type:
+        return self._one.setdefault(found, found)
+
+
 def read_literal(text: str, type_: Type) -> Attribute:
     """Return the value of a constant.
 
@@ -45,7 +124,7 @@ def read_literal(text: str, type_: Type) -> Attribute:
         Its canonical text; `sha256:... of N elements` for a long one; `Opaque` for an elided one.
 
     Raises:
-        Unexpected: If the text is no literal of that type.
+        HloTextError: If the text is no literal of that type.
     """
     text = strip_comments(text).strip()
     if text == "{...}":
@@ -53,7 +132,7 @@ def read_literal(text: str, type_: Type) -> Attribute:
     if not isinstance(type_, Tensor):
         values = list(split_parts(strip_brackets(text, "()")))
         if len(values) != len(type_):
-            raise Unexpected(text, f"a tuple of {len(type_)}")
+            raise HloTextError(text, f"a tuple of {len(type_)}")
         return tuple([read_literal(value, part) for value, part in zip(values, type_, strict=True)])
     if not type_.shape:
         return text if _DIGEST.fullmatch(text) else _read_element(text, type_.dtype)
@@ -64,30 +143,30 @@ def _read_array(text: str, type_: Tensor) -> str:
     if _DIGEST.fullmatch(text):
         return text
     if not text.startswith("{"):
-        raise Unexpected(text, "a literal in braces")
+        raise HloTextError(text, "a literal in braces")
     sizes = [size for size in type_.shape if isinstance(size, int)]
     dynamic = len(sizes) != len(type_.shape)
     if match := _GAP.search(text):
-        raise Unexpected(match[0], "','")
+        raise HloTextError(match[0], "','")
     text = text.translate(_BLANK)
     if prod(sizes) > LONGEST or len(text) > 100 * LONGEST:
         return _digest_array(text, None if dynamic else prod(sizes), type_.dtype)
     elements = _ELEMENT.findall(text)
     known = {one: _read_element(one, type_.dtype) for one in set(elements)}
     if not dynamic and (len(elements) != prod(sizes) or text != _format_array(elements, sizes)):
-        raise Unexpected(text, f"{prod(sizes)} elements in braces, for each dimension")
+        raise HloTextError(text, f"{prod(sizes)} elements in braces, for each dimension")
     return _ELEMENT.sub(lambda match: known[match[0]], text)
 
 
 def _digest_array(text: str, count: int | None, dtype: str) -> str:
     """Return what stands for a long array, by a look at its commas only."""
     if _LONG.fullmatch(text) is None or text.count("{") != text.count("}"):
-        raise Unexpected(text, "numbers in braces")
+        raise HloTextError(text, "numbers in braces")
     found = text.count(",") + 1
     if dtype.startswith("c"):
         found = (found + 1) // 2
     if count is not None and found != count:
-        raise Unexpected(f"{found} elements", f"{count} elements")
+        raise HloTextError(f"{found} elements", f"{count} elements")
     return f"sha256:{sha256(text.encode()).hexdigest()[:16]} of {found} elements"
 
 
@@ -110,7 +189,7 @@ def _read_element(text: str, dtype: str) -> str:
         return f"({_read_number(real.strip())},{_read_number(imaginary.strip())})"
     if dtype == "pred":
         if text not in _BITS:
-            raise Unexpected(text, "true or false")
+            raise HloTextError(text, "true or false")
         return _BITS[text]
     if dtype[0] in "su" and _INTEGER.fullmatch(text):
         return text
