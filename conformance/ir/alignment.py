@@ -81,7 +81,7 @@ class Alignment:
             for p in self.computations
         ]
         slots = {
-            self.to_b[one]: {m: n for n, m in pairs.items()} for one, pairs in self.slots.items()
+            self.to_b[node]: {m: n for n, m in pairs.items()} for node, pairs in self.slots.items()
         }
         return Alignment(self.to_a, self.to_b, computations, self.alike, slots)
 
@@ -139,16 +139,16 @@ class _Aligner:
         return [of_a[id(inner)] for inner in a] == [of_b[id(inner)] for inner in b]
 
     def _pair_slots(self) -> None:
-        for one in self._pair.a.instructions:
-            slots = find_slots(one)
-            other = self._alignment.to_b.get(one)
+        for node in self._pair.a.instructions:
+            slots = find_slots(node)
+            other = self._alignment.to_b.get(node)
             slots_b = find_slots(other) if other is not None else None
             if slots is None or slots_b is None:
                 continue
             if self._are_equal(slots.bodies, slots_b.bodies):
-                self._alignment.slots[one] = {n: n for n in range(len(slots.values))}
+                self._alignment.slots[node] = {n: n for n in range(len(slots.values))}
             else:
-                self._alignment.slots[one] = pair_slots(self._alignment.to_b, slots, slots_b)
+                self._alignment.slots[node] = pair_slots(self._alignment.to_b, slots, slots_b)
 
     def _pair_bodies(self) -> Iterator[PairedComputations]:
         for a in reversed(self._pair.a.instructions):
@@ -165,9 +165,9 @@ class _Aligner:
         self._spread_sure()
         self._pair_results()
         self._spread()
-        self._pair_by(lambda one, label: (one.op, label, one.origin.name))
-        self._pair_by(lambda one, _: (one.op, one.origin.name, _make_type_key(one)))
-        self._pair_by(lambda one, label: (one.op, label))
+        self._pair_by(lambda node, label: (node.op, label, node.origin.name))
+        self._pair_by(lambda node, _: (node.op, node.origin.name, _make_type_key(node)))
+        self._pair_by(lambda node, label: (node.op, label))
 
     def _add(self, a: Instruction, b: Instruction) -> None:
         if self._alignment.pair(a, b):
@@ -184,30 +184,30 @@ class _Aligner:
             others_b, own_b = slots_b.parameters(self._pair.b)
             a = [*others, *(own[n] for n in pairs)]
             b = [*others_b, *(own_b[m] for m in pairs.values())]
-        for one, another in zip(a, b, strict=False):
-            self._alignment.pair(one, another)
+        for node, another in zip(a, b, strict=False):
+            self._alignment.pair(node, another)
 
     def _pair_equal(self) -> None:
         """Pair what does the same to what is paired already, all the way down."""
         marks: dict[Instruction, bytes] = {}
-        for number, one in enumerate(i for i in self._pair.a.instructions if i.op == "parameter"):
-            marks[one] = b"a%d" % number
-            if one in self._alignment.to_b:
-                marks[self._alignment.to_b[one]] = marks[one]
-        for number, one in enumerate(i for i in self._pair.b.instructions if i.op == "parameter"):
-            marks.setdefault(one, b"b%d" % number)
+        for number, node in enumerate(i for i in self._pair.a.instructions if i.op == "parameter"):
+            marks[node] = b"a%d" % number
+            if node in self._alignment.to_b:
+                marks[self._alignment.to_b[node]] = marks[node]
+        for number, node in enumerate(i for i in self._pair.b.instructions if i.op == "parameter"):
+            marks.setdefault(node, b"b%d" % number)
         marked: dict[bytes, tuple[list[Instruction], list[Instruction]]] = {}
         for side, computation in enumerate((self._pair.a, self._pair.b)):
-            for one in computation.instructions:
-                if one.op != "parameter":
-                    mark = _mark_instruction(one, marks, self._hashes[side])
-                    marked.setdefault(mark, ([], []))[side].append(one)
+            for node in computation.instructions:
+                if node.op != "parameter":
+                    mark = _mark_instruction(node, marks, self._hashes[side])
+                    marked.setdefault(mark, ([], []))[side].append(node)
         contexts = Contexts(self._pair.a, Uses()), Contexts(self._pair.b, Uses())
         for ours, theirs in marked.values():
             if len(ours) > 1 or len(theirs) > 1:
                 self._pair_twins(ours, theirs, contexts)
-            for one, another in zip(ours, theirs, strict=False):
-                self._alignment.pair(one, another)
+            for node, another in zip(ours, theirs, strict=False):
+                self._alignment.pair(node, another)
 
         # What is equal has equal operands; its readers may still be told apart.
         to_b = self._alignment.to_b
@@ -221,13 +221,13 @@ class _Aligner:
     ) -> None:
         """Pair, of instructions that are equal, those read alike; leave the others in the lists."""
         waiting: dict[bytes, list[Instruction]] = defaultdict(list)
-        for one in reversed(theirs):
-            waiting[contexts[1].of((one, ()))].append(one)
-        for one in list(ours):
-            found = waiting[contexts[0].of((one, ()))]
+        for node in reversed(theirs):
+            waiting[contexts[1].of((node, ()))].append(node)
+        for node in list(ours):
+            found = waiting[contexts[0].of((node, ()))]
             if found:
-                self._alignment.pair(one, found[-1])
-                ours.remove(one)
+                self._alignment.pair(node, found[-1])
+                ours.remove(node)
                 theirs.remove(found.pop())
 
     def _pair_results(self) -> None:
@@ -240,10 +240,10 @@ class _Aligner:
         self._spread_sure()
         while self._queue:
             a, b = self._queue.pop()
-            for one, another in self._pair_operands(a, b):
+            for node, another in self._pair_operands(a, b):
                 # Constants are the same only if their types are.
-                if one.op == another.op and (one.op != "constant" or one.type == another.type):
-                    self._add(one, another)
+                if node.op == another.op and (node.op != "constant" or node.type == another.type):
+                    self._add(node, another)
             self._pair_readers(a, b, sure=False)
             self._spread_sure()
 
@@ -264,22 +264,24 @@ class _Aligner:
                 if there is but one.
         """
         alignment = self._alignment
-        readers_a = [one for one in self._readers[0].get(a, ()) if one not in alignment.to_b]
-        readers_b = [one for one in self._readers[1].get(b, ()) if one not in alignment.to_a]
+        readers_a = [node for node in self._readers[0].get(a, ()) if node not in alignment.to_b]
+        readers_b = [node for node in self._readers[1].get(b, ()) if node not in alignment.to_a]
         if not readers_a or not readers_b:
             return
         labels: dict[Hashable, list[Instruction]] = defaultdict(list)
-        for one in readers_b:
-            labels[_label_instruction(one, self._hashes[1]), _find_positions(one, b)].append(one)
-        for one in readers_a:
-            found = labels.get((_label_instruction(one, self._hashes[0]), _find_positions(one, a)))
+        for node in readers_b:
+            labels[_label_instruction(node, self._hashes[1]), _find_positions(node, b)].append(node)
+        for node in readers_a:
+            found = labels.get(
+                (_label_instruction(node, self._hashes[0]), _find_positions(node, a))
+            )
             # Among many readers of one value each is found from what else it reads, or is read by.
             if not found or len(found) > _MANY:
                 continue
-            best = self._find_likeliest(one, found)
-            if best is None or (sure and self._count_shared(one, best) < len(one.operands)):
+            best = self._find_likeliest(node, found)
+            if best is None or (sure and self._count_shared(node, best) < len(node.operands)):
                 continue
-            self._add(one, best)
+            self._add(node, best)
             found.remove(best)
 
     def _pair_by(self, key: Callable[[Instruction, Hashable], Hashable]) -> None:
@@ -289,15 +291,15 @@ class _Aligner:
             (self._pair.b, self._alignment.to_a, self._hashes[1]),
         )
         for side, (computation, paired, hashes) in enumerate(sides):
-            for one in computation.instructions:
-                if one not in paired and one.op != "parameter":
-                    found = groups.setdefault(key(one, _label_instruction(one, hashes)), ([], []))
-                    found[side].append(one)
+            for node in computation.instructions:
+                if node not in paired and node.op != "parameter":
+                    found = groups.setdefault(key(node, _label_instruction(node, hashes)), ([], []))
+                    found[side].append(node)
         for ours, theirs in groups.values():
             # As many here as there, in the order of the program: else one would guess.
             if len(ours) == len(theirs):
-                for one, another in zip(ours, theirs, strict=True):
-                    self._add(one, another)
+                for node, another in zip(ours, theirs, strict=True):
+                    self._add(node, another)
                     self._spread()
         self._spread()
 
@@ -320,33 +322,33 @@ class _Aligner:
     def _pair_unordered(
         self, a: list[Value], b: list[Value]
     ) -> list[tuple[Instruction, Instruction]]:
-        rest_a = [one for one, _ in a if one not in self._alignment.to_b]
-        rest_b = [one for one, _ in b if one not in self._alignment.to_a]
+        rest_a = [node for node, _ in a if node not in self._alignment.to_b]
+        rest_b = [node for node, _ in b if node not in self._alignment.to_a]
         pairs = []
-        for one in rest_a:
-            found = [other for other in rest_b if other.op == one.op]
-            best = self._find_likeliest(one, found)
+        for node in rest_a:
+            found = [other for other in rest_b if other.op == node.op]
+            best = self._find_likeliest(node, found)
             if best is not None:
                 rest_b.remove(best)
-                pairs.append((one, best))
+                pairs.append((node, best))
         return pairs
 
     def _count_shared(self, a: Instruction, b: Instruction) -> int:
         """Return how many operands of two instructions are paired with each other."""
         if is_commutative(a) or find_slots(a) is not None:
             theirs = set(b.operands)
-            return sum(self._alignment.to_b.get(one) in theirs for one in a.operands)
+            return sum(self._alignment.to_b.get(node) in theirs for node in a.operands)
         pairs = zip(a.operands, b.operands, strict=False)
-        return sum(self._alignment.to_b.get(one) is other for one, other in pairs)
+        return sum(self._alignment.to_b.get(node) is other for node, other in pairs)
 
     def _find_likeliest(
-        self, one: Instruction, candidates: list[Instruction]
+        self, node: Instruction, candidates: list[Instruction]
     ) -> Instruction | None:
         """Return the candidate that shares most with an instruction, None if several do."""
         if len(candidates) == 1:
             return candidates[0]
         likeness = [
-            (self._count_shared(one, other), other.origin == one.origin, other.type == one.type)
+            (self._count_shared(node, other), other.origin == node.origin, other.type == node.type)
             for other in candidates
         ]
         most = max(likeness, default=(0, False, False))
@@ -354,42 +356,42 @@ class _Aligner:
 
 
 def _mark_instruction(
-    one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints
+    node: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints
 ) -> bytes:
     operands = [
         marks[operand] + b"%r" % (path,) if path else marks[operand]
-        for operand, path in zip(one.operands, one.paths, strict=True)
+        for operand, path in zip(node.operands, node.paths, strict=True)
     ]
-    if is_commutative(one):
+    if is_commutative(node):
         operands.sort()
-    bodies = [hashes.computations[id(inner)] for _, inner in one.bodies]
-    marks[one] = digest(b"".join([hashes.label(one), *operands, *bodies]))
-    return marks[one]
+    bodies = [hashes.computations[id(inner)] for _, inner in node.bodies]
+    marks[node] = digest(b"".join([hashes.label(node), *operands, *bodies]))
+    return marks[node]
 
 
-def _label_instruction(one: Instruction, hashes: Fingerprints) -> Hashable:
+def _label_instruction(node: Instruction, hashes: Fingerprints) -> Hashable:
     """Return what an instruction is by itself; a loop is so in whatever order it carries."""
-    if find_slots(one) is None:
-        return hashes.label(one)
-    attributes = {k: v for k, v in one.attributes.items() if k != "captured"}
-    return (one.op, _make_type_key(one), *attributes.items())
+    if find_slots(node) is None:
+        return hashes.label(node)
+    attributes = {k: v for k, v in node.attributes.items() if k != "captured"}
+    return (node.op, _make_type_key(node), *attributes.items())
 
 
-def _make_type_key(one: Instruction) -> Hashable:
-    if isinstance(one.type, Tensor) or find_slots(one) is None:
-        return one.type
-    return tuple(sorted(map(spell_type, one.type)))
+def _make_type_key(node: Instruction) -> Hashable:
+    if isinstance(node.type, Tensor) or find_slots(node) is None:
+        return node.type
+    return tuple(sorted(map(spell_type, node.type)))
 
 
 def _find_readers(computation: Computation) -> dict[Instruction, list[Instruction]]:
     readers: dict[Instruction, list[Instruction]] = defaultdict(list)
-    for one in computation.instructions:
-        for operand in dict.fromkeys(one.operands):
-            readers[operand].append(one)
+    for node in computation.instructions:
+        for operand in dict.fromkeys(node.operands):
+            readers[operand].append(node)
     return readers
 
 
 def _find_positions(reader: Instruction, operand: Instruction) -> tuple[int, ...]:
     if is_commutative(reader) or find_slots(reader) is not None:
         return ()
-    return tuple(n for n, one in enumerate(reader.operands) if one is operand)
+    return tuple(n for n, node in enumerate(reader.operands) if node is operand)

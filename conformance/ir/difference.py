@@ -122,7 +122,7 @@ def _make_change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) ->
 def _describe_place(edits: Rewrite) -> str:
     places = dict.fromkeys(" of ".join(reversed(edit.at.path)) or "entry" for edit in edits)
     words = [" -> ".join(places)]
-    origins = [one.origin for edit in edits for one in edit.instructions]
+    origins = [node.origin for edit in edits for node in edit.instructions]
     words += [origin.name for origin in origins if origin.name][:1]
     words += [f"{origin.file}:{origin.line}" for origin in origins if origin.file][:1]
     return ", ".join(words)
@@ -148,7 +148,7 @@ def _compare_interfaces(
             ChangeKind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
         )
     pairs = zip(facts["a"]["results"], facts["b"]["results"], strict=False)
-    spaces = [[one.get("memory") for one in pair] for pair in pairs]
+    spaces = [[result.get("memory") for result in pair] for pair in pairs]
     if moved := [n for n, (x, y) in enumerate(spaces) if x != y]:
         places = [(f"result {moved[0]}: {space or 'device'}",) for space in spaces[moved[0]]]
         yield _make_interface_change(
@@ -169,8 +169,10 @@ def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
         ([i for i in other if None in i], Severity.COSMETIC, ", which one side does not say"),
     ):
         lines = [
-            [f"%{found[0][0]}: {render_sharding(one)}"] if isinstance(one, Sharding) else []
-            for one in (found[0][1:] if found else ())
+            [f"%{found[0][0]}: {render_sharding(sharding)}"]
+            if isinstance(sharding, Sharding)
+            else []
+            for sharding in (found[0][1:] if found else ())
         ]
         if lines:
             yield _make_interface_change(

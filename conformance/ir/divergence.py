@@ -46,14 +46,14 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
     every = [edit for rewrite in found for edit in rewrite]
     edits = [edit for edit in every if _is_operation(edit)]
     edits += [reader for edit in every for reader in _find_readers(edit)]
-    affected = {one for edit in edits for one in edit.instructions}
+    affected = {node for edit in edits for node in edit.instructions}
     # A computation is within an instruction that differs because it does.
     around = {edit.at.inside for edit in edits} - {None}
     first = [
         edit
         for edit in edits
         if edit.a not in around
-        and all(affected.isdisjoint(one.operands) for one in edit.instructions)
+        and all(affected.isdisjoint(node.operands) for node in edit.instructions)
     ]
     work = [edit for edit in first if edit.op not in MOVEMENT]
     return tuple(sorted({_describe_edit(edit) for edit in work or first or edits or every}))
@@ -73,42 +73,42 @@ def _find_readers(edit: IrEdit) -> Iterator[IrEdit]:
     if edit.side is not Side.CHANGED or edit.b is None or not _is_constant(edit.b):
         return
     read = {edit.b}
-    for one in edit.at.b.instructions:
-        if not read.intersection(one.operands):
+    for node in edit.at.b.instructions:
+        if not read.intersection(node.operands):
             continue
-        if _is_constant(one):
-            read.add(one)
+        if _is_constant(node):
+            read.add(node)
         else:
-            yield IrEdit(Side.REWIRED, None, one, edit.at)
+            yield IrEdit(Side.REWIRED, None, node, edit.at)
 
 
-def _is_constant(one: Instruction) -> bool:
+def _is_constant(node: Instruction) -> bool:
     """Say whether an instruction is a constant, maybe spread over a shape or of another type."""
-    if one.op in CONSTANTS:
+    if node.op in CONSTANTS:
         return True
-    spreads = one.op in MOVEMENT or one.op in CONVERSIONS
-    return spreads and bool(one.operands) and all(map(_is_constant, one.operands))
+    spreads = node.op in MOVEMENT or node.op in CONVERSIONS
+    return spreads and bool(node.operands) and all(map(_is_constant, node.operands))
 
 
 def _describe_edit(edit: IrEdit) -> str:
-    one = edit.b or edit.a
-    if one is None:
+    node = edit.b or edit.a
+    if node is None:
         return _WORDS[edit.side].format("nothing")
     what = dict.fromkeys(_ONE.get(name, name) for name in edit.what)
     names = f" {', '.join(what)}" if edit.side is Side.CHANGED else ""
-    return _WORDS[edit.side].format(f"{one.op}{_describe_types(one)}{names}")
+    return _WORDS[edit.side].format(f"{node.op}{_describe_types(node)}{names}")
 
 
-def _describe_types(one: Instruction) -> str:
+def _describe_types(node: Instruction) -> str:
     """Return from what to what a conversion converts; of others the type is of no account."""
-    if one.op not in CONVERSIONS:
+    if node.op not in CONVERSIONS:
         return ""
     return (
-        f" {_get_dtype(one.operands[0])} to {_get_dtype(one)}"
-        if one.operands
-        else f" to {_get_dtype(one)}"
+        f" {_get_dtype(node.operands[0])} to {_get_dtype(node)}"
+        if node.operands
+        else f" to {_get_dtype(node)}"
     )
 
 
-def _get_dtype(one: Instruction) -> str:
-    return one.type.dtype if isinstance(one.type, Tensor) else "several"
+def _get_dtype(node: Instruction) -> str:
+    return node.type.dtype if isinstance(node.type, Tensor) else "several"

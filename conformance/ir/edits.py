@@ -61,7 +61,7 @@ class IrEdit:
     @property
     def instructions(self) -> list[Instruction]:
         """The instruction of the first module and the one of the second, where there is one."""
-        return [one for one in (self.a, self.b) if one is not None]
+        return [node for node in (self.a, self.b) if node is not None]
 
     @property
     def op(self) -> str:
@@ -107,15 +107,15 @@ class _Edits:
         to_a, to_b = self._alignment.to_a, self._alignment.to_b
         loop = self._loops.get(pair.inside) if pair.inside is not None else None
         around = loop[0] if loop is not None else None
-        for one in pair.a.instructions:
-            if one not in to_b:
-                self._take_alone(one, IrEdit(Side.REMOVED, one, None, pair), around)
-        for one in pair.b.instructions:
-            if one not in to_a:
-                self._take_alone(one, IrEdit(Side.ADDED, None, one, pair), around)
-        for one in pair.a.instructions:
-            if one in to_b:
-                self._take_pair(one, to_b[one], pair)
+        for node in pair.a.instructions:
+            if node not in to_b:
+                self._take_alone(node, IrEdit(Side.REMOVED, node, None, pair), around)
+        for node in pair.b.instructions:
+            if node not in to_a:
+                self._take_alone(node, IrEdit(Side.ADDED, None, node, pair), around)
+        for node in pair.a.instructions:
+            if node in to_b:
+                self._take_pair(node, to_b[node], pair)
         for _, ours, theirs in _compare_results(self._alignment, pair):
             a, b = (value[0] if value is not None else None for value in (ours, theirs))
             edit = IrEdit(Side.RESULTS, a, b, pair)
@@ -129,11 +129,11 @@ class _Edits:
             found.setdefault(self._find_root(edit), []).append(edit)
         return list(found.values())
 
-    def _take_alone(self, one: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
-        self._alone[one] = self._parent[edit] = edit
-        for operand in one.operands:
+    def _take_alone(self, node: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
+        self._alone[node] = self._parent[edit] = edit
+        for operand in node.operands:
             self._join(edit, self._alone.get(operand))
-        if one.op == "parameter":
+        if node.op == "parameter":
             self._join(edit, around)
 
     def _take_pair(self, a: Instruction, b: Instruction, pair: PairedComputations) -> None:
@@ -170,9 +170,9 @@ class _Edits:
                 around, paired = self._loops[producer]
                 self._join(edit, around if path[0] not in paired else None)
 
-    def _join(self, one: IrEdit, other: IrEdit | None) -> None:
+    def _join(self, edit: IrEdit, other: IrEdit | None) -> None:
         if other is not None:
-            root, child = self._find_root(one), self._find_root(other)
+            root, child = self._find_root(edit), self._find_root(other)
             if root is not child:
                 self._parent[child] = root
 
@@ -221,10 +221,10 @@ def _compare_by_slot(
 ) -> list[Differing]:
     """Return where two lists of values differ, slot by slot."""
     found: list[Differing] = []
-    for n, one in enumerate(ours):
+    for n, value in enumerate(ours):
         other = theirs[pairs[n]] if n in pairs else None
-        if other is None or not _is_paired(alignment, one, other):
-            found.append(("", one, other))
+        if other is None or not _is_paired(alignment, value, other):
+            found.append(("", value, other))
     taken = set(pairs.values())
     return [*found, *(("", None, other) for m, other in enumerate(theirs) if m not in taken)]
 
@@ -234,9 +234,9 @@ def _compare_in_order(
 ) -> list[Differing]:
     """Return where two lists of values differ, place by place."""
     found: list[Differing] = []
-    for n, (one, other) in enumerate(zip_longest(ours, theirs)):
-        if one is None or other is None or not _is_paired(alignment, one, other):
-            found.append((str(n), one, other))
+    for n, (value, other) in enumerate(zip_longest(ours, theirs)):
+        if value is None or other is None or not _is_paired(alignment, value, other):
+            found.append((str(n), value, other))
     return found
 
 
@@ -246,10 +246,10 @@ def _compare_unordered(
     """Return what only one of two lists holds, in whatever order."""
     rest = list(theirs)
     found: list[Differing] = []
-    for one in ours:
-        stead = next((other for other in rest if _is_paired(alignment, one, other)), None)
+    for value in ours:
+        stead = next((other for other in rest if _is_paired(alignment, value, other)), None)
         if stead is None:
-            found.append(("", one, None))
+            found.append(("", value, None))
         else:
             rest.remove(stead)
     return [*found, *(("", None, other) for other in rest)]

@@ -36,9 +36,9 @@ class Excerpts:
 
     def quote_lines(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
         """Return the lines of some instructions, in the order of the text, a few at most."""
-        unique = {id(one): one for one in instructions}
-        ordered = sorted(unique.values(), key=lambda one: one.line)
-        lines = [self.line(one) for one in ordered[:_MOST]]
+        unique = {id(node): node for node in instructions}
+        ordered = sorted(unique.values(), key=lambda node: node.line)
+        lines = [self.line(node) for node in ordered[:_MOST]]
         if len(ordered) > _MOST:
             lines.append(f"... {len(ordered) - _MOST} more")
         return tuple(dict.fromkeys(lines))
@@ -51,7 +51,7 @@ class Excerpts:
         """Return the line of one instruction, as it stands there."""
         raw = self._raw(instruction.line) if self._text and instruction.line else ""
         if not raw:
-            operands = ", ".join(f"%{one.name.lstrip('%')}" for one in instruction.operands)
+            operands = ", ".join(f"%{node.name.lstrip('%')}" for node in instruction.operands)
             attributes = [f"{k}={v}" for k, v in instruction.attributes.items()]
             head = f"%{instruction.name.lstrip('%')} = {spell_type(instruction.type)}"
             raw = ", ".join([f"{head} {instruction.op}({operands})", *attributes])

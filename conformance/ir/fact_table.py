@@ -73,7 +73,7 @@ def collect_facts(module: Module) -> dict[str, Any]:
             counts.count(scattered.get(instruction, instruction), depths[id(computation)])
     entry, of = module.entry, counts.of
     types = [get_type(value) for value in entry.results]
-    results = [part for one in types for part in ([one] if isinstance(one, Tensor) else one)]
+    results = [part for t in types for part in ([t] if isinstance(t, Tensor) else t)]
     said = [dict(_get_items(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
     return {
         "collectives": _sort_counts(of["collectives"]),
@@ -83,7 +83,7 @@ def collect_facts(module: Module) -> dict[str, Any]:
         "custom_calls": _sort_counts(of["custom_calls"]),
         "donation": _describe_donation(module),
         "dtypes": sorted(of["dtypes"]),
-        "parameters": [_describe_value(one.type, one.attributes) for one in entry.parameters],
+        "parameters": [_describe_value(p.type, p.attributes) for p in entry.parameters],
         "results": list(map(_describe_value, results, said)),
         **{name: _sort_counts(of[name]) for name in _SHOWN},
     }
@@ -128,7 +128,7 @@ class _Counts:
             self.of["custom_calls"][str(target)] += 1
         elif op in {"convert", "convert_element_type"}:
             ends = get_type(instruction.inputs[0]), type_
-            names = [one.dtype if isinstance(one, Tensor) else "tuple" for one in ends]
+            names = [end.dtype if isinstance(end, Tensor) else "tuple" for end in ends]
             self.of["converts"]["->".join(names)] += 1
         elif op in CONTRACTIONS:
             self.of["contractions"][f"{op} {_spell(type_)}"] += 1
@@ -189,7 +189,7 @@ def _find_sliced_all_reduce(computation: Computation) -> Instruction | None:
 
 def _make_reduce_scatter(reduced: Instruction, fusion: Instruction) -> Instruction:
     attributes = dict(reduced.attributes)
-    whole, own = (getattr(one.type, "shape", ()) for one in (reduced, fusion))
+    whole, own = (getattr(node.type, "shape", ()) for node in (reduced, fusion))
     if len(whole) == len(own):
         attributes["dimensions"] = tuple(n for n, size in enumerate(own) if size != whole[n])
     return replace(reduced, op="reduce-scatter", type=fusion.type, attributes=attributes)
@@ -246,12 +246,12 @@ def _describe_donation(module: Module) -> list[str]:
         output, number, path, kind = item
         inner = f" {_shorten(path)}" if path else ""
         found.append(f"parameter {number}{inner} -> output {_shorten(output)} {kind}".strip())
-    for one in module.entry.parameters:
-        output = one.attributes.get("aliases_output")
+    for parameter in module.entry.parameters:
+        output = parameter.attributes.get("aliases_output")
         if output is not None:
-            found.append(f"parameter {one.attributes['index']} -> output {output}")
-        if one.attributes.get("donor") is not None:
-            found.append(f"parameter {one.attributes['index']} may be reused")
+            found.append(f"parameter {parameter.attributes['index']} -> output {output}")
+        if parameter.attributes.get("donor") is not None:
+            found.append(f"parameter {parameter.attributes['index']} may be reused")
     donors = _get_items(module.attributes.get("buffer_donor"))
     found += [f"parameter {_shorten(item)} may be reused" for item in donors]
     return sorted(found)

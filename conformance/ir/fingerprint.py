@@ -1,14 +1,16 @@
-"""Fingerprints: hashes that see a reordering as nothing and a duplication as something.
+"""Fingerprints: hashes that ignore the order of instructions and count duplicates.
 
-The hash of an instruction covers what it does, what it calls and, through the hashes of its
-operands, everything it depends on (a Merkle tree). The hash of a computation covers its results
-and the *multiset* of its instructions: a Merkle root alone cannot see that work is done twice.
+The hash of an instruction covers its operation, the computations that it calls and, through the
+hashes of its operands, everything that it depends on (a Merkle tree). The hash of a computation
+covers its results and the *multiset* of its instructions: a Merkle root alone cannot see that work
+is done twice.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from hashlib import blake2b
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from conformance.ir.graph import Tensor
@@ -30,11 +32,15 @@ class Fingerprints:
     """Hashes of the instructions and computations of one module.
 
     Args:
-        commutative: Whether the order of operands of commutative operations is nothing.
+        commutative: Whether to ignore the order of operands of commutative operations.
+
+    Attributes:
+        instructions: Hash of each instruction.
+        computations: Hash of each computation, by its id.
     """
 
     def __init__(self, *, commutative: bool = False) -> None:
-        self.of: dict[Instruction, bytes] = {}
+        self.instructions: dict[Instruction, bytes] = {}
         self.computations: dict[int, bytes] = {}
         self._commutative = commutative
         self._labels: dict[tuple[str, int, int], bytes] = {}
@@ -42,24 +48,24 @@ class Fingerprints:
         self._alive: list[object] = []
 
     def label(self, instruction: Instruction) -> bytes:
-        """Return the hash of an instruction by itself: operation, type and attributes."""
+        """Return the hash of an instruction without its operands: operation, type and attributes."""
         key = (instruction.op, id(instruction.type), id(instruction.attributes))
         found = self._labels.get(key)
         if found is None:
             text = f"{instruction.op}{spell_type(instruction.type)}"
             found = digest(text.encode() + self._encode_attributes(instruction.attributes))
             self._labels[key] = found
-            # The key holds ids: what they name must live as long as they do.
+            # The key holds ids, which another object may get once these are collected.
             self._alive += [instruction.type, instruction.attributes]
         return found
 
     def is_commutative(self, instruction: Instruction) -> bool:
-        """Say whether the order of an instruction's operands is nothing to these hashes."""
+        """Whether these hashes ignore the order of an instruction's operands."""
         return self._commutative and is_commutative(instruction)
 
     def add(self, instruction: Instruction) -> bytes:
-        """Hash an instruction whose operands and bodies are hashed already."""
-        of = self.of
+        """Hash an instruction after its operands and bodies."""
+        of = self.instructions
         if instruction.operands:
             operands = [
                 of[operand] + b"%r" % (path,) if path else of[operand]
@@ -77,15 +83,18 @@ class Fingerprints:
         return found
 
     def add_computation(self, computation: Computation) -> bytes:
-        """Hash a computation whose bodies are hashed already."""
+        """Hash a computation and its instructions, after its callees."""
         for instruction in computation.instructions:
             self.add(instruction)
         return self.close(computation)
 
     def close(self, computation: Computation) -> bytes:
-        """Hash a computation whose instructions are hashed already."""
-        results = b"".join(self.of[i] + b"%r" % (path,) for i, path in computation.results)
-        hashes = sorted(self.of[i] for i in computation.instructions)
+        """Hash a computation after its instructions."""
+        results = b"".join(
+            self.instructions[i] + b"%r" % (path,) for i, path in computation.results
+        )
+        hashes = sorted(self.instructions[i] for i in computation.instructions)
+        # Equal instructions have equal hashes, so their readers decide which one is which.
         if len(set(hashes)) < len(hashes):
             hashes += self._hash_twins(computation)
         everything = b"".join(hashes) + self._encode_attributes(computation.attributes)
@@ -95,13 +104,13 @@ class Fingerprints:
         return found
 
     def _hash_twins(self, computation: Computation) -> list[bytes]:
-        """Hash who reads which of several random numbers, collectives or calls that look alike."""
-        of = self.of
-        counts = Counter(of[one] for one in computation.instructions)
+        """Hash the readers of equal instructions with effects: random numbers, collectives, calls."""
+        of = self.instructions
+        counts = Counter(of[node] for node in computation.instructions)
         twins: dict[Instruction, list[bytes]] = {
-            one: []
-            for one in computation.instructions
-            if counts[of[one]] > 1 and (one.op in COLLECTIVES or one.op in SIDE_EFFECTS)
+            node: []
+            for node in computation.instructions
+            if counts[of[node]] > 1 and (node.op in COLLECTIVES or node.op in SIDE_EFFECTS)
         }
         if not twins:
             return []
@@ -113,28 +122,25 @@ class Fingerprints:
         for place, (producer, _) in enumerate(computation.results):
             if producer in twins:
                 twins[producer].append(b"result %d" % place)
-        return sorted(of[one] + digest(b"".join(sorted(read))) for one, read in twins.items())
+        return sorted(of[node] + digest(b"".join(sorted(read))) for node, read in twins.items())
 
     def _encode_attributes(self, attributes: dict[str, Attribute]) -> bytes:
         if not attributes:
             return b""
         found = self._attributes.get(id(attributes))
         if found is None:
-            found = repr(sorted(attributes.items(), key=_name)).encode("utf-8", "surrogatepass")
+            found = repr(sorted(attributes.items(), key=itemgetter(0))).encode(
+                "utf-8", "surrogatepass"
+            )
             self._attributes[id(attributes)] = found
             self._alive.append(attributes)
         return found
 
 
-def _name(item: tuple[str, Attribute]) -> str:
-    return item[0]
-
-
 def spell_type(type_: Type) -> str:
     """Return a type as text, e.g. `f32[2,16]` or `(f32[], s32[4])S(5)`.
 
-    Args:
-        type_: The type.
+    Goldens hold hashes of this text: it must never change.
     """
     if not isinstance(type_, Tensor):
         return f"({', '.join(spell_type(part) for part in type_)})"
@@ -144,10 +150,10 @@ def spell_type(type_: Type) -> str:
 
 
 def hash_module(module: Module, *, commutative: bool = False) -> Fingerprints:
-    """Hash everything that a module uses.
+    """Hash all computations that a module uses.
 
     Args:
-        module: The module; its regions use nothing of the computations around them.
+        module: The module, its regions closed.
         commutative: See `Fingerprints`.
 
     Returns:
@@ -163,11 +169,13 @@ def hash_module(module: Module, *, commutative: bool = False) -> Fingerprints:
 
 
 def fingerprint(module: Module, hashes: Fingerprints) -> str:
-    """Return the hash of a module whose entry is hashed already, 24 hexadecimal digits.
+    """Return the fingerprint of a module, 24 hexadecimal digits.
 
     Args:
         module: The module.
-        hashes: The hashes of all it uses.
+        hashes: The hashes of its computations.
     """
-    header = repr(sorted(module.attributes.items(), key=_name)).encode("utf-8", "surrogatepass")
+    header = repr(sorted(module.attributes.items(), key=itemgetter(0))).encode(
+        "utf-8", "surrogatepass"
+    )
     return digest(module.kind.encode() + header + hashes.computations[id(module.entry)]).hex()

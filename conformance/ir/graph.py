@@ -1,4 +1,4 @@
-"""One graph for three IRs: what HLO text, StableHLO and jaxprs are parsed into.
+"""The graph of an IR: HLO text, StableHLO and jaxprs are parsed into it.
 
 A `Module` holds `Computation`s, these hold `Instruction`s in the order of the text. An operand is
 a pair of the instruction that produces it and a path into its result: `()` is the whole result,
@@ -33,17 +33,17 @@ def kind_of_artifact(name: str) -> str:
 
 
 class IrSyntaxError(ConformanceError):
-    """Text that is not understood; the message names kind, line and token."""
+    """A text that is not understood; the message names kind, line and token."""
 
 
 class Tensor(NamedTuple):
-    """One array, token or opaque value; equal ones are one object within a module.
+    """The type of an array, token or opaque value; equal ones are one object within a module.
 
     Attributes:
         dtype: Element type in HLO's spelling (`f32`, `s32`, `pred`, `bf16`), `token`, `opaque`,
-            or what the IR says where HLO has no word for it (`key<fry>`).
+            or the IR's own word where HLO has none (`key<fry>`).
         shape: Sizes; a dynamic one is a string (`?`, `<=8`).
-        layout: What stands in braces after an HLO shape, without memory space; empty if nothing.
+        layout: The text in braces after an HLO shape, without memory space; may be empty.
         space: Memory space as spelled (`5`), empty for the default one.
     """
 
@@ -58,14 +58,14 @@ Type: TypeAlias = Tensor | tuple["Type", ...]
 
 
 class Sharding(NamedTuple):
-    """Which device holds which tile: one meaning for every spelling.
+    """The device of each tile of an array, the same for every spelling of a sharding.
 
     Attributes:
         kind: `replicated`, `maximal`, `manual`, `unknown`, `unreduced`, `tiled` or `tuple`.
-        tiles: How often each dimension is cut, for `tiled`; dimensions of subgroups come after.
-        devices: Device of each tile, row-major over `tiles`; the one device for `maximal`.
-        subgroups: What each trailing dimension of `tiles` means: `replicated`, `manual`,
-            `unreduced`; empty when all cut the data.
+        tiles: Number of tiles along each dimension, for `tiled`; subgroups are further dimensions.
+        devices: Device of each tile, row-major over `tiles`; the single device for `maximal`.
+        subgroups: Meaning of each trailing dimension of `tiles`: `replicated`, `manual`,
+            `unreduced`; empty if all dimensions cut the data.
         parts: Shardings of the parts, for `tuple`.
     """
 
@@ -77,7 +77,7 @@ class Sharding(NamedTuple):
 
 
 class Opaque(NamedTuple):
-    """Text kept as it is because its meaning is not known: compared, counted, never dropped."""
+    """A text of unknown meaning: it is compared and counted, never dropped."""
 
     text: str
 
@@ -96,7 +96,7 @@ def freeze(value: Any) -> Attribute:
 
 
 class Origin(NamedTuple):
-    """Where an instruction comes from.
+    """The place in the user's program that an instruction comes from.
 
     Attributes:
         name: The name stack, e.g. `jit(f)/while/body/psum`; empty when unknown.
@@ -113,25 +113,25 @@ NOWHERE = Origin()
 
 Path: TypeAlias = tuple[int, ...]
 Value: TypeAlias = "tuple[Instruction, Path]"
-"""A result, or a part of one: the instruction and the path into its result."""
+"""A result or a part of it: the instruction, and the path into its result."""
 
 
 @dataclass(slots=True, eq=False)
 class Instruction:
-    """One operation. Compared by identity; what it means is in `conformance.ir.fingerprint`.
+    """An operation, compared by identity; `conformance.ir.fingerprint` compares meanings.
 
     Attributes:
         name: The name in the text, without `%`.
         op: The operation, in the IR's own spelling: `all-reduce`, `stablehlo.all_reduce`, `psum`.
             The parameters of a computation are instructions of the op `parameter`.
         type: Type of its result.
-        operands: The instructions whose results it takes.
+        operands: The instructions whose results the operation takes.
         paths: For each operand, the path into that instruction's result; `()` is the whole.
         attributes: By name, in the order of the text. A literal is the attribute `value`, the
             number of a parameter is `index`.
-        bodies: Computations it calls, each with its role: `body`, `condition`, `to_apply`,
+        bodies: Computations that it calls, each with its role: `body`, `condition`, `to_apply`,
             `calls`, `branch 0`, `region 0`, `callee` ...
-        origin: Where it comes from.
+        origin: Place in the user's program.
         line: Line in the text, counted from 1.
     """
 
@@ -147,12 +147,12 @@ class Instruction:
 
     @property
     def inputs(self) -> list[Value]:
-        """Its operands with their paths."""
+        """The operands with their paths."""
         return list(zip(self.operands, self.paths, strict=True))
 
     @inputs.setter
     def inputs(self, values: Iterable[Value]) -> None:
-        """Give it other operands."""
+        """Replace the operands."""
         pairs = list(values)
         self.operands = tuple([producer for producer, _ in pairs])
         self.paths = tuple([path for _, path in pairs])
@@ -178,10 +178,10 @@ class Computation:
     """A function of the module: a named HLO computation, an MLIR function or region, a jaxpr.
 
     Attributes:
-        name: The name in the text; regions and inner jaxprs get one from the instruction that
+        name: The name in the text; regions and inner jaxprs are named after the instruction that
             they belong to.
         instructions: All of them, parameters included, producers before users.
-        results: What it returns: instructions, with a path into the result of each.
+        results: The values that it returns.
         attributes: Attributes of the computation itself (`execution_thread`, argument
             attributes such as `arg 0 sharding`).
     """
@@ -193,14 +193,14 @@ class Computation:
 
     @property
     def parameters(self) -> list[Instruction]:
-        """Its parameters, by number."""
+        """The parameters, by number."""
         found = [i for i in self.instructions if i.op == "parameter"]
         return sorted(found, key=lambda i: i.get_number("index"))
 
     @property
     def callees(self) -> list[Computation]:
-        """The computations that its instructions call, in their order."""
-        return [body for one in self.instructions for _, body in one.bodies]
+        """The computations that the instructions call, in the order of the instructions."""
+        return [inner for node in self.instructions for _, inner in node.bodies]
 
     def __repr__(self) -> str:
         """Return a short form for debugging."""
@@ -214,12 +214,12 @@ class Module:
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.
         name: Name of the module.
-        entry: Where it begins.
-        attributes: What the module's header says, by name.
+        entry: The computation that a caller of the module runs.
+        attributes: Attributes of the module's header, by name.
         computations: Every named computation, in the order of the text; regions and inner jaxprs
             are found through the instructions they belong to.
-        not_understood: What was kept as `Opaque`, by a short description (`attribute foo of
-            custom-call`), with how often it occurs. Empty when all was understood.
+        not_understood: Count of each kind of text kept as `Opaque`, by a short description
+            (`attribute foo of custom-call`).
     """
 
     kind: str
@@ -235,7 +235,7 @@ class Module:
         Raises:
             IrSyntaxError: If a computation calls itself.
         """
-        return list(post_order([self.entry], lambda one: one.callees))
+        return list(post_order([self.entry], lambda caller: caller.callees))
 
     def walk(self) -> Iterator[Instruction]:
         """Yield every instruction of every reachable computation."""
@@ -248,10 +248,10 @@ def post_order(
 ) -> Iterator[Node]:
     """Yield the nodes that can be reached, successors first, each once.
 
-    It keeps a stack of its own: modules nest deeper than Python recurses.
+    The stack is explicit, because modules nest deeper than Python recurses.
 
     Raises:
-        IrSyntaxError: If a node leads to itself. Only computations can.
+        IrSyntaxError: If a node reaches itself, which only computations can.
     """
     entered: set[Node] = set()
     left: set[Node] = set()
@@ -264,6 +264,6 @@ def post_order(
         elif node not in entered:
             entered.add(node)
             stack.append((node, True))
-            stack += [(one, False) for one in reversed(successors(node))]
+            stack += [(successor, False) for successor in reversed(successors(node))]
         elif node not in left:
-            raise IrSyntaxError(f"computation {node.name} calls itself, expected none to")
+            raise IrSyntaxError(f"computation {node.name} calls itself, expected no recursion")

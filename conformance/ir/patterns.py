@@ -90,8 +90,8 @@ def _label_edits(work: list[IrEdit]) -> Hashable:
 
 
 def _get_dtype(edit: IrEdit) -> str:
-    one = edit.b if edit.b is not None else edit.a
-    return one.type.dtype if one is not None and isinstance(one.type, Tensor) else ""
+    node = edit.b if edit.b is not None else edit.a
+    return node.type.dtype if node is not None and isinstance(node.type, Tensor) else ""
 
 
 def _make_key(rewrite: Rewrite) -> Hashable:
@@ -103,7 +103,7 @@ def _make_key(rewrite: Rewrite) -> Hashable:
     # The positions of other operands are of no account.
     names = [edit.what if edit.side is Side.CHANGED else () for edit in work]
     what = {
-        (one.side, one.op, _get_dtype(one), name) for one, name in zip(work, names, strict=True)
+        (edit.side, edit.op, _get_dtype(edit), name) for edit, name in zip(work, names, strict=True)
     }
     places = () if _are_constants(work) else (edit.at.path for edit in work)
     return frozenset(places), frozenset(what)

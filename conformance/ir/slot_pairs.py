@@ -33,7 +33,7 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
     """
     names = {value: b"%d" % number for number, value in enumerate(dict.fromkeys(b.values))}
     given_a: Keys = [
-        names.get((to_b[one], path), b"") if one in to_b else b"" for one, path in a.values
+        names.get((to_b[node], path), b"") if node in to_b else b"" for node, path in a.values
     ]
     given_b: Keys = [names[value] for value in b.values]
     found: dict[int, int] = {}
@@ -63,11 +63,11 @@ def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
     """Yield keys of slots, the surest first: by what each is given and what is done with it."""
     types = [spell_type(get_type(value)).encode() for value in slots.values]
     step = dict(slots.instruction.bodies).get("body")
-    last = [one.op.encode() for one, _ in step.results] if step is not None else []
+    last = [node.op.encode() for node, _ in step.results] if step is not None else []
     ops = [*last[: slots.carried], *[b""] * (len(types) - slots.carried)]
 
     def add_given(keys: Keys) -> Keys:
-        return [key + one if one else b"" for key, one in zip(keys, given, strict=True)]
+        return [key + own if own else b"" for key, own in zip(keys, given, strict=True)]
 
     yield add_given(_join(*_hash_slots_of_bodies(slots, given, Uses())))
     # What inner loops do may be what differs.
@@ -84,10 +84,12 @@ def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
 
 def _hash_slots_of_bodies(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys, Keys]:
     """Return what the computations make of each slot, and who reads it there."""
-    seen = list(zip(*(hash_slots(one, slots, colours, uses) for one in slots.bodies), strict=True))
-    made = [b"".join(made for made, _ in one) for one in seen]
-    return made, [b"".join(read for _, read in one) for one in seen]
+    seen = list(
+        zip(*(hash_slots(inner, slots, colours, uses) for inner in slots.bodies), strict=True)
+    )
+    made = [b"".join(made for made, _ in own) for own in seen]
+    return made, [b"".join(read for _, read in own) for own in seen]
 
 
 def _join(made: Keys, read: Keys) -> Keys:
-    return [one + other for one, other in zip(made, read, strict=True)]
+    return [own + other for own, other in zip(made, read, strict=True)]

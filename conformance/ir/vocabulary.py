@@ -1,4 +1,4 @@
-"""The operations of the three IRs by their kind: collectives, control flow, data movement.
+"""The operations of the three IRs by kind: collectives, control flow, data movement.
 
 HLO and StableHLO share a spelling once `conformance.ir.normal.attributes` has been over them
 (`stablehlo.all_reduce` is `all-reduce`); a jaxpr keeps its primitives' names.
@@ -33,10 +33,10 @@ COLLECTIVES: Final = {
     "unreduced_psum": "all-reduce",
     "unreduced_reduce_scatter": "reduce-scatter",
 }
-"""Collectives by the name each IR has for them, each with HLO's."""
+"""The name in HLO of each collective, by its name in any IR."""
 
 REDUCER_OF: Final = {"psum": "add", "pmax": "maximum", "pmin": "minimum"}
-"""What a jaxpr's collective reduces with; HLO and StableHLO name a computation."""
+"""The reduction of a jaxpr's collective; HLO and StableHLO name a computation instead."""
 
 BRANCHES: Final = frozenset({"conditional", "case", "if", "cond"})
 CONTROL_FLOW: Final = frozenset({"while", "scan", *BRANCHES})
@@ -47,7 +47,7 @@ COMMUTATIVE: Final = frozenset(
         *("mul", "max", "min", "eq", "ne", "add_any"),
     }
 )
-"""Operations of two operands whose order means nothing; see also `is_commutative`."""
+"""Operations whose two operands may be swapped; see also `is_commutative`."""
 _SYMMETRIC: Final = frozenset({"EQ", "NE"})
 
 MOVEMENT: Final = frozenset(
@@ -58,7 +58,7 @@ MOVEMENT: Final = frozenset(
         *("dynamic_update_slice", "rev", "expand_dims", "pvary"),
     }
 )
-"""Operations that put elements elsewhere and compute nothing."""
+"""Operations that only move elements."""
 
 REDUCTIONS: Final = frozenset(
     {
@@ -67,7 +67,7 @@ REDUCTIONS: Final = frozenset(
         *("reduce_window_sum", "scatter_add", "scatter-add"),
     }
 )
-"""Operations whose result depends on the order in which elements are taken together."""
+"""Operations whose floating-point result depends on the order of the reduction."""
 
 CONTRACTIONS: Final = frozenset(
     {"dot", "dot-general", "convolution", "dot_general", "conv_general_dilated", "ragged-dot"}
@@ -84,21 +84,21 @@ SIDE_EFFECTS: Final = frozenset(
         *("ffi_call", "random_seed", "async-start", "async-update", "async-done", "pallas_call"),
     }
 )
-"""Operations that are neither merged with an equal one nor dropped when nobody reads them."""
+"""Operations that are neither merged with an equal one nor dropped when their result is unused."""
 _HALVES: Final = ("-start", "-update", "-done")
-"""How the operations end that only begin or end something; what is whole was made one before."""
+"""Suffixes of asynchronous halves; `fold_async` has joined every complete pair."""
 
 _HOST_MARK: Final = ("_xla_compute_type", "host")
-_HOST_SAID: Final = (
+_HOST_MARKS: Final = (
     _HOST_MARK,
     *((name, "host") for name in ("async_execution_thread", "execution_thread", "device_type")),
     *((name, "HostExecute") for name in ("custom_call_target", "call_target_name")),
 )
-"""Attributes, each with the value that places an instruction on the host."""
+"""Attributes that place an instruction on the host, with their value there."""
 
 
 def is_commutative(instruction: Instruction) -> bool:
-    """Say whether the order of an instruction's operands means nothing."""
+    """Whether the operands of an instruction may be swapped."""
     if instruction.op != "compare":
         return instruction.op in COMMUTATIVE
     attributes = instruction.attributes
@@ -106,22 +106,22 @@ def is_commutative(instruction: Instruction) -> bool:
 
 
 class Purity:
-    """Tells plain functions of their operands from what does more.
+    """Which instructions are pure functions of their operands.
 
-    Collectives, random numbers, calls out and whatever calls such are not pure: two of them are
-    not one, and an unread one still happens. Computations are added bodies first.
+    Collectives, random numbers and custom calls are not, nor are computations that contain them:
+    two equal ones are two effects, and an unused one still happens. Callees are added first.
     """
 
     def __init__(self) -> None:
         self._impure: set[int] = set()
 
     def add(self, computation: Computation) -> None:
-        """Take note of a computation whose bodies were added before."""
+        """Classify a computation whose callees were added before."""
         if not all(map(self.is_pure, computation.instructions)):
             self._impure.add(id(computation))
 
     def is_pure(self, instruction: Instruction) -> bool:
-        """Say whether an instruction is pure."""
+        """Whether an instruction is pure."""
         op = instruction.op
         if op in COLLECTIVES or op in SIDE_EFFECTS or op.endswith(_HALVES):
             return False
@@ -129,9 +129,9 @@ class Purity:
 
 
 def runs_on_host(instruction: Instruction) -> bool:
-    """Say whether an instruction is marked to be computed on the host."""
+    """Whether an instruction is marked to be computed on the host."""
     attributes = instruction.attributes
-    if any(attributes.get(name) == value for name, value in _HOST_SAID):
+    if any(attributes.get(name) == value for name, value in _HOST_MARKS):
         return True
     frontends = (attributes.get("frontend_attributes"), attributes.get("mhlo.frontend_attributes"))
     return any(isinstance(frontend, tuple) and _HOST_MARK in frontend for frontend in frontends)

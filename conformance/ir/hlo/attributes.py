@@ -166,7 +166,7 @@ class AttributeReader:
                 called = _read_names(value)
                 if value.startswith("{") and "{}" not in role:
                     role += " {}"
-                bodies += [(role.format(n), one) for n, one in enumerate(called)]
+                bodies += [(role.format(n), callee) for n, callee in enumerate(called)]
             elif name == "sharding":
                 items[name], groups = read_sharding(value)
                 if groups:
@@ -270,13 +270,13 @@ def _read_per_dimension(text: str) -> tuple[Attribute, ...]:
     each = [
         tuple([parse_integer(n) for n in dimension.split("_")]) for dimension in text.split("x")
     ]
-    return tuple([one[0] if len(one) == 1 else one for one in each])
+    return tuple([sizes[0] if len(sizes) == 1 else sizes for sizes in each])
 
 
 def _read_slices(text: str) -> Attribute:
     """Return start, limit and stride of each dimension of `{[0:4:2], [1:3]}`."""
     each = match_parts(_SLICE, text, "'[start:limit]' or '[start:limit:stride]'")
-    return tuple([(int(one[1]), int(one[2]), int(one[3] or 1)) for one in each])
+    return tuple([(int(match[1]), int(match[2]), int(match[3] or 1)) for match in each])
 
 
 def _read_aliases(text: str) -> Attribute:
@@ -284,8 +284,8 @@ def _read_aliases(text: str) -> Attribute:
     each = match_parts(_ALIAS, text, "'{output}: (number, {path}, kind)'")
     return tuple(
         [
-            (parse_integers(one[1][1:-1]), int(one[2]), parse_integers(one[3][1:-1]), one[4] or "")
-            for one in each
+            (parse_integers(m[1][1:-1]), int(m[2]), parse_integers(m[3][1:-1]), m[4] or "")
+            for m in each
         ]
     )
 
@@ -293,7 +293,7 @@ def _read_aliases(text: str) -> Attribute:
 def _read_donors(text: str) -> Attribute:
     """Return (parameter, path within it) of `{ (0, {}), (1, {2}) }`."""
     each = match_parts(_DONOR, text, "'(number, {path})'")
-    return tuple([(int(one[1]), parse_integers(one[2][1:-1])) for one in each])
+    return tuple([(int(match[1]), parse_integers(match[2][1:-1])) for match in each])
 
 
 def _read_names(text: str) -> tuple[str, ...]:

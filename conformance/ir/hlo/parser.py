@@ -254,7 +254,7 @@ class _Body:
             return found, _make_whole_paths(len(found))
         except KeyError:
             each = [self._read_operand(part) for part in split_parts(strip_comments(text))]
-            return tuple([one for one, _ in each]), tuple([path for _, path in each])
+            return tuple([node for node, _ in each]), tuple([path for _, path in each])
 
     def _read_operand(self, text: str) -> Value:
         """Return what `f32[4]{0} %x`, `%x`, `x` or `x#1#0` (a part of a tuple) names."""

@@ -248,7 +248,7 @@ def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
     content = strip_brackets(strip_comments(text))
     if content.startswith("{") or not content:
         found = [_read_part(strip_brackets(part)) for part in split_parts(content)]
-        whole = Sharding("tuple", parts=tuple([one for one, _ in found]))
+        whole = Sharding("tuple", parts=tuple([part for part, _ in found]))
     else:
         found = [_read_part(content)]
         whole = found[0][0]

@@ -152,7 +152,7 @@ def _read_array(text: str, type_: Tensor) -> str:
     if prod(sizes) > LONGEST or len(text) > 100 * LONGEST:
         return _digest_array(text, None if dynamic else prod(sizes), type_.dtype)
     elements = _ELEMENT.findall(text)
-    known = {one: _read_element(one, type_.dtype) for one in set(elements)}
+    known = {element: _read_element(element, type_.dtype) for element in set(elements)}
     if not dynamic and (len(elements) != prod(sizes) or text != _format_array(elements, sizes)):
         raise HloTextError(text, f"{prod(sizes)} elements in braces, for each dimension")
     return _ELEMENT.sub(lambda match: known[match[0]], text)

@@ -142,7 +142,7 @@ class Dialects:
         axes = cast("Any", self._value(scan))
         scan.expect(">")
         try:
-            named = [MeshAxis(one) if isinstance(one, str) else MeshAxis(*one) for one in axes]
+            named = [MeshAxis(axis) if isinstance(axis, str) else MeshAxis(*axis) for axis in axes]
             (size, count), devices = mesh.cut([named])
             devices = transpose(devices, [size, count], [1, 0])
             return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
@@ -154,8 +154,8 @@ class Dialects:
         try:
             fields: dict[str, Any] = dict(cast("Any", self._value(scan)))
             axes = [
-                one if isinstance(one[0], str) else tuple([value for _, value in one])
-                for one in fields["axes"]
+                axis if isinstance(axis[0], str) else tuple([value for _, value in axis])
+                for axis in fields["axes"]
             ]
             return _make_mesh(axes, fields.get("device_ids", ()))
         except (KeyError, TypeError, ValueError, IndexError):
@@ -305,7 +305,7 @@ def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None
             found[f"{name} {kind}"] = note
     elif isinstance(value, tuple) and value and isinstance(value[0], Spread):
         for kind in NOTES:
-            notes = tuple(one.notes.get(kind, ()) for one in value)
+            notes = tuple(spread.notes.get(kind, ()) for spread in value)
             if any(notes):
                 found[f"{name} {kind}"] = notes
     elif name in _GSPMD and isinstance(meant, str):
@@ -318,7 +318,7 @@ def drop_notes(value: object) -> Attribute:
     if isinstance(value, Spread):
         return value.sharding
     if isinstance(value, tuple) and value and isinstance(value[0], Spread):
-        return tuple([one.sharding for one in value])
+        return tuple([spread.sharding for spread in value])
     return cast("Attribute", value)
 
 
@@ -334,7 +334,7 @@ def _read_axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
     found = scan.read_list("{", "}", lambda: None if scan.accept("?") else _read_axis(scan))
     if None in found[:-1]:
         scan.fail("'?' as the last, before it")
-    return [one for one in found if one is not None], None in found
+    return [axis for axis in found if axis is not None], None in found
 
 
 def _read_dimension(scan: Scanner) -> tuple[list[MeshAxis], bool, int | None]:

@@ -77,9 +77,9 @@ class ValueScopes:
             self._scopes[-1].append(key)
             return
         for number in range(count):
-            one = f"{key}#{number}"
-            links[one] = (made, (number,))
-            self._scopes[-1].append(one)
+            name = f"{key}#{number}"
+            links[name] = (made, (number,))
+            self._scopes[-1].append(name)
 
     def resolve(self, operands: str, line: int) -> list[Value]:
         """Return the values that names with commas between them stand for.
@@ -142,12 +142,12 @@ class Symbols:
             return
         parameters = body.parameters
         given = _split_dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
-        for parameter, one in zip(parameters, given, strict=True):
-            parameter.attributes.update(one)
+        for parameter, own in zip(parameters, given, strict=True):
+            parameter.attributes.update(own)
         returned = attributes.pop("res_attrs", ())
-        for number, one in enumerate(_split_dictionaries(returned, len(body.results), line)):
-            if one:
-                attributes[f"result {number}"] = tuple(sorted(one.items()))
+        for number, own in enumerate(_split_dictionaries(returned, len(body.results), line)):
+            if own:
+                attributes[f"result {number}"] = tuple(sorted(own.items()))
         body.attributes.update(attributes)
 
     def add_operation(self, op: str, attributes: dict[str, Attribute], line: int) -> None:
@@ -196,7 +196,7 @@ def _split_dictionaries(value: Attribute, count: int, line: int) -> list[dict[st
     if not isinstance(value, tuple) or len(value) not in (0, count):
         refuse(line, f"attributes {str(value)[:40]}", f"{count} dictionaries")
     try:
-        given = [dict(cast("tuple[tuple[str, Attribute], ...]", one)) for one in value]
+        given = [dict(cast("tuple[tuple[str, Attribute], ...]", item)) for item in value]
     except (TypeError, ValueError):
         refuse(line, f"attributes {str(value)[:40]}", "dictionaries")
     return given or [{} for _ in range(count)]

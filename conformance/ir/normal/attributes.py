@@ -233,7 +233,7 @@ _DEFAULTS: Final[Attributes] = {"feature_group_count": 1, "batch_group_count": 1
 
 
 def _drop_default_precision(value: Attribute) -> Attribute:
-    plain = isinstance(value, tuple) and all(str(one).lower() == "default" for one in value)
+    plain = isinstance(value, tuple) and all(str(item).lower() == "default" for item in value)
     return None if plain else value
 
 

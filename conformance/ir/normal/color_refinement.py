@@ -57,7 +57,7 @@ def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
         seen: set[bytes] = set()
         for instruction in computation.instructions:
             if instruction.op in CONTROL_FLOW and pure.is_pure(instruction):
-                found = hashes.of[instruction]
+                found = hashes.instructions[instruction]
                 if found in seen:
                     return True
                 seen.add(found)
@@ -92,9 +92,13 @@ def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
 
 def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Contexts) -> None:
     values = instruction.inputs
-    values.sort(key=lambda value: (hashes.of[value[0]], value[1]))
+    values.sort(key=lambda value: (hashes.instructions[value[0]], value[1]))
     first, last = values[0], values[-1]
-    if first != last and hashes.of[first[0]] == hashes.of[last[0]] and first[1] == last[1]:
+    if (
+        first != last
+        and hashes.instructions[first[0]] == hashes.instructions[last[0]]
+        and first[1] == last[1]
+    ):
         # Equal instructions that must not merge, such as collectives: their other readers decide.
         values.sort(key=contexts.of)
     instruction.inputs = values
@@ -102,7 +106,7 @@ def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Con
 
 def _sort_slots(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[int]:
     """Return the numbers of the slots, carried before captured, each group in its order."""
-    colours = [hashes.of[i] + b"%r" % (path,) for i, path in slots.values]
+    colours = [hashes.instructions[i] + b"%r" % (path,) for i, path in slots.values]
     carried = slots.carried
     if len(set(colours[:carried])) < carried:
         colours = refine_colors(slots, colours, contexts)
@@ -234,7 +238,7 @@ class _Shallow:
         if slots is not None:
             given = zip(operands[slots.fixed :], self._uses.of(slots), strict=True)
             fixed, own = operands[: slots.fixed], instruction.op.encode()
-            operands = [*fixed, *sorted(one + use for one, use in given)]
+            operands = [*fixed, *sorted(own + use for own, use in given)]
         else:
             own = labels.label(instruction)
             if labels.is_commutative(instruction):

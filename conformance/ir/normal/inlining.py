@@ -44,7 +44,7 @@ def fold_async(module: Module) -> None:
         module: Rewritten in place.
     """
     for computation in module.reachable():
-        if any(one.op.endswith(_DONE) for one in computation.instructions):
+        if any(node.op.endswith(_DONE) for node in computation.instructions):
             _fold_async(computation)
 
 
@@ -65,9 +65,11 @@ def _fold_async(computation: Computation) -> None:
     rewrite(computation, fold)
     if awaited:
         kept = computation.instructions
-        read = {o for one in kept for o in one.operands if not one.op.endswith(_UPDATE)}
+        read = {o for node in kept for o in node.operands if not node.op.endswith(_UPDATE)}
         computation.instructions = [
-            one for one in kept if one in read or not (one in awaited or one.op.endswith(_UPDATE))
+            node
+            for node in kept
+            if node in read or not (node in awaited or node.op.endswith(_UPDATE))
         ]
 
 

@@ -42,7 +42,7 @@ def drop_layouts(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    convert_types(module, lambda one: one._replace(layout="") if one.layout else one)
+    convert_types(module, lambda tensor: tensor._replace(layout="") if tensor.layout else tensor)
 
 
 def drop_scalar_memory(module: Module) -> None:
@@ -91,9 +91,7 @@ def keep_host_spaces(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    convert_types(
-        module, lambda one: one._replace(space=get_host_space(one.space)) if one.space else one
-    )
+    convert_types(module, lambda t: t._replace(space=get_host_space(t.space)) if t.space else t)
     for parameter in module.entry.parameters:
         if _SPACE in parameter.attributes:
             others = {k: v for k, v in parameter.attributes.items() if k != _SPACE}

@@ -129,7 +129,7 @@ def _add_parameters(
     made = {
         value: make_parameter(count + number, get_type(value)) for value, number in captured.items()
     }
-    given: dict[Value, Value] = {value: (one, ()) for value, one in made.items()}
+    given: dict[Value, Value] = {value: (own, ()) for value, own in made.items()}
     for instruction in region.instructions:
         if all(operand in inside for operand in instruction.operands):
             continue

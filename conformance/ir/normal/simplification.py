@@ -186,7 +186,7 @@ _IDENTITIES: dict[str, Fold] = {
     **dict.fromkeys(("concatenate", "slice", "pvary"), _fold_unchanged),
     **dict.fromkeys(("dynamic-slice", "dynamic_slice"), _fold_whole),
     **dict.fromkeys(
-        ("dynamic-update-slice", "dynamic_update_slice"), lambda one: _fold_whole(one, place=1)
+        ("dynamic-update-slice", "dynamic_update_slice"), lambda node: _fold_whole(node, place=1)
     ),
-    "integer_pow": lambda one: _fold_unchanged(one) if one.attributes.get("y") == 1 else None,
+    "integer_pow": lambda node: _fold_unchanged(node) if node.attributes.get("y") == 1 else None,
 }

@@ -60,7 +60,7 @@ class _Printer:
             yield f"{name} = {_render_attribute(value)}"
         # In the order in which the text needs them.
         order = post_order(
-            [self._module.entry], lambda one: [b for i in self._order(one) for _, b in i.bodies]
+            [self._module.entry], lambda inner: [b for i in self._order(inner) for _, b in i.bodies]
         )
         for computation in order:
             found = self._hashes.computations[id(computation)]
@@ -114,10 +114,10 @@ class _Printer:
 
     def _order(self, computation: Computation) -> list[Instruction]:
         """Return instructions in an order that depends on nothing but the graph."""
-        parameters, of = computation.parameters, self._hashes.of
+        parameters, of = computation.parameters, self._hashes.instructions
         roots = [producer for producer, _ in computation.results]
-        unread = sorted(computation.instructions, key=lambda one: of[one])
-        return list(post_order([*parameters, *roots, *unread], lambda one: one.operands))
+        unread = sorted(computation.instructions, key=lambda node: of[node])
+        return list(post_order([*parameters, *roots, *unread], lambda node: node.operands))
 
 
 def _render_value(value: Value, names: dict[Instruction, str]) -> str:
@@ -221,7 +221,7 @@ class _Loader:
                         attributes[name] = _from_json(json.loads(value))
                 elif line.startswith("  return"):
                     found = _REFERENCE.findall(line)
-                    current.results = [_read_value(one, names) for one in found]
+                    current.results = [_read_value(reference, names) for reference in found]
                     returned = True
                 else:
                     instruction = self._read_instruction(line, names)
@@ -260,7 +260,7 @@ class _Loader:
         if match is None:
             raise ValueError("not `%name = type op(operands), name=value`")
         name, type_, op, operands, extra = match.groups()
-        values = [_read_value(one, names) for one in _REFERENCE.findall(operands)]
+        values = [_read_value(reference, names) for reference in _REFERENCE.findall(operands)]
         instruction = Instruction(name=name, op=op, type=self._read_type(type_))
         instruction.inputs = values
         bodies = []
