@@ -48,7 +48,7 @@ class Fingerprints:
         self._alive: list[object] = []
 
     def label(self, instruction: Instruction) -> bytes:
-        """Return the hash of an instruction without its operands: operation, type and attributes."""
+        """Return the hash of an instruction's operation, type and attributes."""
         key = (instruction.op, id(instruction.type), id(instruction.attributes))
         found = self._labels.get(key)
         if found is None:
@@ -104,7 +104,7 @@ class Fingerprints:
         return found
 
     def _hash_twins(self, computation: Computation) -> list[bytes]:
-        """Hash the readers of equal instructions with effects: random numbers, collectives, calls."""
+        """Hash the readers of equal instructions with effects, such as collectives."""
         of = self.instructions
         counts = Counter(of[node] for node in computation.instructions)
         twins: dict[Instruction, list[bytes]] = {

@@ -59,7 +59,7 @@ def root(tmp_path: Path) -> Path:
         f'[cpu.facts]\n"0.6.0" = "{names["facts"]}"\n\n'
         f'[cpu.hlo]\n"0.6.0" = "{names["hlo"]}"\n\n'
         f'[cpu.stablehlo-tpu]\n"0.6.0" = "stablehlo"\n\n'
-        f'[cpu.hlo-structure]\n"0.6.0" = "{VERSION}:{ANALYSIS.structure}"\n\n'
+        f'[cpu.hlo-structure]\n"0.6.0" = "{VERSION}:{ANALYSIS.exact}"\n\n'
         f'["tpu:v5e:2x2".ok]\n"0.6.0" = "{names["ok"]}"\n'
     )
     (topic / "other.toml").write_text(
@@ -87,7 +87,7 @@ def test_the_records_stay_the_same(root: Path) -> None:
     assert (new.span, new.value, new.facts) == ("0.6.0..0.8.3", f32(1, 2), {"collectives": {}})
     hlo = new.ir["hlo"]
     assert (hlo.neutral, hlo.structure, hlo.text) == (
-        ANALYSIS.neutral, ANALYSIS.structure, ANALYSIS.text,
+        ANALYSIS.canonical, ANALYSIS.exact, ANALYSIS.text,
     )  # fmt: skip
     assert (tpu.value, tpu.error) == (None, None)
 
