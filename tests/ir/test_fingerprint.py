@@ -46,8 +46,8 @@ def test_the_order_of_a_sum_is_nothing_if_asked() -> None:
     )
     _, _, a, b, _ = found.entry.instructions
     strict, loose = hash_module(found), hash_module(found, commutative=True)
-    assert strict.instructions[a] != strict.of[b]
-    assert loose.instructions[a] == loose.of[b]
+    assert strict.instructions[a] != strict.instructions[b]
+    assert loose.instructions[a] == loose.instructions[b]
 
 
 @pytest.mark.parametrize("twin", [RNG, "f32[4] all-reduce(%x), replica_groups={}, to_apply=%add"])
