@@ -16,11 +16,11 @@ from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.locking import lock_folders
 from conformance.scratch import temporary_folder
-from conformance.triage.new.file import Declared
-from conformance.triage.new.place import find_place
+from conformance.triage.new.case_file import Declarations
+from conformance.triage.new.placement import find_placement
 from conformance.triage.new.porting import PortRequest, decide_keywords, port
-from conformance.triage.new.runner import CaseRunner
 from conformance.triage.new.script import read_script
+from conformance.triage.new.trials import CaseRunner
 from conformance.triage.programs.pasted_report import read_paste, releases_named, thread_of
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
 from conformance.triage.programs.runner import ProgramRunner
@@ -93,11 +93,11 @@ def port_script(
     read = read_script(pasted, called)
     folder = _cases_folder(context, options.cases, dry_run=options.dry_run)
     stem = "" if script == STDIN else Path(called).stem
-    place = find_place(
+    placement = find_placement(
         folder, read.source.tree, stem=stem, family=options.family, topic=options.topic,
         name=options.name,
     )  # fmt: skip
-    place = replace(place, is_own=folder != context.project.cases)
+    placement = replace(placement, is_external=folder != context.project.cases)
     count = options.devices or read.settings.devices
     good = context.release(options.good, "--good") if options.good else ""
     first = _first(context, options.cell, releases_named(text)) | ({good} - {""})
@@ -115,11 +115,11 @@ def port_script(
     doc = read.doc or f"What {Path(called).name} shows."
     numbers = [number for number, release in enumerate(releases) if release in first]
     request = PortRequest(
-        pasted=pasted, script=read, name=called, place=place,
-        declared=Declared(doc=doc, keywords=keywords), first=numbers,
+        pasted=pasted, script=read, name=called, placement=placement,
+        declarations=Declarations(doc=doc, keywords=keywords), first=numbers,
         good=releases.index(good) if good else None,
     )  # fmt: skip
-    say(f"{place.id}: family {place.folder.name}, {place.why}")
+    say(f"{placement.id}: family {placement.folder.name}, {placement.why}")
     with temporary_folder("new") as scratch:
         session, blobs = Session(context=context), BlobStore(scratch / "blobs")
         jobs = session.job_runner(session.executor(cells.locks, slots=options.jobs), blobs)
@@ -154,14 +154,14 @@ def write_case(ported: PortedCase) -> None:
     Raises:
         UsageError: If the file was written to meanwhile.
     """
-    place = ported.request.place
-    with lock_folders(
-        {place.folder.parent}, print_note
-    ):  # as `review` does, which edits case files
-        there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
-        if there != place.there:
-            raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
-        write_atomically(place.file, ported.file.encode())
+    placement = ported.request.placement
+    file = placement.file
+    # `review` locks the same folder when it edits case files.
+    with lock_folders({placement.folder.parent}, print_note):
+        content = file.read_text(encoding="utf-8") if file.exists() else None
+        if content != placement.content:
+            raise UsageError(f"{file}: was edited meanwhile; nothing written, do it again")
+        write_atomically(file, ported.file.encode())
 
 
 def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:

@@ -16,11 +16,11 @@ from conformance.cli.words import CELLS, FAMILIES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.new.summary import (
-    ported_json,
-    release_lines,
-    summary_lines,
-    todo_lines,
-    undeclared_lines,
+    make_json,
+    render_releases,
+    render_summary,
+    render_todo,
+    render_undeclared,
 )
 
 if TYPE_CHECKING:
@@ -88,23 +88,23 @@ def command(*, script: str, dry_run: bool, json_file: Path | None, **options: An
     ported = port_script(load_context(), script, asked, console.print)
     _print(console, ported, dry_run=dry_run)
     if json_file is not None:
-        write_file("--json", json_file, readable_json(ported_json(ported, written=not dry_run)))
+        write_file("--json", json_file, readable_json(make_json(ported, written=not dry_run)))
     return ExitCode.UNEXPECTED if ported.undeclared else ExitCode.OK
 
 
 def _print(console: Console, ported: PortedCase, *, dry_run: bool) -> None:
     """Print the case that was made; write it, unless it is only to be shown."""
-    place = ported.request.place
-    for line in ("", *release_lines(ported), "", *summary_lines(ported)):
+    placement = ported.request.placement
+    for line in ("", *render_releases(ported), "", *render_summary(ported)):
         console.print(line)
     if dry_run:
         console.print(f"\n{ported.text}")
     else:
         write_case(ported)
-        console.print(f"\nwrote {place.file}: {place.id}, a {ported.draft.options.kind}")
-    for line in todo_lines(ported):
+        console.print(f"\nwrote {placement.file}: {placement.id}, a {ported.draft.options.kind}")
+    for line in render_todo(ported):
         console.print(f"left to you: {line}")
     if dry_run:
         console.print("a dry run: these commands find the case once it is written")
-    for line in undeclared_lines(ported):
+    for line in render_undeclared(ported):
         console.print(line)

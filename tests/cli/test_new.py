@@ -132,7 +132,7 @@ def test_a_mapped_program(project: Project) -> None:
         "env.mesh(2, ",
         "return Program(",
         "reference=np.array([2.0, 4.0], np.float32)",
-        "spelled for every release: env.compat.shard_map; its own is not in 0.6.0",
+        "uses env.compat.shard_map; the script itself fails on 0.6.0",
     ):
         assert part in ending.out
     assert not (project.path / "cases" / "maps" / "reported.py").exists()
@@ -210,10 +210,10 @@ def _clean(file: Path) -> bool:
     [
         ("import einops\n", "report.py: needs the package einops, which no cell has"),
         ("open('data.txt')\n", "report.py: reads a file: [Errno 2] No such file or directory"),
-        ("import os\nos._exit(0)\n", "report.py: no case shows what it does: on 0.6.2 the script"),
+        ("import os\nos._exit(0)\n", "report.py: no case shows the same: on 0.6.2 the script"),
         ("import sys\nif True:\n    sys.exit()\nprint(1)\n", "take out what ends the interpreter"),
         ("import time\ntime.sleep(60)\n", "report.py: no end within the timeout of 3 s on any"),
-        ("print(x)\n", "report.py: is not whole: NameError: name 'x' is not defined"),
+        ("print(x)\n", "report.py: is incomplete: NameError: name 'x' is not defined"),
     ],
 )
 def test_a_script_that_makes_no_case(project: Project, script: str, said: str) -> None:
@@ -232,7 +232,7 @@ def test_a_script_that_makes_no_case(project: Project, script: str, said: str) -
         (("cases",), "cases: cannot be read: is a directory"),
         (("bytes",), "bytes: is no UTF-8 text"),
         (("prose",), "prose:1: no Python: "),
-        (("ok.py",), "no family fits for sure (maps, numbers); say --family NAME"),
+        (("ok.py",), "no family matches (maps, numbers); name one of these or a new one"),
         (
             ("ok.py", "--family", "no-name"),
             "--family no-name: expected a Python name, e.g. no_name",

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ruff import find_ruff_bin
 
 from conformance.corpus.discovery import discover
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.review.case_edits import rewrite_case
 from conformance.review.proposals import Declaration
-from conformance.triage.new.format import find_ruff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,9 +108,8 @@ def test_a_declared_deviation(name: str, deviation: Deviation, width: int, tmp_p
     assert after[after.index("\n@program()") :].startswith(HEAD[HEAD.index("\n@program()") :])
     assert "import shard_map  # another module\n" in after
     assert all(note in after for note in ("# first", "# last") if note in before)
-    ruff = find_ruff()
-    assert ruff is not None
     options = ["--isolated", "--line-length", str(width), "-"]
+    ruff = find_ruff_bin()
     formatted = subprocess.run(
         [ruff, "format", *options], input=after, capture_output=True, text=True, check=True
     )

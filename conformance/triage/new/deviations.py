@@ -1,4 +1,4 @@
-"""The releases on which a case deviates, and the declarations that it may have of that. Pure."""
+"""The releases on which a case deviates, and the deviations that it may declare."""
 
 from __future__ import annotations
 
@@ -10,34 +10,110 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.model.outcome import Outcome
-from conformance.search.bisection import change_points
-from conformance.search.predicates import PointKind
-from conformance.triage.repro.layout import quoted
+from conformance.judge.tolerance import Tolerance
+from conformance.judge.values import compare_reference, compare_values
+from conformance.model.outcome import Conformance, Outcome
+from conformance.search.bisection import change_points, untried_points
+from conformance.search.equivalence import Classes, ending, same_failure
+from conformance.search.predicates import GOOD, PointKind, PointState
+from conformance.triage.new.reference import render_value
+from conformance.triage.new.trials import ABSENCE_ERRORS
+from conformance.triage.repro.layout import format_literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.search.predicates import PointState
+    from conformance.model.value import Value
+    from conformance.triage.new.trials import CaseRunner, TriedDraft
 
-PROPOSED: Final = "proposed from what was seen; say why"
-_LONGEST: Final = 76
-_SENTENCE: Final = 3
-"""Words from which a sentence says enough."""
-_END: Final = re.compile(r"\w{3,}\W?[.;]$")
-"""The last word of a sentence."""
-_WORDS: Final = re.compile(r"\S+")
+REASON: Final = "proposed from what was seen; say why"
+_MAX_PATTERN: Final = 76
+"""Characters of a pattern: it stays on one line of the decorator."""
+_SENTENCE_WORDS: Final = 3
+"""Words that make a sentence long enough to stop after it."""
+_SENTENCE_END: Final = re.compile(r"\w{3,}\W?[.;]$")
 _UNSTABLE: Final = re.compile(r"0x|^\W?/\w|\w/\w+/|\d{5,}|\.py\b")
-"""Words that are others on another machine, or another day."""
+"""Words that differ between machines or days: addresses, paths, large numbers."""
 _SPECIAL: Final = re.compile(r"[.^$*+?{}\[\]\\|()]")
-_EXPRESSIBLE: Final = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
-_OF_JAX: Final = re.compile(r"\b(?:jax(?:\.[\w.]+)?|_xc|xla_client)\b", re.IGNORECASE)
+"""`re.escape` would also escape spaces and quotes, which makes a pattern hard to read."""
+_ABOUT_JAX: Final = re.compile(r"\b(?:jax(?:\.[\w.]+)?|_xc|xla_client)\b", re.IGNORECASE)
+_NOT_RUN: Final = frozenset({Outcome.INFRA, Outcome.NOT_RUN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The results of a case over releases.
+
+    Attributes:
+        records: The records, by number of the cell.
+        states: Their states: good is the expected behavior.
+        anchor: Number of the cell whose value is taken as the reference; None where the script
+            states a reference, or no cell ran the case.
+        reference: That value as an expression; empty if there is none, or it is too long.
+    """
+
+    records: Mapping[int, Record]
+    states: Mapping[int, PointState]
+    anchor: int | None
+    reference: str
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether values differ, and nothing says which is right."""
+        if self.anchor is None or self.reference:
+            return False
+        ran = (n for n, record in self.records.items() if record.outcome is Outcome.OK)
+        return any(self.states[number].kind is PointKind.BAD for number in ran)
+
+
+def sweep_releases(
+    tried: TriedDraft, runner: CaseRunner, good: int | None, report: Callable[[Sequence[int]], None]
+) -> Sweep:
+    """Run a case on as many releases as are necessary to find each change.
+
+    Args:
+        tried: The case, with its records in some cells.
+        runner: Runs it.
+        good: Number of the cell with the right value; None is the newest in which it runs.
+        report: Called with the numbers of the cells of each round.
+    """
+    records = dict(tried.records)
+    ran = [number for number, record in records.items() if record.outcome is Outcome.OK]
+    anchor = None
+    if ran and not (tried.draft.states_reference or tried.draft.options.only_runs):
+        anchor = good if good in ran else max(ran)
+    reference = None if anchor is None else runner.load_value(records[anchor])
+    failures = Classes(same_failure)
+    values: Classes[Value] = Classes(lambda a, b: compare_values(a, b, Tolerance()).agrees)
+
+    def classify(record: Record) -> PointState:
+        """Return the state of a record, equal for records that show the same."""
+        if record.outcome in _NOT_RUN:
+            return PointState(PointKind.UNKNOWN, ending(record))
+        if record.outcome is not Outcome.OK:
+            return PointState(PointKind.OTHER, failures.first_of(ending(record)))
+        if reference is None:
+            deviates = record.conformance is Conformance.DEVIATES
+            return PointState(PointKind.BAD, "deviates") if deviates else GOOD
+        value = runner.load_value(record)
+        if compare_reference(value, reference).agrees:
+            return GOOD
+        return PointState(PointKind.BAD, f"value {values.number_of(value)}")
+
+    states = {number: classify(records[number]) for number in sorted(records)}
+    while points := untried_points(states, runner.width, eager=True):
+        report(points)
+        found = runner.run([tried.case], points)[tried.case.name]
+        records |= found
+        states |= {number: classify(record) for number, record in found.items()}
+    text = "" if reference is None else render_value(reference)
+    return Sweep(records=records, states=states, anchor=anchor, reference=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Releases one after the other that show the same.
+    """Consecutive releases on which a case shows the same.
 
     Attributes:
         numbers: Numbers of the releases that were tried.
@@ -55,23 +131,23 @@ class Stretch:
 
     @property
     def outcome(self) -> Outcome:
-        """How they end."""
+        """The outcome of the first record."""
         return self.records[0].outcome
 
     @property
     def is_good(self) -> bool:
-        """Whether they do what the case should do."""
+        """Whether the case shows the expected behavior."""
         return self.state.kind is PointKind.GOOD
 
 
 def find_stretches(
     states: Mapping[int, PointState], records: Mapping[int, Record], releases: Sequence[str]
 ) -> list[Stretch]:
-    """Return the stretches of releases that show the same.
+    """Return the stretches of releases on which a case shows the same.
 
     Args:
         states: State of each release that was tried, by its number.
-        records: The records of those.
+        records: Record of each release that was tried, by its number.
         releases: Every release, oldest first.
     """
     edges = {change.after for change in change_points(states)}
@@ -81,26 +157,26 @@ def find_stretches(
             if not groups or number in edges:
                 groups.append([])
             groups[-1].append(number)
-    found = []
+    stretches = []
     for place, numbers in enumerate(groups):
-        first, since = numbers[0], spell_release(releases[numbers[0]])
+        first, since = numbers[0], format_edge(releases[numbers[0]])
         parts = [f">={since}"] if place else []
         if place + 1 < len(groups):
             after = groups[place + 1][0]
-            single = bool(place) and after == first + 1
-            parts.append(f"<{spell_release(releases[after])}")
-            parts = [f"=={releases[first]}"] if single else parts
-        found.append(
+            parts.append(f"<{format_edge(releases[after])}")
+            is_single = bool(place) and after == first + 1
+            parts = [f"=={releases[first]}"] if is_single else parts
+        stretches.append(
             Stretch(
                 numbers=numbers, state=states[first], since=since, range=",".join(parts),
                 records=[records[number] for number in numbers],
             )
         )  # fmt: skip
-    return found
+    return stretches
 
 
-def spell_release(release: str) -> str:
-    """Return a release as an edge of a range is spelled: `0.6` for `0.6.0`."""
+def format_edge(release: str) -> str:
+    """Return a release as the edge of a range: `0.6` for `0.6.0`."""
     major, *parts = Version(release).release
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
@@ -109,12 +185,12 @@ def spell_release(release: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationProposal:
-    """The declarations that a case may have.
+    """The declarations that are proposed for a case.
 
     Attributes:
-        deviations: Each as it is written in a decorator.
-        releases: Specifier of the releases it can be expressed on, empty for all.
-        why: Why not on the others, empty where it is on all.
+        deviations: Source text of each deviation.
+        releases: Specifier of the releases that the case applies to, empty for all.
+        why: Why it does not apply to the others, empty if it applies to all.
     """
 
     deviations: tuple[str, ...] = ()
@@ -122,100 +198,98 @@ class DeviationProposal:
     why: str = ""
 
 
-def propose(found: Sequence[Stretch], issue: str = "") -> DeviationProposal:
-    """Return the declarations that a case may have.
+def propose_deviations(stretches: Sequence[Stretch], issue: str = "") -> DeviationProposal:
+    """Return the declarations that fit the results of a case.
 
     Args:
-        found: The stretches, oldest first.
+        stretches: The stretches, oldest first.
         issue: Upstream thread.
     """
-    rest = list(found)
+    rest = list(stretches)
     limits: list[str] = []
     why: list[str] = []
-    if len(rest) > 1 and _is_absent(rest[0]):
-        why.append(_message(rest.pop(0)))
+    # Releases that do not have a function yet, or whose XLA refuses a flag, do not deviate: the
+    # case does not apply to them.
+    if len(rest) > 1 and _lacks_name(rest[0]):
+        why.append(_error_message(rest.pop(0)))
         limits.append(f">={rest[0].since}")
     if len(rest) > 1 and rest[-1].outcome is Outcome.UNSUPPORTED:
         newer = rest.pop()
         limits.append(f"<{newer.since}")
-        why.append(_message(newer))
-    deviations = (
-        _deviation(one, _within(one.range, limits), issue)
-        for one in rest
-        if not one.is_good and one.outcome is not Outcome.UNSUPPORTED
-    )
+        why.append(_error_message(newer))
+    deviations = []
+    for stretch in rest:
+        if not stretch.is_good and stretch.outcome is not Outcome.UNSUPPORTED:
+            parts = [part for part in stretch.range.split(",") if part not in limits]
+            deviations.append(_render_deviation(stretch, ",".join(parts), issue))
     return DeviationProposal(
         deviations=tuple(deviations), releases=",".join(limits), why="; ".join(why)
     )
 
 
-def _within(range_: str, limits: Sequence[str]) -> str:
-    """Return a range without the edge that the case's own range has already."""
-    return ",".join(part for part in range_.split(",") if part not in limits)
-
-
-def _is_absent(stretch: Stretch) -> bool:
-    """Say whether releases do not have what a script uses yet."""
+def _lacks_name(stretch: Stretch) -> bool:
+    """Return whether releases do not have a name of jax that the script uses."""
     if stretch.outcome is Outcome.UNSUPPORTED:
         return True
     error = stretch.records[-1].error
     return (
         stretch.outcome is Outcome.RAISED
         and error is not None
-        and error.type in _EXPRESSIBLE
-        and _OF_JAX.search(error.message) is not None
+        and error.type in ABSENCE_ERRORS
+        and _ABOUT_JAX.search(error.message) is not None
     )
 
 
-def _message(stretch: Stretch) -> str:
+def _error_message(stretch: Stretch) -> str:
     error = stretch.records[-1].error
-    return "" if error is None else " ".join(error.message.split())[:_LONGEST]
+    return "" if error is None else " ".join(error.message.split())[:_MAX_PATTERN]
 
 
-def _deviation(stretch: Stretch, where: str, issue: str) -> str:
-    """Return a deviation as it is written in a decorator."""
-    given = [quoted(f"jax{where}")] if where else []
+def _render_deviation(stretch: Stretch, where: str, issue: str) -> str:
+    """Return a deviation as source text for a decorator."""
+    arguments = [format_literal(f"jax{where}")] if where else []
     if stretch.outcome is Outcome.RAISED:
         errors = [record.error for record in stretch.records if record.error is not None]
-        given.append(f"error={quoted('|'.join(dict.fromkeys(error.type for error in errors)))}")
-        if match := pattern([error.message for error in errors]):
-            given.append(f"match={_raw(match)}")
+        types = "|".join(dict.fromkeys(error.type for error in errors))
+        arguments.append(f"error={format_literal(types)}")
+        if match := find_pattern([error.message for error in errors]):
+            arguments.append(f"match={_render_pattern(match)}")
     else:
-        given.append(f"outcome={quoted(str(stretch.outcome))}")
-    given += [f"reason={quoted(PROPOSED)}", *([f"issue={quoted(issue)}"] if issue else [])]
-    inner = "".join(f"            {one},\n" for one in given)
+        arguments.append(f"outcome={format_literal(str(stretch.outcome))}")
+    arguments.append(f"reason={format_literal(REASON)}")
+    arguments += [f"issue={format_literal(issue)}"] if issue else []
+    inner = "".join(f"            {argument},\n" for argument in arguments)
     return f"deviation(\n{inner}        )"
 
 
-def _raw(expression: str) -> str:
-    """Return a regular expression as a text in which backslashes stand for themselves."""
-    plain = "\\" not in expression or '"' in expression or expression.endswith("\\")
-    return quoted(expression) if plain else f'r"{expression}"'
+def _render_pattern(pattern: str) -> str:
+    """Return a regular expression as a literal, raw if it has backslashes."""
+    is_plain = "\\" not in pattern or '"' in pattern or pattern.endswith("\\")
+    return format_literal(pattern) if is_plain else f'r"{pattern}"'
 
 
-def pattern(messages: Sequence[str]) -> str:
-    """Return a regular expression for what messages have in common, empty for nothing that lasts.
+def find_pattern(messages: Sequence[str]) -> str:
+    """Return a regular expression for the common stable part of messages, empty for none.
 
     Args:
         messages: Messages of one failure.
     """
-    firsts = [_WORDS.findall(message.strip().partition("\n")[0]) for message in messages]
-    common = firsts[0]
-    for words in firsts[1:]:
+    first_lines = [message.strip().partition("\n")[0].split() for message in messages]
+    common = first_lines[0]
+    for words in first_lines[1:]:
         match = SequenceMatcher(None, common, words, autojunk=False).find_longest_match()
         common = common[match.a : match.a + match.size]
-    best: list[str] = []
-    for stable, group in groupby(common, key=lambda word: not _UNSTABLE.search(word)):
-        run = list(group)
-        if stable and len(" ".join(run)) > len(" ".join(best)):
-            best = run
-    ends = [number for number, word in enumerate(best, 1) if _END.search(word)]
-    best = best[: next((number for number in ends if number >= _SENTENCE), len(best))]
-    while len(_escaped(best)) > _LONGEST:
+    runs = groupby(common, key=lambda word: not _UNSTABLE.search(word))
+    stable = [list(run) for is_stable, run in runs if is_stable]
+    best = max(stable, key=lambda run: len(" ".join(run)), default=[])
+    ends = [number for number, word in enumerate(best, 1) if _SENTENCE_END.search(word)]
+    best = best[: next((number for number in ends if number >= _SENTENCE_WORDS), len(best))]
+    while len(_escape(best)) > _MAX_PATTERN:
         best.pop()
-    found = _escaped(best)
-    return found if all(re.search(found, message) for message in messages) else ""
+    pattern = _escape(best)
+    # A message may have two spaces between words: the pattern would not match it.
+    return pattern if all(re.search(pattern, message) for message in messages) else ""
 
 
-def _escaped(words: Sequence[str]) -> str:
+def _escape(words: Sequence[str]) -> str:
     return _SPECIAL.sub(lambda sign: "\\" + sign[0], " ".join(words).rstrip(".;:,"))

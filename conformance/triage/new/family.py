@@ -1,4 +1,4 @@
-"""Which family a script belongs to: the one whose cases use what it uses. Pure."""
+"""The family that a script belongs to: the one whose cases use the same names. Pure."""
 
 from __future__ import annotations
 
@@ -9,60 +9,61 @@ from heapq import nlargest
 from math import hypot, log
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.new.source import called, imported_names
+from conformance.triage.new.script_source import collect_imported_names, resolve_callee
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _SUBJECTS: Final = ("jax", "jaxlib", "flax", "optax", "orbax", "equinox")
 """Packages whose names say what a script is about."""
-_NUMBERS: Final = frozenset({"jax.numpy", "jax.tree_util", "jax.tree"})
-_MAKERS: Final = frozenset({
+_NUMPY_MODULES: Final = frozenset({"jax.numpy", "jax.tree_util", "jax.tree"})
+_CONSTRUCTORS: Final = frozenset({
     "array", "asarray", "arange", "linspace", "ones", "zeros", "full", "eye", "ndarray", "newaxis",
     "ones_like", "zeros_like", "pi", "inf", "nan", "bool_", "bfloat16", "float16", "float32",
     "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "complex64",
 })  # fmt: skip
-"""Names of `jax.numpy` by which a script makes its arguments, whatever it is about."""
-_PLACES: Final = frozenset({
+"""Names of `jax.numpy` by which any script makes its arguments."""
+_GENERIC: Final = frozenset({
     "lax", "experimental", "sharding", "numpy", "jit", "_src", "Mesh", "devices", "device_put",
     "PartitionSpec", "NamedSharding",
 })  # fmt: skip
-"""Names that only set the scene, or say where others are."""
-_SETTINGS: Final = "config"
+"""Names of modules, and names that scripts about anything use."""
+_CONFIG: Final = "config"
 _ENVIRONMENT: Final = frozenset({
     "print_environment_info", "block_until_ready", "platform", "device_kind", "default_backend",
 })  # fmt: skip
-"""Names that show where a program runs, or wait for it."""
-_ARRAY: Final = frozenset({
+"""Names that show the environment of a program, or wait for it."""
+_ARRAY_ATTRIBUTES: Final = frozenset({
     "T", "shape", "dtype", "size", "ndim", "sum", "mean", "max", "min", "reshape", "astype", "at",
     "set", "add", "copy", "append", "items", "keys", "values", "update", "format", "join",
 })  # fmt: skip
-"""Attributes of arrays, lists and texts: every script has some."""
-_BESIDE: Final = frozenset({"mesh", "in_specs", "out_specs", "dtype", "shape", "axis", "name"})
-"""Keywords that say no more than the function they are given to."""
+"""Attributes of arrays, lists and strings: every script has some."""
+_COMMON_KEYWORDS: Final = frozenset(
+    {"mesh", "in_specs", "out_specs", "dtype", "shape", "axis", "name"}
+)
+"""Keywords that say no more than the function they are passed to."""
 _COMPAT: Final = "compat"
 _KIT: Final = "conformance."
-"""Keywords given to what it has say how a case is judged, not what it does."""
-_TOLD: Final = 3
-"""Names that a reason tells."""
+"""Keywords of its functions say how a case is judged, not what it does."""
+_NAMES_IN_REASON: Final = 3
 _NEAREST: Final = 2
 """Files of a family that count."""
-ENOUGH: Final = 0.2
-"""Score from which a family is meant."""
-GUESSED: Final = 0.1
-"""Score from which a family is worth a guess, which is said to be one."""
-AHEAD: Final = 1.3
-"""How far the best family must be ahead of the second."""
+CERTAIN: Final = 0.2
+"""Score from which a family is chosen."""
+GUESS: Final = 0.1
+"""Score from which a family is guessed, and reported as a guess."""
+LEAD: Final = 1.3
+"""Factor by which the best family must be ahead of the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """How well a family fits.
+class FamilyMatch:
+    """A family with its similarity to a script.
 
     Attributes:
         family: Its name.
-        score: How much of what the script uses is its own.
-        names: The names that tell so, the one that tells most first.
+        score: Its similarity.
+        names: The names that both use, the most characteristic first.
     """
 
     family: str
@@ -71,126 +72,122 @@ class Fit:
 
     @property
     def reason(self) -> str:
-        """Why, in a few words."""
-        told = ", ".join(self.names[:_TOLD])
-        return f"its cases use {told}" if told else "nothing the script uses is its own"
+        """Why it matches, in a few words."""
+        names = ", ".join(self.names[:_NAMES_IN_REASON])
+        return f"its cases use {names}" if names else "no name the script uses is its own"
 
 
-def uses(tree: ast.AST, *, numbers: bool = False) -> frozenset[str]:
+def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[str]:
     """Return the names of jax, and of libraries built on it, that a script or a case file uses.
 
     Args:
         tree: The syntax tree of the file.
-        numbers: Whether functions of `jax.numpy` and of pytrees count, too. Nearly every script
-            uses some, so they only tell families apart where a script uses nothing else.
+        with_numpy: Whether functions of `jax.numpy` and of pytrees count, too. Nearly every script
+            uses some, so they only distinguish families if a script uses nothing else.
     """
-    names = imported_names(tree)
-    found: set[str] = set()
+    names = collect_imported_names(tree)
+    used: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            root, parts = _path(node)
-            path = [*names.get(root, root).split("."), *parts]
+            root, attributes = _split_attribute(node)
+            path = [*names.get(root, root).split("."), *attributes]
             if _COMPAT in path:
-                found.update(path[path.index(_COMPAT) + 1 :])
+                used.update(path[path.index(_COMPAT) + 1 :])
             elif path[0] in _SUBJECTS:
-                found.update(_telling(path, numbers=numbers))
-            elif root not in names and node.attr not in _ARRAY and _is_telling(node.attr):
-                found.add(f".{node.attr}")
+                used.update(_characteristic_parts(path, with_numpy=with_numpy))
+            elif root not in names and _is_characteristic(node.attr, _ARRAY_ATTRIBUTES):
+                used.add(f".{node.attr}")
         elif isinstance(node, ast.Name) and node.id in names:
             path = names[node.id].split(".")
-            found.update(_telling(path, numbers=numbers) if path[0] in _SUBJECTS else ())
-        elif isinstance(node, ast.Call) and not called(node, names).startswith(_KIT):
-            given = {keyword.arg for keyword in node.keywords if keyword.arg}
-            found.update(f"{name}=" for name in given - _BESIDE)
-    return frozenset(found)
+            if path[0] in _SUBJECTS:
+                used.update(_characteristic_parts(path, with_numpy=with_numpy))
+        elif isinstance(node, ast.Call) and not resolve_callee(node, names).startswith(_KIT):
+            keywords = {keyword.arg for keyword in node.keywords if keyword.arg}
+            used.update(f"{name}=" for name in keywords - _COMMON_KEYWORDS)
+    return frozenset(used)
 
 
-def _telling(path: Sequence[str], *, numbers: bool) -> list[str]:
+def _characteristic_parts(path: Sequence[str], *, with_numpy: bool) -> list[str]:
     """Return the parts of a dotted name that say what it is about."""
-    if path[1:2] == [_SETTINGS]:
+    if path[1:2] == [_CONFIG]:
         return []
-    if ".".join(path[:2]) in _NUMBERS:
-        return [part for part in path[2:] if part not in _MAKERS] if numbers else []
-    return [part for part in path[1:] if part not in _PLACES and _is_telling(part)]
+    if ".".join(path[:2]) in _NUMPY_MODULES:
+        return [part for part in path[2:] if part not in _CONSTRUCTORS] if with_numpy else []
+    return [part for part in path[1:] if _is_characteristic(part, _GENERIC)]
 
 
-def _is_telling(name: str) -> bool:
-    return name not in _ENVIRONMENT and not name.startswith("__")
+def _is_characteristic(name: str, excluded: frozenset[str]) -> bool:
+    return not (name in excluded or name in _ENVIRONMENT or name.startswith("__"))
 
 
-def _path(node: ast.Attribute) -> tuple[str, list[str]]:
-    """Return the root of a dotted name, and its attributes; no root where it is another's."""
-    parts: list[str] = []
-    at: ast.expr = node
-    while isinstance(at, ast.Attribute):
-        parts.append(at.attr)
-        at = at.value
-    return (at.id if isinstance(at, ast.Name) else ""), parts[::-1]
+def _split_attribute(node: ast.Attribute) -> tuple[str, list[str]]:
+    """Return the root of a dotted name, empty if it is no name, and its attributes."""
+    attributes: list[str] = []
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        attributes.append(inner.attr)
+        inner = inner.value
+    return (inner.id if isinstance(inner, ast.Name) else ""), attributes[::-1]
 
 
-def fits(used: frozenset[str], families: Mapping[str, Sequence[frozenset[str]]]) -> list[Fit]:
-    """Return how well each family fits, the best first.
+def rank_families(
+    used: frozenset[str], families: Mapping[str, Sequence[frozenset[str]]]
+) -> list[FamilyMatch]:
+    """Return all families with their similarity to a script, the most similar first.
 
-    By the cosine between what the script uses and what a file does, where a name weighs the more,
-    the fewer families use it (tf-idf). The nearest files of a family count: it may be about more
-    than one thing.
+    The similarity to a file is the cosine between the names that both use, weighted by tf-idf: a
+    name weighs more if fewer families use it. The nearest files of a family count, not all: a
+    family may be about several things.
 
     Args:
         used: The names that a script uses.
-        families: By name, what each of its files uses.
+        families: The names that each of its files uses, by name of the family.
     """
-    heard_in = Counter(name for files in families.values() for name in set().union(*files))
-    weights = {name: log(1 + len(families) / max(heard_in[name], 1)) for name in {*heard_in, *used}}
-    length = _length(used, weights)
-    found = []
+    frequency = Counter(name for files in families.values() for name in set().union(*files))
+    weights = {
+        name: log(1 + len(families) / max(frequency[name], 1)) for name in {*frequency, *used}
+    }
+
+    def length(names: frozenset[str]) -> float:
+        return hypot(*(weights[name] for name in names))
+
+    used_length = length(used)
+    used_words = {word for name in used for word in name.split("_")}
+    ranked = []
     for family, files in families.items():
-        shares = [_shared(used, file, weights, length) for file in files]
-        near = nlargest(_NEAREST, shares, key=lambda share: sum(share.values()))
-        told = Counter[str]()
-        for share in near:
-            told.update(share)
-        score = sum(told.values()) / max(len(near), 1) * (1 + _named(used, family) / 2)
-        names = tuple(sorted(told, key=lambda name: (-told[name], name)))
-        found.append(Fit(family=family, score=score, names=names))
-    return sorted(found, key=lambda fit: (-fit.score, fit.family))
+        shares = [
+            {name: weights[name] ** 2 / (used_length * length(file)) for name in used & file}
+            for file in files
+        ]
+        nearest = nlargest(_NEAREST, shares, key=lambda share: sum(share.values()))
+        total = Counter[str]()
+        for share in nearest:
+            total.update(share)
+        words = set(family.split("_"))
+        named = len(words & used_words) / len(words)  # the script may name what it is about
+        score = sum(total.values()) / max(len(nearest), 1) * (1 + named / 2)
+        names = tuple(sorted(total, key=lambda name: (-total[name], name)))
+        ranked.append(FamilyMatch(family=family, score=score, names=names))
+    return sorted(ranked, key=lambda match: (-match.score, match.family))
 
 
-def _length(names: Iterable[str], weights: Mapping[str, float]) -> float:
-    return hypot(*(weights[name] for name in names))
-
-
-def _shared(
-    used: frozenset[str], file: frozenset[str], weights: Mapping[str, float], length: float
-) -> dict[str, float]:
-    """Return what each name that both use adds to their cosine; `length` is that of the first."""
-    scale = length * _length(file, weights)
-    return {name: weights[name] ** 2 / scale for name in used & file}
-
-
-def _named(used: Iterable[str], family: str) -> float:
-    """Return how much of a family's name the names say that a script uses."""
-    said = {word for name in used for word in name.split("_")}
-    words = set(family.split("_"))
-    return len(words & said) / len(words)
-
-
-def chosen(found: Sequence[Fit]) -> Fit | None:
-    """Return the family that is meant, None where none is, or two are alike.
+def choose_family(ranked: Sequence[FamilyMatch]) -> FamilyMatch | None:
+    """Return the family that matches with certainty, None if none does, or two are alike.
 
     Args:
-        found: How well each fits, the best first.
+        ranked: The families, the most similar first.
     """
-    if not found or found[0].score < ENOUGH:
+    if not ranked or ranked[0].score < CERTAIN:
         return None
-    second = found[1].score if len(found) > 1 else 0.0
-    return found[0] if found[0].score >= AHEAD * second else None
+    second = ranked[1].score if len(ranked) > 1 else 0.0
+    return ranked[0] if ranked[0].score >= LEAD * second else None
 
 
-def guessed(found: Sequence[Fit], enough: float = GUESSED) -> Fit | None:
-    """Return the best of the families where it shares names worth a guess, else None.
+def guess_family(ranked: Sequence[FamilyMatch], threshold: float = GUESS) -> FamilyMatch | None:
+    """Return the most similar family if it shares names with the script, else None.
 
     Args:
-        found: How well each fits, the best first.
-        enough: Score from which names are worth a guess.
+        ranked: The families, the most similar first.
+        threshold: Score from which a family is guessed.
     """
-    return found[0] if found and found[0].names and found[0].score >= enough else None
+    return ranked[0] if ranked and ranked[0].names and ranked[0].score >= threshold else None

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.triage.new.deviations import find_stretches, propose
-from conformance.triage.new.draft import draft
-from conformance.triage.new.file import append_case, create_file, find_clashes, render_case
-from conformance.triage.new.format import format_file
-from conformance.triage.new.runner import write_cases
-from conformance.triage.new.source import ScriptSource
-from conformance.triage.new.sweep import sweep_releases
-from conformance.triage.new.trial import Trial, refuse_hopeless
+from conformance.triage.new.case_file import (
+    append_case,
+    create_file,
+    find_clashes,
+    format_file,
+    render_case,
+)
+from conformance.triage.new.deviations import find_stretches, propose_deviations, sweep_releases
+from conformance.triage.new.draft import make_draft
+from conformance.triage.new.script_source import ScriptSource
+from conformance.triage.new.trials import DraftTrials, refuse_hopeless, write_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,21 +28,19 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
     from conformance.model.record import Record
-    from conformance.triage.new.deviations import DeviationProposal, Stretch
+    from conformance.triage.new.case_file import Declarations
+    from conformance.triage.new.deviations import DeviationProposal, Stretch, Sweep
     from conformance.triage.new.draft import Draft
-    from conformance.triage.new.file import Declared
-    from conformance.triage.new.place import CasePlace
-    from conformance.triage.new.runner import CaseRunner
+    from conformance.triage.new.placement import CasePlacement
     from conformance.triage.new.script import Script
-    from conformance.triage.new.sweep import Sweep
-    from conformance.triage.new.trial import TriedDraft
+    from conformance.triage.new.trials import CaseRunner, TriedDraft
     from conformance.triage.programs.pasted_report import Pasted
 
     RunScript = Callable[[Path], Mapping[int, Record]]
     """Runs a file in the cells that are tried first; records by number of the release."""
 
 _THREAD: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
-_USUAL_TIMEOUT: Final = 60.0
+_DEFAULT_TIMEOUT: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,36 +49,36 @@ class PortRequest:
 
     Attributes:
         pasted: The script as plain Python.
-        script: The script, read.
-        name: What the script is called in messages.
-        place: The place of its case.
-        declared: What its decorator says before anything was tried.
+        script: The script as read.
+        name: Name of the script in messages.
+        placement: The place of its case.
+        declarations: The decorator and docstring before any trial.
         first: Numbers of the releases that are tried first.
-        good: Number of the release whose value is right; None is the newest in which it runs.
+        good: Number of the release with the right value; None is the newest in which it runs.
     """
 
     pasted: Pasted
     script: Script
     name: str
-    place: CasePlace
-    declared: Declared
+    placement: CasePlacement
+    declarations: Declarations
     first: Sequence[int]
     good: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortedCase:
-    """A script made a case.
+    """A case made of a script.
 
     Attributes:
-        request: What was asked for.
-        releases: Every release, oldest first; numbers are places in it.
-        plain: Records of the script itself, by number of the release.
+        request: The request.
+        releases: Every release, oldest first; numbers are positions in it.
+        script_records: Records of the script itself, by number of the release.
         tried: The draft that shows the same.
-        sweep: That draft over releases.
-        stretches: The same, release after release.
-        draft: The inside of the case.
-        proposal: What it declares.
+        sweep: The results of that draft over releases.
+        stretches: The stretches of releases with the same result.
+        draft: The body of the case.
+        proposal: The declarations of the case.
         text: The function of the case.
         file: The content of its file.
         records: Records of the written case, by number of the release.
@@ -85,7 +86,7 @@ class PortedCase:
 
     request: PortRequest
     releases: Sequence[str]
-    plain: Mapping[int, Record]
+    script_records: Mapping[int, Record]
     tried: TriedDraft
     sweep: Sweep
     stretches: Sequence[Stretch]
@@ -97,12 +98,12 @@ class PortedCase:
 
     @property
     def undeclared(self) -> dict[int, Record]:
-        """The records that are otherwise than the case declares."""
+        """The records that show something that the case does not declare."""
         return {number: record for number, record in self.records.items() if _is_undeclared(record)}
 
 
 def _is_undeclared(record: Record) -> bool:
-    """Say whether a job shows what its case does not declare; without a golden is no fault."""
+    # A new case has no golden, so that its verdict alone is no fault.
     if record.verdict is not Verdict.NEW:
         return record.verdict.gates
     return record.outcome is not Outcome.OK or record.conformance is Conformance.DEVIATES
@@ -111,25 +112,25 @@ def _is_undeclared(record: Record) -> bool:
 def decide_keywords(
     script: Script, *, source: str, devices: int, requires: Sequence[str], timeout: float
 ) -> dict[str, Any]:
-    """Return the keywords of a decorator that a script itself decides.
+    """Return the keywords of a decorator that follow from the script.
 
     Args:
         script: The script.
         source: Upstream thread.
-        devices: Devices it needs.
+        devices: Number of devices it needs.
         requires: Packages it needs.
-        timeout: Seconds it may take.
+        timeout: Its timeout in seconds.
     """
-    given: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         "source": source,
         "devices": devices if devices > 1 else None,
         "requires": list(requires),
         "x64": script.settings.x64,
         "config": script.settings.config,
         "xla_flags": list(script.settings.xla_flags),
-        "timeout": timeout if timeout != _USUAL_TIMEOUT else None,
+        "timeout": timeout if timeout != _DEFAULT_TIMEOUT else None,
     }
-    return {name: value for name, value in given.items() if value}
+    return {name: value for name, value in keywords.items() if value}
 
 
 def port(
@@ -145,50 +146,53 @@ def port(
         request: The case to be made.
         runner: Runs drafts of it.
         run_script: Runs the script itself.
-        scratch: A folder for what is tried.
-        report: Called with what is done next.
+        scratch: A temporary folder.
+        report: Called with the next step.
 
     Raises:
         UsageError: If no case can be made of it; nothing is written then.
-        InfrastructureError: If the disk refuses.
+        InfrastructureError: If a file cannot be written.
     """
 
-    def named(numbers: Sequence[int]) -> str:
+    def list_releases(numbers: Sequence[int]) -> str:
         return ", ".join(runner.releases[number] for number in numbers)
 
-    script, place = request.script, request.place
-    report(f"running the script on {named(request.first)}")
+    placement = request.placement
+    report(f"running the script on {list_releases(request.first)}")
     file = scratch / "script.py"
-    file.write_text(_with_variables(request.pasted), encoding="utf-8")
-    plain = run_script(file)
-    refuse_hopeless(plain, request.name)
-    report("running it as a case there")
-    trial = Trial(
-        script=script, runner=runner, declared=request.declared, name=request.name,
-        file=scratch / "drafts" / place.folder.name / "draft.py",
+    file.write_text(_set_variables(request.pasted), encoding="utf-8")
+    script_records = run_script(file)
+    refuse_hopeless(script_records, request.name)
+    report("running it as a case on the same releases")
+    trials = DraftTrials(
+        script=request.script, runner=runner, declarations=request.declarations,
+        folder=scratch / "drafts" / placement.folder.name, name=request.name,
     )  # fmt: skip
-    tried = trial.choose(request.first, plain)
+    tried = trials.choose(request.first, script_records)
     sweep = sweep_releases(
-        tried, runner, request.good, lambda points: report(f"looking between, at {named(points)}")
-    )
+        tried, runner, request.good,
+        lambda points: report(f"searching between them, on {list_releases(points)}"),
+    )  # fmt: skip
     stretches = find_stretches(sweep.states, sweep.records, runner.releases)
-    declared, proposal = _declared(request.declared, sweep, stretches)
-    one = _final_draft(request, tried, sweep, runner.releases)
-    text, whole = _written(one, place, declared)
-    report("running the case as it is written")
-    case = _copy(scratch, place, whole)
-    records = runner.run([case], sorted(sweep.records))[place.name]
+    declarations, proposal = _declare_deviations(request.declarations, sweep, stretches)
+    draft = _add_reference(request, tried, sweep, runner.releases)
+    text, content = _render_file(draft, placement, declarations)
+    report("running the case as written")
+    case = _write_copy(scratch, placement, content)
+    records = runner.run([case], sorted(sweep.records))[placement.name]
     return PortedCase(
-        request=request, releases=runner.releases, plain=plain, tried=tried, sweep=sweep,
-        stretches=stretches, draft=one, proposal=proposal, text=text, file=whole, records=records,
+        request=request, releases=runner.releases, script_records=script_records, tried=tried,
+        sweep=sweep, stretches=stretches, draft=draft, proposal=proposal, text=text, file=content,
+        records=records,
     )  # fmt: skip
 
 
-def _with_variables(pasted: Pasted) -> str:
-    """Return a script that sets what it was run with."""
+def _set_variables(pasted: Pasted) -> str:
+    """Return a script that sets the environment variables that it was run with."""
     if not pasted.variables:
         return pasted.text
     source = ScriptSource.parse(pasted.text)
+    # Only a docstring, comments and other such imports may precede an import from __future__.
     futures = [
         number
         for number, node in enumerate(source.tree.body, 1)
@@ -198,55 +202,58 @@ def _with_variables(pasted: Pasted) -> str:
     return source.insert(source.tree.body[max(futures, default=0)], setting).text
 
 
-def _declared(
-    declared: Declared, sweep: Sweep, stretches: Sequence[Stretch]
-) -> tuple[Declared, DeviationProposal]:
-    """Return what a case declares in all, and what of that was seen."""
-    source = str(declared.keywords.get("source", ""))
-    proposal = propose(stretches, source if _THREAD.fullmatch(source) else "")
-    if sweep.is_ambiguous:
-        sure = (one for one in proposal.deviations if 'outcome="ok"' not in one)
-        proposal = replace(proposal, deviations=tuple(sure))
-    range_ = {"releases": f"jax{proposal.releases}"} if proposal.releases else {}
-    keywords = {**declared.keywords, **range_}
-    return replace(declared, keywords=keywords, deviations=proposal.deviations), proposal
+def _declare_deviations(
+    declarations: Declarations, sweep: Sweep, stretches: Sequence[Stretch]
+) -> tuple[Declarations, DeviationProposal]:
+    """Return all declarations of a case, and those that follow from its results."""
+    source = str(declarations.keywords.get("source", ""))
+    proposal = propose_deviations(stretches, source if _THREAD.fullmatch(source) else "")
+    if sweep.is_ambiguous:  # which values deviate is for the author to decide
+        certain = (text for text in proposal.deviations if 'outcome="ok"' not in text)
+        proposal = replace(proposal, deviations=tuple(certain))
+    releases = {"releases": f"jax{proposal.releases}"} if proposal.releases else {}
+    keywords = {**declarations.keywords, **releases}
+    return replace(declarations, keywords=keywords, deviations=proposal.deviations), proposal
 
 
-def _final_draft(
+def _add_reference(
     request: PortRequest, tried: TriedDraft, sweep: Sweep, releases: Sequence[str]
 ) -> Draft:
-    """Return a draft with a reference, which imports what its file means something else by."""
+    """Return the draft with a reference, and with imports that do not clash with its file."""
     note = ""
     if sweep.reference and sweep.anchor is not None:
         note = f"Proposed, to be reviewed: this is what jax {releases[sweep.anchor]} gives."
-    one = draft(request.script, tried.draft.options, sweep.reference, note)
-    assert one is not None  # noqa: S101 - it was made before, that way
-    taken = find_clashes(request.place.there or "", one)
-    outer = {name: line for name, line in one.outer.items() if name not in taken}
-    inner = (*(one.outer[name] for name in sorted(taken)), *one.inner)
-    return replace(one, outer=outer, inner=inner)
+    draft = make_draft(request.script, tried.draft.options, sweep.reference, note)
+    if draft is None:
+        raise AssertionError("these options made a draft before")
+    clashes = find_clashes(request.placement.content or "", draft)
+    outer = {name: line for name, line in draft.outer.items() if name not in clashes}
+    inner = (*(draft.outer[name] for name in sorted(clashes)), *draft.inner)
+    return replace(draft, outer=outer, inner=inner)
 
 
-def _written(one: Draft, place: CasePlace, declared: Declared) -> tuple[str, str]:
-    """Return the function of a case, and its file, of which nothing else changes."""
-    deviates = bool(declared.deviations)
-    doc = f"Programs of upstream reports, about {place.folder.name.replace('_', ' ')}."
-    alone = create_file(render_case(one, place.name, declared), one, doc, deviates=deviates)
-    alone = format_file(alone, place.file)
+def _render_file(
+    draft: Draft, placement: CasePlacement, declarations: Declarations
+) -> tuple[str, str]:
+    """Return the function of a case, and its file with all else unchanged."""
+    doc = f"Programs of upstream reports, about {placement.folder.name.replace('_', ' ')}."
+    # Formatted alone: Ruff would also format the rest of an existing file.
+    alone = create_file(render_case(draft, placement.name, declarations), draft, doc)
+    alone = format_file(alone, placement.file)
     source = ScriptSource.parse(alone)
-    text = source.code(source.tree.body[-1:]).lstrip("\n")
-    if place.there is None:
+    text = source.render(source.tree.body[-1:]).lstrip("\n")
+    if placement.content is None:
         return text, alone
-    return text, append_case(place.there, text, one, deviates=deviates)
+    return text, append_case(placement.content, text, draft)
 
 
-def _copy(scratch: Path, place: CasePlace, file: str) -> Case:
+def _write_copy(scratch: Path, placement: CasePlacement, content: str) -> Case:
     """Write a case file, with copies of the helpers of its family, and return its new case."""
-    folder = scratch / "whole" / place.folder.name
+    folder = scratch / "whole" / placement.folder.name
     try:
         folder.mkdir(parents=True)
-        for helper in place.folder.glob("_*.py"):
+        for helper in placement.folder.glob("_*.py"):
             shutil.copy(helper, folder)
     except OSError as error:
         raise InfrastructureError(f"{folder}: cannot be written: {error}") from error
-    return write_cases(folder / place.file.name, file)[place.name]
+    return write_cases(folder / placement.file.name, content)[placement.name]

@@ -1,4 +1,4 @@
-"""A value that was seen, as an expression: a reference that is proposed. Pure."""
+"""References proposed for a case: an observed value as an expression. Pure."""
 
 from __future__ import annotations
 
@@ -9,104 +9,105 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from conformance.model.codec import to_array, to_python
-from conformance.triage.repro.layout import quoted
+from conformance.triage.repro.layout import format_literal
 
 if TYPE_CHECKING:
     from conformance.model.value import Leaf, Value
 
-MOST: Final = 64
-"""Elements of a value that is written out."""
+MAX_ELEMENTS: Final = 64
+"""Elements of a value that are written: beyond, nobody would review them."""
 _KEY: Final = re.compile(r"\[('[^']*'|\d+)\]")
 _PATH: Final = re.compile(rf"(?:{_KEY.pattern})*")
 _SMALL, _LARGE = 1e-4, 1e6
-"""Between these numbers are written without an exponent."""
-_WRITTEN: Final = frozenset({
+"""Numbers between these are written without an exponent."""
+_NUMPY_DTYPES: Final = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "float32", "float64", "complex64", "complex128",
 })  # fmt: skip
-"""What NumPy itself has a name for."""
+"""Dtypes that NumPy itself has."""
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 
 
-def expression(value: Value) -> str:
-    """Return an expression that gives a value; empty where there is none that is short.
+def render_value(value: Value) -> str:
+    """Return an expression that gives a value; empty if there is no short one.
 
-    Lists stand for tuples, as they do where a reference is compared.
+    Tuples become lists: the comparison with a reference does not distinguish them.
 
     Args:
         value: The value.
     """
-    if sum(map(_written_elements, value.leaves)) > MOST:
+    if sum(map(_count_written, value.leaves)) > MAX_ELEMENTS:
         return ""
-    leaves = [(leaf.path.removeprefix("out"), _leaf(leaf)) for leaf in value.leaves]
+    leaves = [(leaf.path.removeprefix("out"), _render_leaf(leaf)) for leaf in value.leaves]
     if not all(text and _PATH.fullmatch(path) for path, text in leaves):
         return ""
-    return _nested([(_KEY.findall(path), text) for path, text in leaves])
+    return _render_tree([(_KEY.findall(path), text) for path, text in leaves])
 
 
-def _nested(leaves: list[tuple[list[str], str]]) -> str:
-    """Return lists and mappings of leaves, each by its keys; empty where indices are missing."""
+def _render_tree(leaves: list[tuple[list[str], str]]) -> str:
+    """Return lists and mappings of leaves, each given by its keys; empty if an index is missing."""
     if not leaves or not leaves[0][0]:
         return leaves[0][1] if leaves else ""
-    inside: dict[str, list[tuple[list[str], str]]] = {}
+    children: dict[str, list[tuple[list[str], str]]] = {}
     for (key, *keys), text in leaves:
-        inside.setdefault(key, []).append((keys, text))
-    items = {key: _nested(found) for key, found in inside.items()}
+        children.setdefault(key, []).append((keys, text))
+    items = {key: _render_tree(found) for key, found in children.items()}
     if not any(map(str.isdigit, items)):
-        pairs = (f"{quoted(key[1:-1])}: {text}" for key, text in items.items())
+        pairs = (f"{format_literal(key[1:-1])}: {text}" for key, text in items.items())
         return f"{{{', '.join(pairs)}}}"
     listed = [items.get(str(number), "") for number in range(len(items))]
     return f"[{', '.join(listed)}]" if all(listed) else ""
 
 
-def _written_elements(leaf: Leaf) -> int:
-    """Return how many elements are written: one of a large array in which all are the same."""
+def _count_written(leaf: Leaf) -> int:
+    """Return how many elements are written: one for a large array with equal elements."""
     size = math.prod(leaf.shape)
-    if size <= MOST or leaf.kind != "array":
+    if size <= MAX_ELEMENTS or leaf.kind != "array":
         return size
     array = to_array(leaf)
     return 1 if (array == array.flat[0]).all() else size
 
 
-def _leaf(leaf: Leaf) -> str:
+def _render_leaf(leaf: Leaf) -> str:
     if leaf.kind == "python":
         value = to_python(leaf)
-        finite = not isinstance(value, float) or math.isfinite(value)
-        return quoted(value) if finite else f'float("{value}")'
-    if leaf.kind == "key" or leaf.dtype not in _WRITTEN:
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        return format_literal(value) if is_finite else f'float("{value}")'
+    if leaf.kind == "key" or leaf.dtype not in _NUMPY_DTYPES:
         return ""
     array = to_array(leaf)
-    kind = "bool_" if leaf.dtype == "bool" else leaf.dtype
+    dtype = "bool_" if leaf.dtype == "bool" else leaf.dtype
     if not array.shape:
-        return f"np.{kind}({_listed(array)})"
+        return f"np.{dtype}({_render_elements(array)})"
     if not array.size:
-        return f"np.zeros({array.shape}, np.{kind})"
-    if array.size > MOST:
-        return f"np.full({array.shape}, {_listed(array.flat[0])}, np.{kind})"
-    return f"np.array({_listed(array)}, np.{kind})"
+        return f"np.zeros({array.shape}, np.{dtype})"
+    if array.size > MAX_ELEMENTS:
+        return f"np.full({array.shape}, {_render_elements(array.flat[0])}, np.{dtype})"
+    return f"np.array({_render_elements(array)}, np.{dtype})"
 
 
-def _listed(array: np.ndarray[Any, Any]) -> str:
+def _render_elements(array: np.ndarray[Any, Any]) -> str:
     """Return the elements by their shortest digits, as NumPy prints them."""
     if array.ndim:
-        return f"[{', '.join(map(_listed, array))}]"
-    one: Any = array[()]
-    if isinstance(one, np.complexfloating):
-        return f"complex({_digits(one.real)}, {_digits(one.imag)})"
-    return _digits(one) if isinstance(one, np.floating) else repr(array.item())
+        return f"[{', '.join(map(_render_elements, array))}]"
+    element: Any = array[()]
+    if isinstance(element, np.complexfloating):
+        return f"complex({_render_float(element.real)}, {_render_float(element.imag)})"
+    return _render_float(element) if isinstance(element, np.floating) else repr(array.item())
 
 
-def _digits(one: np.floating[Any]) -> str:
-    size = abs(float(one))
+def _render_float(number: np.floating[Any]) -> str:
+    size = abs(float(number))
     if not math.isfinite(size):
-        sign = "-" if float(one) < 0 else ""
+        sign = "-" if float(number) < 0 else ""
         return "np.nan" if math.isnan(size) else f"{sign}np.inf"
-    plain = size == 0 or _SMALL <= size < _LARGE
-    return np.format_float_positional(one, trim="0") if plain else np.format_float_scientific(one)
+    if size == 0 or _SMALL <= size < _LARGE:
+        return np.format_float_positional(number, trim="0")
+    return np.format_float_scientific(number)
 
 
 def has_address(value: Value) -> bool:
-    """Say whether a value is a text that is another in each process.
+    """Return whether a value is a text with a memory address, which differs in each process.
 
     Args:
         value: The value.

@@ -1,4 +1,4 @@
-"""What a script sets before it does anything: flags, options of jax, devices. Pure."""
+"""Settings at the top of a script: environment variables, flags, options of jax. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.new.source import called, dotted
+from conformance.triage.new.script_source import resolve_callee, resolve_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEVICE_COUNT: Final = "--xla_force_host_platform_device_count"
-_LATE: Final = "jax_num_cpu_devices"
-_PLACES: Final = frozenset({"jax_platforms", "jax_platform_name"})
-"""Options that a cell decides."""
+DEVICE_COUNT_FLAG: Final = "--xla_force_host_platform_device_count"
+_DEVICE_COUNT_OPTION: Final = "jax_num_cpu_devices"
+_CELL_OPTIONS: Final = frozenset({"jax_platforms", "jax_platform_name"})
+"""Options that the cell decides."""
 _X64: Final = "jax_enable_x64"
 _ENVIRON: Final = "os.environ"
 _READS: Final = frozenset({f"{_ENVIRON}.get", "os.getenv"})
@@ -28,15 +28,15 @@ _BOOLEANS: Final = {
 
 @dataclass(slots=True)
 class Settings:
-    """What holds for the whole of a case.
+    """Settings for the whole of a case.
 
     Attributes:
-        devices: How many devices it needs.
+        devices: The number of devices it needs.
         xla_flags: Flags of XLA.
         config: Options of jax.
         x64: Whether 64-bit types are on.
-        dropped: Variables and options that a cell decides, or that do nothing there.
-        statements: The statements of the script that set all this.
+        dropped: Variables and options that a cell decides, or that have no effect in a cell.
+        statements: The statements of the script that make these settings.
     """
 
     devices: int = 1
@@ -47,11 +47,11 @@ class Settings:
     statements: list[ast.stmt] = field(default_factory=list)
 
     def set_variable(self, name: str, value: str) -> None:
-        """Take in an environment variable."""
+        """Add an environment variable."""
         if name == "XLA_FLAGS":
-            for flag in _words(value):
+            for flag in _split_words(value):
                 key, _, number = flag.partition("=")
-                if key == DEVICE_COUNT and number.isdigit():
+                if key == DEVICE_COUNT_FLAG and number.isdigit():
                     self.devices = int(number)
                 else:
                     self.xla_flags.append(flag)
@@ -62,10 +62,10 @@ class Settings:
             self.dropped.append(name)
 
     def set_option(self, name: str, value: object) -> None:
-        """Take in an option of jax."""
-        if name in _PLACES:
+        """Add an option of jax."""
+        if name in _CELL_OPTIONS:
             self.dropped.append(name)
-        elif name == _LATE and isinstance(value, int):
+        elif name == _DEVICE_COUNT_OPTION and isinstance(value, int):
             self.devices = value
         elif name == _X64:
             self.x64 = bool(value)
@@ -76,40 +76,40 @@ class Settings:
 def read_settings(
     tree: ast.Module, names: Mapping[str, str], variables: Mapping[str, str]
 ) -> Settings:
-    """Return what a script sets at its top, before it does anything.
+    """Return the settings that a script makes at its top, before it does anything.
 
-    What is set later, or not by plain values, stays where it is.
+    Settings made later, or with computed values, stay in the script: they are part of its behavior.
 
     Args:
         tree: The script.
-        names: What imported names stand for.
+        names: Dotted path of each imported name.
         variables: Environment variables that it was run with.
     """
-    found = Settings()
+    settings = Settings()
     for name, value in variables.items():
-        found.set_variable(name, value)
-    reader = _Reader(names, found)
+        settings.set_variable(name, value)
+    reader = _SettingsReader(names, settings)
     for node in tree.body:
-        if reader.sets(node):
-            found.statements.append(node)
-        elif not reader.is_quiet(node):
+        if reader.read_statement(node):
+            settings.statements.append(node)
+        elif not reader.is_inert(node):
             break
-    return found
+    return settings
 
 
-class _Reader:
-    """Reads statements in their order, and keeps the plain values that they name."""
+class _SettingsReader:
+    """Reads statements in their order, and remembers the values of constants."""
 
-    def __init__(self, names: Mapping[str, str], found: Settings) -> None:
-        self._names, self._found = names, found
-        self._values: dict[str, Any] = {}
+    def __init__(self, names: Mapping[str, str], settings: Settings) -> None:
+        self._names, self._settings = names, settings
+        self._constants: dict[str, Any] = {}
 
-    def is_quiet(self, node: ast.stmt) -> bool:
-        """Say whether a statement does nothing yet; keep the plain value that it names."""
+    def is_inert(self, node: ast.stmt) -> bool:
+        """Return whether a statement does nothing yet; remember the constant that it assigns."""
         match node:
             case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
                 with contextlib.suppress(ValueError, TypeError):
-                    self._values[name] = ast.literal_eval(value)
+                    self._constants[name] = ast.literal_eval(value)
                     return True
                 return False
             case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.ClassDef():
@@ -117,75 +117,75 @@ class _Reader:
             case _:
                 return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
-    def sets(self, node: ast.stmt) -> bool:
-        """Take in a statement that sets something; return whether it does."""
+    def read_statement(self, node: ast.stmt) -> bool:
+        """Add the setting that a statement makes; return whether it makes one."""
         match node:
             case ast.Assign(targets=[target, *_]) | ast.AugAssign(target=target):
-                return self._assigns(target, self._value(node.value))
+                return self._read_assignment(target, self._evaluate(node.value))
             case ast.Expr(value=ast.Call() as call):
-                return self._calls(call)
+                return self._read_call(call)
             case _:
                 return False
 
-    def _assigns(self, target: ast.expr, value: object) -> bool:
-        """Take in `os.environ[NAME] = VALUE`, or `jax.config.NAME = VALUE`."""
-        path = dotted(target, self._names)
+    def _read_assignment(self, target: ast.expr, value: object) -> bool:
+        """Read `os.environ[NAME] = VALUE` or `jax.config.NAME = VALUE`."""
+        path = resolve_path(target, self._names)
         match target, value:
             case ast.Subscript(value=base, slice=ast.Constant(value=str(name))), str(text) if (
-                dotted(base, self._names) == _ENVIRON
+                resolve_path(base, self._names) == _ENVIRON
             ):
-                self._found.set_variable(name, text)
+                self._settings.set_variable(name, text)
             case _ if path.startswith("jax.config.jax_") and value is not None:
-                self._found.set_option(path.rpartition(".")[2], value)
+                self._settings.set_option(path.rpartition(".")[2], value)
             case _:
                 return False
         return True
 
-    def _calls(self, call: ast.Call) -> bool:
-        """Take in a call that sets variables, or an option of jax."""
-        match called(call, self._names), [*map(self._value, call.args)]:
+    def _read_call(self, call: ast.Call) -> bool:
+        """Read a call that sets variables, or an option of jax."""
+        match resolve_callee(call, self._names), [*map(self._evaluate, call.args)]:
             case (("os.environ.setdefault" | "os.putenv"), [str(name), str(value)]):
-                self._found.set_variable(name, value)
+                self._settings.set_variable(name, value)
             case "os.environ.update", [dict(variables), *_]:
                 for name, value in variables.items():
-                    self._found.set_variable(name, value)
+                    self._settings.set_variable(name, value)
             case (("jax.config.update" | "jax.config.config.update"), [str(name), value]) if (
                 value is not None
             ):
-                self._found.set_option(name, value)
+                self._settings.set_option(name, value)
             case _:
                 return False
         return True
 
-    def _value(self, node: ast.expr) -> Any:
-        """Return the value of a plain expression, None where it has none that can be read."""
-        found: Any = None
+    def _evaluate(self, node: ast.expr) -> Any:
+        """Return the value of a constant expression, None for any other."""
+        value: Any = None
         match node:
             case ast.Name(id=name):
-                found = self._values.get(name)
+                value = self._constants.get(name)
             case ast.JoinedStr(values=parts):
-                values = [*map(self._value, parts)]
-                found = None if None in values else "".join(map(str, values))
-            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
-                found = self._value(value)
+                values = [*map(self._evaluate, parts)]
+                value = None if None in values else "".join(map(str, values))
+            case ast.FormattedValue(value=inner, conversion=-1, format_spec=None):
+                value = self._evaluate(inner)
             case ast.BinOp(left=left, op=ast.Add(), right=right):
-                both = [self._value(left), self._value(right)]
-                found = "".join(both) if all(isinstance(one, str) for one in both) else None
+                sides = [self._evaluate(left), self._evaluate(right)]
+                value = "".join(sides) if all(isinstance(side, str) for side in sides) else None
             case ast.Call(args=[_, ast.Constant(value=str(default))]) if (
-                called(node, self._names) in _READS
+                resolve_callee(node, self._names) in _READS
             ):
-                found = default
+                value = default
             case ast.Call(func=ast.Name(id="str"), args=[argument]):
-                value = self._value(argument)
-                found = None if value is None else str(value)
+                inner_value = self._evaluate(argument)
+                value = None if inner_value is None else str(inner_value)
             case _:
                 with contextlib.suppress(ValueError, TypeError):
-                    found = ast.literal_eval(node)
-        return found
+                    value = ast.literal_eval(node)
+        return value
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
-    except ValueError:
+    except ValueError:  # a quote that is not closed
         return text.split()

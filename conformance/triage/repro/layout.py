@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.rewriting import string_literal
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -34,14 +36,14 @@ def assigned(target: str, flags: Iterable[str]) -> Iterator[str]:
         flags: The words.
     """
     joined = " ".join(flags)
-    line = f"{target} = {quoted(joined)}"
+    line = f"{target} = {format_literal(joined)}"
     if len(line) <= WIDTH:
         yield line
         return
     yield f"{target} = ("
     words = joined.split(" ")
     for number, word in enumerate(words):
-        yield f"    {quoted(word + (' ' if number < len(words) - 1 else ''))}"
+        yield f"    {format_literal(word + (' ' if number < len(words) - 1 else ''))}"
     yield ")"
 
 
@@ -52,13 +54,13 @@ def asserted(name: str, value: object) -> list[str]:
         name: The name.
         value: Any literal.
     """
-    line = f"assert {name} == {quoted(value)}, {name}"
+    line = f"assert {name} == {format_literal(value)}, {name}"
     if len(line) <= WIDTH - INDENTED or not isinstance(value, list | dict):
         return [line]
     if isinstance(value, dict):
-        inner = [f"    {quoted(key)}: {quoted(one)}," for key, one in value.items()]
+        inner = [f"    {format_literal(key)}: {format_literal(one)}," for key, one in value.items()]
         return [f"assert {name} == {{", *inner, f"}}, {name}"]
-    return [f"assert {name} == [", *(f"    {quoted(one)}," for one in value), f"], {name}"]
+    return [f"assert {name} == [", *(f"    {format_literal(one)}," for one in value), f"], {name}"]
 
 
 def imported(lines: Iterable[str]) -> Iterator[str]:
@@ -96,17 +98,21 @@ def _is_definition(block: str) -> bool:
     return block.startswith(("def ", "class ", "@", "async def ")) or "\ndef " in block
 
 
-def quoted(value: object) -> str:
-    """Return a literal as `ruff format` spells it: text in double quotes where that is simpler."""
-    if isinstance(value, str):
-        plain = repr(value)
-        if plain.startswith("'") and '"' not in value:
-            return f'"{plain[1:-1]}"'
-        return plain
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{quoted(k)}: {quoted(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(quoted, value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(quoted, value))}{',' if len(value) == 1 else ''})"
-    return repr(value)
+def format_literal(value: object) -> str:
+    """Return a Python literal as Ruff formats it.
+
+    Args:
+        value: A value of built-in types; its strings may also be nested in lists, tuples and dicts.
+    """
+    match value:
+        case str():
+            return string_literal(value)
+        case dict():
+            pairs = (f"{format_literal(k)}: {format_literal(v)}" for k, v in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        case list():
+            return f"[{', '.join(map(format_literal, value))}]"
+        case tuple():
+            return f"({', '.join(map(format_literal, value))}{',' if len(value) == 1 else ''})"
+        case _:
+            return repr(value)

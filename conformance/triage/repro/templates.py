@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from conformance.triage.repro.layout import quoted
+from conformance.triage.repro.layout import format_literal
 
 _PIECES: Final = "pieces.py.j2"
 _MAIN: Final = "main.py.j2"
@@ -39,7 +39,7 @@ def _environment() -> Environment:
         loader=PackageLoader("conformance.triage.repro"), undefined=StrictUndefined,
         autoescape=select_autoescape(), trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters.update(quoted=quoted, repr=repr)
+    made.filters.update(format_literal=format_literal, repr=repr)
     return made
 
 

@@ -17,7 +17,7 @@ from conformance.triage.repro.carried import NAMES as CARRIED
 from conformance.triage.repro.checks import Tolerances, check_code
 from conformance.triage.repro.facts import READINGS, claimed, text_of
 from conformance.triage.repro.header import Header, Seen, readable, unasserted
-from conformance.triage.repro.layout import asserted, assigned, imported, quoted, spaced
+from conformance.triage.repro.layout import asserted, assigned, format_literal, imported, spaced
 from conformance.triage.repro.surroundings import CellSurroundings, env_code, kit_code
 from conformance.triage.repro.templates import imports_in, render_main, render_piece
 
@@ -213,7 +213,7 @@ class _Writer:
         if self.settings:
             yield ""
         for name, value in self.settings.items():
-            yield f'jax.config.update("{name}", {quoted(value)})'
+            yield f'jax.config.update("{name}", {format_literal(value)})'
 
     def _checks(self) -> Iterator[str]:
         """Yield the functions that `main` calls."""
@@ -235,7 +235,7 @@ class _Writer:
     def _call(self) -> str:
         case = self.job.case
         given = ["env" if self.has_env else "None"]
-        given += [f"{name}={quoted(value)}" for name, value in case.params.items()]
+        given += [f"{name}={format_literal(value)}" for name, value in case.params.items()]
         return f"{case.name}({', '.join(given)})"
 
     def _main(self) -> str:

@@ -10,7 +10,7 @@ from ruff import find_ruff_bin
 
 from conformance.model.codec import CorruptValueError
 from conformance.model.observation import ExpectedError
-from conformance.triage.new.reference import expression
+from conformance.triage.new.reference import render_value
 from conformance.triage.repro.layout import WIDTH, comment
 from conformance.triage.shrink.cleanup import tidy
 from conformance.triage.shrink.source import function_of
@@ -84,7 +84,7 @@ def with_reference(text: str, name: str, expected: Value | ExpectedError) -> str
         reference = f"raises({', '.join(map(repr, names))})"
     else:
         try:
-            reference = expression(expected)
+            reference = render_value(expected)
         except CorruptValueError:
             reference = ""
     if not reference:

@@ -9,7 +9,12 @@ import pytest
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.predicates import GOOD, PointKind, PointState
-from conformance.triage.new.deviations import find_stretches, pattern, propose, spell_release
+from conformance.triage.new.deviations import (
+    find_pattern,
+    find_stretches,
+    format_edge,
+    propose_deviations,
+)
 
 RELEASES = ["0.4.30", "0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.9.0.1"]
 UNKNOWN = PointState(PointKind.UNKNOWN)
@@ -45,7 +50,7 @@ def declared(*shown: tuple[PointState, Record] | None) -> tuple[list[str], str]:
     """Return ranges of the deviations proposed, and the releases of the case."""
     states = {n: one[0] for n, one in enumerate(shown) if one is not None}
     records = {n: one[1] for n, one in enumerate(shown) if one is not None}
-    proposal = propose(find_stretches(states, records, RELEASES))
+    proposal = propose_deviations(find_stretches(states, records, RELEASES))
     ranges = [re.findall(r'"jax([^"]*)"', text) for text in proposal.deviations]
     return ["".join(found) for found in ranges], proposal.releases
 
@@ -80,11 +85,11 @@ def test_a_deviation_says_what_was_seen() -> None:
     """And that it is proposed."""
     state, one = failed("TypeError", "it got 3 of x[0]. Do this instead.")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
-    (text,) = propose(find_stretches(states, records, RELEASES), "a/b#1").deviations
+    (text,) = propose_deviations(find_stretches(states, records, RELEASES), "a/b#1").deviations
     for part in ('"jax<0.5"', 'error="TypeError"', 'reason="proposed', 'issue="a/b#1"'):
         assert part in text
     states, records = {0: WRONG[0], 1: GOOD}, {0: WRONG[1], 1: record()}
-    (text,) = propose(find_stretches(states, records, RELEASES)).deviations
+    (text,) = propose_deviations(find_stretches(states, records, RELEASES)).deviations
     assert 'outcome="ok"' in text
 
 
@@ -92,7 +97,7 @@ def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
     """Without backslashes for backslashes."""
     state, one = failed("TypeError", "clip() got an unexpected argument")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
-    (text,) = propose(find_stretches(states, records, RELEASES)).deviations
+    (text,) = propose_deviations(find_stretches(states, records, RELEASES)).deviations
     assert r'''match=r"clip\(\) got an unexpected argument"''' in text
 
 
@@ -114,14 +119,14 @@ def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
 )
 def test_patterns_hold_for_all_messages(messages: list[str], expected: str) -> None:
     """And leave out what is another each time."""
-    found = pattern(messages)
+    found = find_pattern(messages)
     assert found == expected
     assert all(re.search(found, message) for message in messages)
 
 
 def test_releases_as_edges() -> None:
     """As people write them."""
-    assert list(map(spell_release, RELEASES)) == [
+    assert list(map(format_edge, RELEASES)) == [
         "0.4.30",
         "0.5",
         "0.6",

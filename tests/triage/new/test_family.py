@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.new.family import chosen, fits, guessed, uses
-from conformance.triage.new.place import find_place, uses_in
+from conformance.triage.new.family import (
+    choose_family,
+    collect_used_names,
+    guess_family,
+    rank_families,
+)
+from conformance.triage.new.placement import find_placement, read_used_names
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -22,7 +27,9 @@ SCRIPTS = ROOT / "benchmarks" / "behaviour_changes" / "scripts"
 def used(file: Path) -> frozenset[str]:
     """Return what a file uses, with the helpers it takes."""
     helpers = file.with_name("_helpers.py")
-    return uses_in(file) | (uses_in(helpers) if "_helpers" in file.read_text() else frozenset())
+    return read_used_names(file) | (
+        read_used_names(helpers) if "_helpers" in file.read_text() else frozenset()
+    )
 
 
 FAMILIES = {
@@ -46,11 +53,11 @@ def test_a_topic_is_of_its_family() -> None:
             for name, files in FAMILIES.items()
             if (left := [names for file, names in files.items() if file != topic])
         }
-        found = fits(used(topic), others)
-        places.append([fit.family for fit in found].index(family))
-        if (fit := chosen(found)) is not None:
+        found = rank_families(used(topic), others)
+        places.append([match.family for match in found].index(family))
+        if (match := choose_family(found)) is not None:
             sure += 1
-            right += fit.family == family
+            right += match.family == family
     assert sum(place < 3 for place in places) >= 0.95 * len(topics)
     assert sum(place == 0 for place in places) >= 0.7 * len(topics)
     assert right >= 0.85 * sure
@@ -71,7 +78,7 @@ def test_a_topic_is_of_its_family() -> None:
 def test_scripts(script: str, family: str) -> None:
     """Of what no family is about, none is named."""
     families = {name: list(files.values()) for name, files in FAMILIES.items()}
-    found = chosen(fits(used(SCRIPTS / f"{script}.py"), families))
+    found = choose_family(rank_families(used(SCRIPTS / f"{script}.py"), families))
     assert (found.family if found else "") == family
     assert found is None or found.reason.startswith("its cases use ")
 
@@ -88,16 +95,16 @@ def test_scripts(script: str, family: str) -> None:
 )
 def test_what_a_program_runs_in_does_not_count(line: str) -> None:
     """A setting, or a fact of the environment, is not what the program does."""
-    assert uses(ast.parse(f"import jax\n{line}")) == frozenset()
+    assert collect_used_names(ast.parse(f"import jax\n{line}")) == frozenset()
 
 
 def test_a_guess() -> None:
     """What is not told for sure is a guess, where one family is ahead of the others."""
     families = {name: list(files.values()) for name, files in FAMILIES.items()}
     script = "import jax\nfrom einops import a\njax.numpy.clip(a, a_min=0, a_max=1).round(3)"
-    found = fits(uses(ast.parse(script)), families)
-    assert chosen(found) is None
-    guess = guessed(found)
+    found = rank_families(collect_used_names(ast.parse(script)), families)
+    assert choose_family(found) is None
+    guess = guess_family(found)
     assert guess is not None
     assert guess.family == "api_removals"
 
@@ -114,14 +121,14 @@ def test_a_script_of_jax_numpy_alone(line: str, family: str) -> None:
     """Its functions give a guess; what makes its arguments does not."""
     tree = ast.parse(f"import jax.numpy as jnp\n{line}")
     place = partial(
-        find_place, ROOT / "cases", tree, stem="script", family="", topic="reported", name=""
+        find_placement, ROOT / "cases", tree, stem="script", family="", topic="reported", name=""
     )
-    assert fits(uses(tree), {"loops": [frozenset({"scan"})]})[0].score == 0
+    assert rank_families(collect_used_names(tree), {"loops": [frozenset({"scan"})]})[0].score == 0
     if family:
         assert place().folder.name == family
         assert place().why.startswith("a guess, for its cases use ")
     else:
-        with pytest.raises(UsageError, match="no family fits for sure"):
+        with pytest.raises(UsageError, match="no family matches"):
             place()
 
 
@@ -135,10 +142,10 @@ from jax import lax
 def steps(env):
     return Observed(lax.scan(step, 0, xs, unroll=2), reference=7)
 """
-    assert uses(ast.parse(case)) == {"scan", "unroll="}
+    assert collect_used_names(ast.parse(case)) == {"scan", "unroll="}
 
 
 def test_without_families_none_is_meant() -> None:
     """Nothing is divided by nothing."""
-    assert chosen(fits(frozenset({"scan"}), {})) is None
-    assert chosen(fits(frozenset(), {"loops": [frozenset()]})) is None
+    assert choose_family(rank_families(frozenset({"scan"}), {})) is None
+    assert choose_family(rank_families(frozenset(), {"loops": [frozenset()]})) is None

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from conformance.judge.values import compare_reference
 from conformance.model.value import Leaf, Value
-from conformance.triage.new.reference import MOST, expression, has_address
+from conformance.triage.new.reference import MAX_ELEMENTS, has_address, render_value
 
 DTYPES = ("bool", "int32", "uint8", "float16", "float32", "float64", "complex64")
 
@@ -42,7 +42,7 @@ def python(value: object, path: str = "out") -> Leaf:
 )
 def test_an_expression_gives_the_value_to_the_bit(array: np.ndarray[Any, Any]) -> None:
     """Also what is no number."""
-    again = eval(expression(lone(leaf(array))), {"np": np})  # noqa: S307 - our own
+    again = eval(render_value(lone(leaf(array))), {"np": np})  # noqa: S307 - our own
     assert (again.dtype, again.shape) == (array.dtype, array.shape)
     assert np.array_equal(again, array, equal_nan=array.dtype.kind in "fc")
     wanted = Leaf(
@@ -54,26 +54,26 @@ def test_an_expression_gives_the_value_to_the_bit(array: np.ndarray[Any, Any]) -
 @given(st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.floats())
 def test_scalars(value: object) -> None:
     """Of Python, exactly."""
-    again = eval(expression(lone(python(value))))  # noqa: S307 - our own
+    again = eval(render_value(lone(python(value))))  # noqa: S307 - our own
     assert repr(again) == repr(value)
 
 
 def test_trees() -> None:
     """Lists for tuples too, as references are compared by path."""
     leaves = (python(1, "out[0]"), python("a", "out[1]['k'][0]"), python(2, "out[1]['k'][1]"))
-    assert expression(Value(structure="", leaves=leaves)) == '[1, {"k": ["a", 2]}]'
+    assert render_value(Value(structure="", leaves=leaves)) == '[1, {"k": ["a", 2]}]'
 
 
 def test_what_is_left_out() -> None:
     """What is long and not all the same, a key, or has a dtype that NumPy does not name."""
-    long = np.arange(MOST + 1, dtype=np.float32)
-    assert expression(lone(leaf(long))) == ""
-    assert expression(lone(leaf(0 * long))) == "np.full((65,), 0.0, np.float32)"
+    long = np.arange(MAX_ELEMENTS + 1, dtype=np.float32)
+    assert render_value(lone(leaf(long))) == ""
+    assert render_value(lone(leaf(0 * long))) == "np.full((65,), 0.0, np.float32)"
     narrow = Leaf(path="out", kind="array", dtype="bfloat16", shape=(1,), data=b"\0\0")
-    assert expression(lone(narrow)) == ""
+    assert render_value(lone(narrow)) == ""
     key = Leaf(path="out", kind="key", dtype="key<fry>", shape=(), data=b"\0" * 8)
-    assert expression(lone(key)) == ""
-    assert expression(Value(structure="", leaves=(python(1, "out.field"),))) == ""
+    assert render_value(lone(key)) == ""
+    assert render_value(Value(structure="", leaves=(python(1, "out.field"),))) == ""
 
 
 def test_addresses() -> None:

@@ -6,14 +6,14 @@ import ast
 
 import pytest
 
+from conformance.triage.new.script_source import collect_imported_names
 from conformance.triage.new.settings import Settings, read_settings
-from conformance.triage.new.source import imported_names
 
 
 def found(text: str) -> Settings:
     """Return what a script sets."""
     tree = ast.parse(text)
-    return read_settings(tree, imported_names(tree), {})
+    return read_settings(tree, collect_imported_names(tree), {})
 
 
 HEAD = "import os\nimport jax\n"

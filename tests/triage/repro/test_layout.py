@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.triage.repro.layout import asserted, comment, imported, quoted, spaced
+from conformance.triage.repro.layout import asserted, comment, format_literal, imported, spaced
 
 literals = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
@@ -26,7 +26,7 @@ literals = st.recursive(
 @given(literals)
 def test_a_literal_reads_back(value: Any) -> None:
     """Whatever it holds."""
-    assert ast.literal_eval(quoted(value)) == value
+    assert ast.literal_eval(format_literal(value)) == value
 
 
 @given(st.text())

@@ -7,16 +7,17 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from ruff import find_ruff_bin
 
-from conformance.triage.new.draft import Draft, DraftOptions
-from conformance.triage.new.file import (
-    Declared,
+from conformance.triage.new.case_file import (
+    Declarations,
     append_case,
     create_file,
     find_clashes,
+    format_file,
     render_case,
 )
-from conformance.triage.new.format import find_ruff, format_file
+from conformance.triage.new.draft import Draft, DraftOptions
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ TOPICS = sorted((ROOT / "cases").glob("*/[!_]*.py"))
 DRAFT = Draft(
     options=DraftOptions(),
     body="return Observed(functools.reduce(jnp.add, np.ones(3)))",
-    states=False,
+    states_reference=False,
     outer={"jnp": "import jax.numpy as jnp", "np": "import numpy as np",
            "functools": "import functools"},
 )  # fmt: skip
@@ -35,22 +36,23 @@ DRAFT = Draft(
 
 def text_of(draft: Draft = DRAFT, keywords: Mapping[str, object] | None = None) -> str:
     """Return the function of a case."""
-    return render_case(draft, "added", Declared(doc="What it is about.", keywords=keywords or {}))
+    declarations = Declarations(
+        doc="What it is about.", keywords=keywords or {}, deviations=("deviation()",)
+    )
+    return render_case(draft, "added", declarations)
 
 
 @pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_what_stands_in_a_file_stays(file: Path) -> None:
     """Every statement but imports, to the letter; and imports are where a sorter leaves them."""
     before = file.read_text()
-    after = append_case(before, text_of(), DRAFT, deviates=True)
+    after = append_case(before, text_of(), DRAFT)
     old, new = ast.parse(before).body, ast.parse(after).body
     kept = [ast.get_source_segment(before, node) for node in old if not _imports(node)]
     now = [ast.get_source_segment(after, node) for node in new if not _imports(node)]
     assert now[:-1] == kept
     assert _bound(old) | {"jnp", "np", "functools", "probe", "Observed", "deviation"} == _bound(new)
-    ruff = find_ruff()
-    assert ruff is not None
-    command = [ruff, "check", "--select", "I", "--stdin-filename", str(file), "-"]
+    command = [find_ruff_bin(), "check", "--select", "I", "--stdin-filename", str(file), "-"]
     done = subprocess.run(command, input=after, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -74,7 +76,7 @@ def _bound(body: list[ast.stmt]) -> set[str]:
 )
 def test_a_decorator(keywords: Mapping[str, object], first: str) -> None:
     """In one line, where it fits."""
-    lines = text_of(keywords=keywords).splitlines()
+    lines = render_case(DRAFT, "added", Declarations(doc="It.", keywords=keywords)).splitlines()
     assert lines[0] == first
     assert any(line.startswith("def added(env):") for line in lines)
 
@@ -85,18 +87,20 @@ def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
     draft = Draft(
         options=DraftOptions(),
         body="f = lambda x: x\nx=   1\ndef g(): return f\nassert x\nreturn Observed(str(  x ))",
-        states=False,
+        states_reference=False,
         inner=("from jax import tree_map",),
     )
     file = tmp_path / "cases" / "family" / "topic.py"
-    text = format_file(create_file(text_of(draft), draft, "Topic.", deviates=False), file)
+    text = format_file(create_file(text_of(draft), draft, "Topic."), file)
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    ruff = find_ruff()
-    assert ruff is not None
     for command in (["check"], ["format", "--check"]):
         done = subprocess.run(
-            [ruff, *command, file], cwd=tmp_path, capture_output=True, text=True, check=False
+            [find_ruff_bin(), *command, file],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout
     assert "    x = 1\n" in text
@@ -114,8 +118,9 @@ def test_imports_go_where_a_sorter_has_them() -> None:
         "functools": "import functools",
         "np": "import numpy as np",
     }
-    draft = Draft(options=DraftOptions(), body="", states=False, outer=lines)
-    assert append_case(file, "", draft, deviates=True).strip() == (
+    draft = Draft(options=DraftOptions(), body="", states_reference=False, outer=lines)
+    text = "@probe(deviations=[deviation()])\ndef added(env):\n    return Observed(1)\n"
+    assert append_case(file, text, draft).removesuffix(f"\n\n\n{text}") == (
         "from __future__ import annotations\n\nimport functools\n\nimport jax\n"
         "import numpy as np\nfrom jax.sharding import NamedSharding, PartitionSpec\n"
         "from jax.sharding import PartitionSpec as P\n\n"

@@ -1,7 +1,8 @@
-"""A script that is rewritten: `ast` reads it, libcst writes it, so that the rest stays as written.
+"""A script to be rewritten: `ast` reads it, libcst writes it, and all else stays as written.
 
-Patterns over `ast` are short, and it evaluates literals; libcst keeps comments and layout, and
-indents what moves into another block. Both trees have the same statements in the same order.
+Patterns over `ast` are short, and `ast` evaluates literals. libcst keeps comments and layout, and
+indents statements that move into another block. Both trees have the same statements in the same
+order.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     Rewrite = Callable[[cst.CSTNode, cst.CSTNode], Any]
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-"""What has lines of its own."""
+"""Nodes of libcst that have lines of their own."""
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+"""Nodes whose bodies do not run where they are written."""
 
 
 class ScriptSource:
-    """A script, each statement of which has lines of its own.
+    """A script in which each statement has lines of its own.
 
     Args:
         module: The script.
@@ -38,7 +41,7 @@ class ScriptSource:
         self._module = module
         self.text = module.code
         self.tree = ast.parse(self.text)
-        self.names = imported_names(self.tree)
+        self.names = collect_imported_names(self.tree)
 
     @classmethod
     def parse(cls, text: str) -> ScriptSource:
@@ -47,44 +50,46 @@ class ScriptSource:
         Args:
             text: Python.
         """
-        return cls(_parsed(text))
+        return cls(_parse_module(text))
 
     @cached_property
-    def _written(self) -> Mapping[ast.stmt, Statement]:
+    def _cst_statements(self) -> Mapping[ast.stmt, Statement]:
         """The statements for writing, by those for reading."""
-        collector = _Collector()
-        self._module.visit(collector)
-        return dict(zip(_statements(self.tree), collector.found, strict=True))
+        nodes = (node for node in _walk_cst(self._module) if isinstance(node, Statement))
+        return dict(zip(_walk_statements(self.tree), nodes, strict=True))
 
-    def code(self, nodes: Sequence[ast.stmt]) -> str:
-        """Return statements as they are written, with the indentation of a module.
+    def render(self, nodes: Sequence[ast.stmt]) -> str:
+        """Return statements as written, with the indentation of a module.
 
         Args:
-            nodes: Statements that follow each other.
+            nodes: Consecutive statements.
         """
-        return cst.Module([self._written[node] for node in nodes]).code
+        return cst.Module([self._cst_statements[node] for node in nodes]).code
 
     def segment(self, node: ast.expr) -> str:
         """Return the source text of an expression."""
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
     def replace(self, changes: Mapping[ast.stmt, str]) -> ScriptSource:
-        """Return the source with other statements in the place of some.
+        """Return the source with some statements replaced.
 
         Args:
-            changes: The new statements as text, by the one that they replace. The comments beside
-                it stay. Only a statement outside of blocks is replaced by nothing.
+            changes: Text of the new statements by the statement that they replace. The comments
+                above and after it stay. An empty text removes a statement outside of blocks.
         """
-        texts: dict[cst.CSTNode, str] = {self._written[node]: changes[node] for node in changes}
-        gone: set[cst.CSTNode] = set()
+        texts: dict[cst.CSTNode, str] = {
+            self._cst_statements[node]: text for node, text in changes.items()
+        }
+        removed: set[cst.CSTNode] = set()
 
-        def put(original: cst.CSTNode, node: cst.CSTNode) -> Any:
+        def replace_statement(original: cst.CSTNode, node: cst.CSTNode) -> Any:
             if isinstance(node, cst.Module):
-                return _without(node, gone)
+                # `RemovalSentinel` would remove the comments above a statement with it.
+                return _remove_statements(node, removed)
             if original not in texts or not isinstance(node, Statement):
                 return node
             if not (new := parse_statements(texts[original])):
-                gone.add(node)
+                removed.add(node)
                 return node
             above = [*node.leading_lines, *new[0].leading_lines]
             new[0] = new[0].with_changes(leading_lines=above)
@@ -93,29 +98,21 @@ class ScriptSource:
                 new[-1] = new[-1].with_changes(trailing_whitespace=trailing)
             return cst.FlattenSentinel(new)
 
-        return self.transform(put) if changes else self
+        return self.transform(replace_statement) if changes else self
 
     def insert(self, before: ast.stmt, text: str) -> ScriptSource:
-        """Return the source with more statements before one, below the comments above it."""
-        place = self._written[before]
-        first, *more = parse_statements(text)
-        first = first.with_changes(leading_lines=place.leading_lines)
-
-        def put(original: cst.CSTNode, node: cst.CSTNode) -> Any:
-            if original is not place:
-                return node
-            return cst.FlattenSentinel([first, *more, node.with_changes(leading_lines=[])])
-
-        return self.transform(put)
+        """Return the source with statements before another, below the comments above it."""
+        statement = self._cst_statements[before].with_changes(leading_lines=[])
+        return self.replace({before: f"{text}\n{cst.Module([statement]).code}"})
 
     def transform(self, rewrite: Rewrite) -> ScriptSource:
-        """Return the source with other nodes in the place of some.
+        """Return the source with some nodes replaced.
 
         Args:
-            rewrite: Returns the node to put in the place of one, given that as it was, and with
-                what is below it rewritten.
+            rewrite: Returns the replacement of a node, given the original node, and the node with
+                its children rewritten.
         """
-        return ScriptSource(_rewritten(self._module, rewrite))
+        return ScriptSource(_rewrite_module(self._module, rewrite))
 
 
 class _Transformer(cst.CSTTransformer):
@@ -127,60 +124,60 @@ class _Transformer(cst.CSTTransformer):
         return self._rewrite(original_node, updated_node)
 
 
-def _rewritten(module: cst.Module, rewrite: Rewrite) -> cst.Module:
+def _rewrite_module(module: cst.Module, rewrite: Rewrite) -> cst.Module:
     return cst.ensure_type(module.visit(_Transformer(rewrite)), cst.Module)
 
 
-class _Collector(cst.CSTVisitor):
-    """Collects statements in their order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[Statement] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, Statement):
-            self.found.append(node)
-        return True
+def _walk_cst(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield node
+    for child in node.children:
+        yield from _walk_cst(child)
 
 
-def _without(module: cst.Module, gone: set[cst.CSTNode]) -> cst.Module:
+def _walk_statements(node: ast.AST) -> Iterator[ast.stmt]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from _walk_statements(child)
+
+
+def _remove_statements(module: cst.Module, removed: set[cst.CSTNode]) -> cst.Module:
     """Return a module without some statements; the comments above them stay."""
     body: list[cst.BaseStatement] = []
     above: list[cst.EmptyLine] = []
     for node in module.body:
         above += node.leading_lines
-        if node not in gone:
+        if node not in removed:
             body.append(node.with_changes(leading_lines=above))
             above = []
     return module.with_changes(body=body, footer=[*above, *module.footer])
 
 
-def _one_per_line(_: cst.CSTNode, node: cst.CSTNode) -> Any:
+def _split_lines(_: cst.CSTNode, node: cst.CSTNode) -> Any:
     """Give each statement lines of its own, and empty lines no indentation."""
     match node:
         case cst.SimpleStatementLine(body=[_, _, *_]):
-            lines = _lines_of(node)
+            lines = _split_statements(node)
             lines[0] = lines[0].with_changes(leading_lines=node.leading_lines)
             last = lines[-1].with_changes(trailing_whitespace=node.trailing_whitespace)
             return cst.FlattenSentinel([*lines[:-1], last])
         case cst.SimpleStatementSuite():
-            return cst.IndentedBlock(_lines_of(node), header=node.trailing_whitespace)
+            return cst.IndentedBlock(_split_statements(node), header=node.trailing_whitespace)
         case cst.EmptyLine(comment=None):
             return node.with_changes(indent=False)
         case _:
             return node
 
 
-def _lines_of(
+def _split_statements(
     node: cst.SimpleStatementLine | cst.SimpleStatementSuite,
 ) -> list[cst.SimpleStatementLine]:
-    alone = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in node.body]
-    return [cst.SimpleStatementLine([one]) for one in alone]
+    default = cst.MaybeSentinel.DEFAULT
+    return [cst.SimpleStatementLine([part.with_changes(semicolon=default)]) for part in node.body]
 
 
-def _parsed(text: str) -> cst.Module:
-    return _rewritten(cst.parse_module(text), _one_per_line)
+def _parse_module(text: str) -> cst.Module:
+    return _rewrite_module(cst.parse_module(text), _split_lines)
 
 
 def parse_statements(text: str) -> list[Statement]:
@@ -189,7 +186,7 @@ def parse_statements(text: str) -> list[Statement]:
     Args:
         text: Python.
     """
-    module = _parsed(text)
+    module = _parse_module(text)
     body = list(module.body)
     if body:
         body[0] = body[0].with_changes(leading_lines=[*module.header, *body[0].leading_lines])
@@ -205,16 +202,9 @@ def render_function(head: str, body: str) -> str:
     """
     node = cst.ensure_type(cst.parse_statement(head), cst.FunctionDef)
     block = cst.ensure_type(node.body, cst.IndentedBlock)
-    module = _parsed(body)
-    whole = block.with_changes(body=[*block.body, *parse_statements(body)], footer=module.footer)
+    statements = [*block.body, *parse_statements(body)]
+    whole = block.with_changes(body=statements, footer=_parse_module(body).footer)
     return cst.Module([node.with_changes(body=whole)]).code
-
-
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield child
-        yield from _statements(child)
 
 
 def find_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
@@ -222,7 +212,7 @@ def find_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
     return [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-def imported_names(tree: ast.AST) -> dict[str, str]:
+def collect_imported_names(tree: ast.AST) -> dict[str, str]:
     """Return the dotted path of each imported name: `jax.numpy` for `jnp`.
 
     Args:
@@ -240,55 +230,51 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
     return names
 
 
-def dotted(node: ast.AST, names: Mapping[str, str]) -> str:
+def resolve_path(node: ast.AST, names: Mapping[str, str]) -> str:
     """Return the dotted path of an expression, empty if it has none.
 
     Args:
-        node: `jnp.ones`.
-        names: What imported names stand for; others stand for themselves.
+        node: An expression, e.g. `jnp.ones`.
+        names: Dotted path of each imported name; another name is its own path.
     """
     match node:
         case ast.Name(id=name):
             return names.get(name, name)
         case ast.Attribute(value=inner, attr=name):
-            parent = dotted(inner, names)
+            parent = resolve_path(inner, names)
             return parent and f"{parent}.{name}"
         case _:
             return ""
 
 
-def called(node: ast.AST, names: Mapping[str, str]) -> str:
-    """Return the dotted path of what is called, empty where a node is no call of one.
+def resolve_callee(node: ast.AST, names: Mapping[str, str]) -> str:
+    """Return the dotted path of the function that a call calls, empty for any other node.
 
     Args:
-        node: Any.
-        names: What imported names stand for.
+        node: A node.
+        names: Dotted path of each imported name.
     """
-    return dotted(node.func, names) if isinstance(node, ast.Call) else ""
+    return resolve_path(node.func, names) if isinstance(node, ast.Call) else ""
 
 
-def qualified(node: cst.CSTNode, names: Mapping[str, str]) -> str:
-    """Return the dotted path of an expression for writing, or of what it calls.
+def resolve_cst_path(node: cst.CSTNode, names: Mapping[str, str]) -> str:
+    """Return the dotted path of an expression for writing, or of the function that it calls.
 
     Args:
-        node: `jnp.ones`, `jnp.ones(3)`.
-        names: What imported names stand for.
+        node: An expression, e.g. `jnp.ones` or `jnp.ones(3)`.
+        names: Dotted path of each imported name.
     """
     root, dot, rest = (get_full_name_for_node(node) or "").partition(".")
     return names.get(root, root) + dot + rest
 
 
 def walk_own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """Yield what runs where some nodes stand: nothing of the functions and classes they define.
+    """Yield nodes and those below them, except functions and classes: they do not run there.
 
     Args:
-        nodes: Statements, or what is below them.
+        nodes: Statements or expressions.
     """
     for node in nodes:
         if not isinstance(node, SCOPES):
             yield node
             yield from walk_own_nodes(list(ast.iter_child_nodes(node)))
-
-
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-"""Nodes whose bodies do not run where they are written."""

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 import pytest
 
-from conformance.triage.new.source import ScriptSource, qualified, render_function
+from conformance.triage.new.script_source import ScriptSource, render_function, resolve_cst_path
 
 TEXT = """\
 # head
@@ -62,7 +62,7 @@ def test_a_block_is_moved_out() -> None:
     source = ScriptSource.parse(TEXT)
     block = source.tree.body[2]
     assert isinstance(block, ast.If)
-    moved = source.code(block.body)
+    moved = source.render(block.body)
     assert moved == "# inside\ny = '''a\n  b'''\n\nz = (y,\n     2)\n"
     assert f"(  1 )  # how\n{moved}# end\n" in source.replace({block: moved}).text
 
@@ -88,4 +88,4 @@ def test_a_body_is_indented() -> None:
 def test_what_a_name_stands_for(code: str, path: str) -> None:
     """Or what is called by it."""
     names = ScriptSource.parse("import jax.numpy as jnp\n").names
-    assert qualified(cst.parse_expression(code), names) == path
+    assert resolve_cst_path(cst.parse_expression(code), names) == path

@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.new.trial import agrees, refuse_hopeless
+from conformance.triage.new.trials import refuse_hopeless, shows_same
 
 DEVIATES = Conformance.DEVIATES
 RAISED, CRASHED, REFUSED = Outcome.RAISED, Outcome.CRASHED, Outcome.UNSUPPORTED
@@ -52,13 +52,13 @@ def ended(
 )
 def test_agreement(seen: Record, plain: Record, expected: bool) -> None:
     """By how both end; a value that deviates is an assertion that fails."""
-    assert agrees(seen, plain) is expected
+    assert shows_same(seen, plain) is expected
 
 
 def test_a_case_raises_what_its_script_catches() -> None:
     """If it catches what it raises at its end."""
-    assert agrees(ended(RAISED, "TypeError"), ended(), caught=True)
-    assert not agrees(ended(CRASHED, "SIGABRT"), ended(), caught=True)
+    assert shows_same(ended(RAISED, "TypeError"), ended(), caught=True)
+    assert not shows_same(ended(CRASHED, "SIGABRT"), ended(), caught=True)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_case_raises_what_its_script_catches() -> None:
             "package einops",
         ),
         (ended(RAISED, "FileNotFoundError", "No such file: 'a.npy'"), "reads a file: No such"),
-        (ended(RAISED, "NameError", "name 'x' is not defined"), "is not whole: NameError"),
+        (ended(RAISED, "NameError", "name 'x' is not defined"), "is incomplete: NameError"),
         (ended(Outcome.TIMED_OUT, "timeout", "no end within 5 s"), "raise it with --timeout"),
-        (ended(Outcome.INFRA), "could be run nowhere"),
+        (ended(Outcome.INFRA), "failed to start on every release tried"),
     ],
 )
 def test_a_script_that_fails_everywhere_for_its_own_sake_is_refused(one: Record, said: str) -> None:

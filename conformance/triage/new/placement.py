@@ -1,0 +1,199 @@
+"""The place of a new case: family, topic and name, all checked before any trial."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.corpus.discovery import discover, find_case_files
+from conformance.corpus.project import FOR_CASES
+from conformance.corpus.python_source import parse
+from conformance.errors import UsageError
+from conformance.files import describe_os_error
+from conformance.triage.new.family import (
+    choose_family,
+    collect_used_names,
+    guess_family,
+    rank_families,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.triage.new.family import FamilyMatch
+
+DEFAULT_TOPIC: Final = "reported"
+"""The file of a case if no other is named."""
+_LISTED_FAMILIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasePlacement:
+    """The place of a case.
+
+    Attributes:
+        folder: Folder of its family.
+        topic: Stem of its file.
+        name: Its name.
+        why: Why this family.
+        content: The present content of the file; None if it does not exist.
+        is_external: Whether the folder of cases is not the project's.
+    """
+
+    folder: Path
+    topic: str
+    name: str
+    why: str
+    content: str | None
+    is_external: bool = False
+
+    @property
+    def target(self) -> str:
+        """The case as an argument of `conformance run`: its id, or its file outside the project."""
+        return str(self.file) if self.is_external else self.id
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.topic}.py"
+
+    @property
+    def id(self) -> str:
+        """Id of the case."""
+        return f"{self.folder.name}/{self.name}"
+
+
+def find_placement(
+    cases: Path, tree: ast.AST, *, stem: str, family: str, topic: str, name: str
+) -> CasePlacement:
+    """Return the place of the case of a script.
+
+    Args:
+        cases: Folder of the families.
+        tree: The script.
+        stem: Stem of the file of the script.
+        family: The requested family; empty for the one that matches.
+        topic: The requested topic; empty for the default.
+        name: The requested name; empty for that of the script.
+
+    Raises:
+        UsageError: If no family matches, a name is invalid or taken, or a file cannot be read.
+    """
+    why = "asked for"
+    if family:
+        _check_identifier("--family", family)
+    else:
+        family, why = _match_family(cases, tree)
+    topic = _check_identifier("--topic", topic or DEFAULT_TOPIC)
+    if topic == "conftest" or topic.startswith("_"):
+        raise UsageError(
+            f"--topic {topic}: no case file may have this name, expected e.g. {DEFAULT_TOPIC}"
+        )
+    name = _check_identifier("--name", name) if name else make_case_name(stem)
+    folder = cases / family
+    for case in discover(find_case_files(folder)) if folder.is_dir() else ():
+        if case.name == name:
+            raise UsageError(
+                f"{folder.name}/{name} is taken, by {case.file}:{case.line}; use --name OTHER"
+            )
+    content = _read_topic(folder / f"{topic}.py", name)
+    return CasePlacement(folder=folder, topic=topic, name=name, why=why, content=content)
+
+
+def make_case_name(stem: str) -> str:
+    """Return the name of a case from the name of its script.
+
+    Args:
+        stem: Stem of the file of the script.
+
+    Raises:
+        UsageError: If it contains no letters or digits.
+    """
+    word = re.sub(r"\W+", "_", stem.lower(), flags=re.ASCII).strip("_")
+    word = re.sub(r"^(?=\d)", "issue_", word)
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise UsageError(f"{stem!r} makes no name for a case: name it with --name NAME")
+    return word
+
+
+def _match_family(cases: Path, tree: ast.AST) -> tuple[str, str]:
+    """Return the family of a script, and why it is this family."""
+    folders = cases.iterdir() if cases.exists() else ()
+    found = (path for path in folders if path.is_dir() and not path.name.startswith((".", "_")))
+    families = sorted(path.name for path in found)
+    if not families:
+        raise UsageError(f"{cases}: has no families yet; name one: --family NAME")
+    ranked = _rank(cases, tree, families, with_numpy=False)
+    if (match := choose_family(ranked)) is not None:
+        return match.family, match.reason
+    match = guess_family(ranked) or guess_family(
+        _rank(cases, tree, families, with_numpy=True), threshold=0
+    )
+    if match is not None:
+        return match.family, f"a guess, for {match.reason}; --family names another"
+    nearest = [match for match in ranked[:_LISTED_FAMILIES] if match.names]
+    listed = "; ".join(f"{match.family}: {match.reason}" for match in nearest)
+    raise UsageError(
+        f"no family matches ({listed or ', '.join(families)}); name one of these or a new one "
+        "with --family NAME"
+    )
+
+
+def _rank(
+    cases: Path, tree: ast.AST, families: list[str], *, with_numpy: bool
+) -> list[FamilyMatch]:
+    used = {}
+    for family in families:
+        helpers = [
+            read_used_names(f, with_numpy=with_numpy) for f in (cases / family).glob("_*.py")
+        ]
+        if files := [
+            read_used_names(file, with_numpy=with_numpy).union(*helpers)
+            for file in find_case_files(cases / family)
+        ]:
+            used[family] = files
+    return rank_families(collect_used_names(tree, with_numpy=with_numpy), used)
+
+
+def read_used_names(file: Path, *, with_numpy: bool = False) -> frozenset[str]:
+    """Return the names that a case file uses, also by functions of the kit; none if it is broken.
+
+    Args:
+        file: The file.
+        with_numpy: Whether functions of `jax.numpy` count, too.
+    """
+    try:
+        tree = parse(file.read_bytes())
+    except (OSError, SyntaxError):
+        return frozenset()
+    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    kit = (
+        read_used_names(FOR_CASES[name], with_numpy=with_numpy)
+        for name in modules & FOR_CASES.keys()
+    )
+    return collect_used_names(tree, with_numpy=with_numpy).union(*kit)
+
+
+def _check_identifier(option: str, text: str) -> str:
+    if not text.isidentifier() or not text.isascii() or keyword.iskeyword(text):
+        near = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+        hint = f", e.g. {near}" if near.isidentifier() else ""
+        raise UsageError(f"{option} {text}: expected a Python name{hint}")
+    return text
+
+
+def _read_topic(file: Path, name: str) -> str | None:
+    """Return the content of the file of a topic, None if it does not exist."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = describe_os_error(error) if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"{file}: cannot be read: {reason}") from None
+    if any(getattr(node, "name", "") == name for node in parse(text).body):
+        raise UsageError(f"{file}: defines {name} already; use --name OTHER")
+    return text
