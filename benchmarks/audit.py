@@ -31,8 +31,8 @@ from conformance.cells.provision import provision
 from conformance.engine.environment import make_worker_environment
 from conformance.engine.run_directory import RunDirectory
 from conformance.model.outcome import Verdict
-from conformance.report.behaviour_words import before_and_since
-from conformance.report.text import one_line
+from conformance.report.behaviour_markdown import describe_golden_change
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ def main() -> int:
         held += holds
         print(f"{'holds' if holds else 'FALSE'}  {statement.last} to {statement.first}, ", end="")
         print(f"{statement.source}: {statement.text}")
-        print(*(f"       {one_line(line, WIDTH)}" for line in lines), sep="\n")
+        print(*(f"       {flatten(line, WIDTH)}" for line in lines), sep="\n")
     seconds = time.monotonic() - start
     print(f"{held} of {len(statements)} hold (seed {given.seed}, {seconds:.0f} s)")
     return 0 if held == len(statements) else 1
@@ -111,7 +111,7 @@ def by_cases(statement: Statement, records: Records) -> tuple[list[str], bool]:
         good = is_expected(before) and is_expected(after) and is_other(before, after, one.shown_by)
         holds = holds and good
         problem = "" if good else f" (seen: {verdict_of(before)}, {verdict_of(after)})"
-        lines.append(f"{one.case.id}, {one.shown_by}: {before_and_since(one)}{problem}")
+        lines.append(f"{one.case.id}, {one.shown_by}: {describe_golden_change(one)}{problem}")
     for case in statement.starts:
         before, after = (records.get((case, r)) for r in (statement.last, statement.first))
         good = not (before and before.outcome.observed) and is_expected(after)

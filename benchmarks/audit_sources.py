@@ -21,7 +21,7 @@ from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import MAIN, find_golden_changes, main_variant
 from conformance.golden.store import GoldenStore
-from conformance.report.behaviour import GATES, find_evidence
+from conformance.report.behaviour_history import GATES, find_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

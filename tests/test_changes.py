@@ -15,7 +15,7 @@ from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import find_golden_changes
 from conformance.model.behaviour_change import WORDS, Family
-from conformance.report.behaviour import find_evidence
+from conformance.report.behaviour_history import find_evidence
 
 if TYPE_CHECKING:
     from conformance.engine.golden_history import GoldenChange

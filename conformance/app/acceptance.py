@@ -14,7 +14,7 @@ from conformance.golden.accept import AcceptEffect, apply, refuse_in_ci
 from conformance.golden.cleanup import find_orphans, remove_goldens
 from conformance.golden.migration import find_old_documents, migrate_goldens
 from conformance.locking import lock_folders
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 from conformance.review.judged_jobs import judge_run, passed_over
 from conformance.review.outcomes import plan_acceptance
 from conformance.wording import did_you_mean
@@ -193,7 +193,7 @@ def acceptance_lines(acceptance: Acceptance) -> Iterator[str]:
     for record, why in acceptance.refused:
         reason = record.reasons[0] if record.reasons else ""
         shown = f"{record.verdict}: {reason}" if reason else str(record.verdict)
-        yield visible(f"not accepted: {record.case} on {record.cell}: {shown} ({why})")
+        yield sanitize(f"not accepted: {record.case} on {record.cell}: {shown} ({why})")
     found = Counter(entry.change for plan in acceptance.plans for entry in plan.entries)
     yield ", ".join(f"{found[change]} {change}" for change in AcceptEffect)
 

@@ -12,7 +12,7 @@ from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
 from conformance.engine.calibration import load_calibration, update_calibration
 from conformance.engine.calibrator import Calibrator
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 from conformance.scratch import temporary_folder
 from conformance.wording import plural
 
@@ -108,6 +108,6 @@ def calibration_lines(calibration: Calibration) -> Iterator[str]:
     """
     for one in calibration.unstable:
         rate = f"{one.differing} of {plural(one.attempts, 'attempt')}"
-        yield visible(f"{one.case} on {one.cell}: {rate} on {one.day}: {one.example}", LONGEST)
+        yield sanitize(f"{one.case} on {one.cell}: {rate} on {one.day}: {one.example}", LONGEST)
     if not calibration.unstable:
         yield "nothing is known that is not stable on this host"

@@ -28,7 +28,7 @@ from conformance.engine.environment import select_passed_variables
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
-from conformance.report.text import listed
+from conformance.report.text import join_names
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class ProjectContext:
         """
         found = self.cases([text])
         if len(found) > 1:
-            names = listed([case.id for case in found])
+            names = join_names([case.id for case in found])
             raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
         return found[0]
 
@@ -252,7 +252,7 @@ class ProjectContext:
         """
         found, _ = self.cells(None, [text])
         if len(found) > 1:
-            names = listed([cell.id for cell in found])
+            names = join_names([cell.id for cell in found])
             raise UsageError(f"{text} is {len(found)} cells, expected one, e.g. of {names}")
         return found[0]
 

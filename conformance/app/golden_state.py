@@ -16,7 +16,7 @@ from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.locking import lock_folders
-from conformance.report.behaviour import collect_histories
+from conformance.report.behaviour_history import collect_histories
 from conformance.report.behaviour_markdown import render_behaviour_pages
 from conformance.report.pairs import render_pairs
 from conformance.report.state import Recorded, RecordedState, render_state

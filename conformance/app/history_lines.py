@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.report.moments import moment
-from conformance.report.text import listed, one_line
+from conformance.report.text import flatten, format_moment, join_names
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def run_lines(runs: Sequence[StoredRun]) -> Iterator[str]:
         counts = ", ".join(f"{number} {verdict}" for verdict, number in run.counts.items())
         what = " ".join(filter(None, (run.matrix, run.part)))
         said = f"{run.unexpected} unexpected of {sum(run.counts.values())} ({counts})"
-        yield f"{run.number:>4}  {moment(run.started)}  {run.name}  {what}  {said}"
+        yield f"{run.number:>4}  {format_moment(run.started)}  {run.name}  {what}  {said}"
     if not runs:
         yield "no run was added yet; conformance history add reports/runs"
 
@@ -44,7 +43,7 @@ def case_lines(spans: Mapping[str, Sequence[CaseSpan]]) -> Iterator[str]:
         for span in found:
             runs = f"{span.first}" if span.first == span.last else f"{span.first}..{span.last}"
             said = "did not run" if span.state is None else str(span.state.verdict)
-            reason = "" if span.state is None else one_line(span.state.reason, _LONGEST)
+            reason = "" if span.state is None else flatten(span.state.reason, _LONGEST)
             yield f"  {runs:>11}  {said}" + (f": {reason}" if reason else "")
 
 
@@ -58,10 +57,10 @@ def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
         since = f"since run {one.first}, last seen in {one.last}"
         if one.fixed_in is not None:
             since = f"{since}, fixed in {one.fixed_in}"
-        where = listed(list(one.open_places or one.places))
+        where = join_names(list(one.open_places or one.places))
         issue = f", {one.issue}" if one.issue else ""
         yield f"{one.status:9}  {one.id}  {one.case}: {one.state.verdict} {since}{issue}"
-        yield f"           {where}: {one_line(one.state.reason, _LONGEST)}"
+        yield f"           {where}: {flatten(one.state.reason, _LONGEST)}"
     if not regressions:
         yield "nothing is open"
 

@@ -19,7 +19,7 @@ from conformance.notify.actions import ActionKind
 from conformance.notify.decisions import NotifyPolicy, When, decide, find_linked_issues
 from conformance.notify.execution import ActionResult, execute
 from conformance.notify.night import read_night
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -218,5 +218,5 @@ def _perform_actions(
 def _describe_action(done: ActionResult) -> str:
     action = done.action
     number = f" #{done.issue}" if done.issue is not None else ""
-    title = f" {one_line(action.title, _LONGEST)}" if action.title else ""
+    title = f" {flatten(action.title, _LONGEST)}" if action.title else ""
     return f"{action.kind}{number}{title} ({action.cause}: {action.why})"

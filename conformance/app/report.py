@@ -18,13 +18,11 @@ from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirect
 from conformance.engine.run_loader import find_runs, load_readable_runs
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json
-from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.data import make_report_json, render_json_lines
-from conformance.report.history import History, make_history
+from conformance.report.history import History, make_history, select_runs
 from conformance.report.junit import render_junit
 from conformance.report.markdown import render_markdown
-from conformance.report.report import Report
-from conformance.report.run_selection import select_runs
+from conformance.report.report import CauseEvidence, Report
 from conformance.report.site.site import find_first_page, render_site
 from conformance.report.tables import render_jobs_csv, render_matrix_csv
 from conformance.report.upgrade_file import upgrade_of

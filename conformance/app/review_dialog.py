@@ -8,7 +8,7 @@ from rich.text import Text
 
 from conformance.app.review_data import outcome_lines
 from conformance.errors import UsageError
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.review.decisions import Choice, Progress, Terms
 from conformance.review.evidence import collect_evidence, line, section
 
@@ -273,7 +273,7 @@ class ReviewDialog:
             self.message = "nothing is written"
             if key in {"y", "Y"}:
                 self._write()
-                self.message = f"written: {one_line(texts[-1])}"
+                self.message = f"written: {flatten(texts[-1])}"
 
         self._front_end.show([line(text) for text in texts], _CONFIRM, answer)
 

@@ -14,7 +14,7 @@ from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
 from conformance.locking import lock_folders
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 from conformance.suites.known.accepting import accepted
 from conformance.suites.known.deviations import FILE, Deviations
 from conformance.suites.known.deviations import load as load_known
@@ -51,9 +51,9 @@ class SuiteAcceptance:
     @property
     def lines(self) -> Iterator[str]:
         """The difference, the refusals and the counts."""
-        yield from map(visible, self.difference)
+        yield from map(sanitize, self.difference)
         for sentence in self.refused:
-            yield visible(f"not accepted: {sentence}")
+            yield sanitize(f"not accepted: {sentence}")
         old, new = self.before.by_test(), self.after.by_test()
         both = old.keys() & new.keys()
         added, ended = len(new.keys() - old.keys()), len(old.keys() - new.keys())

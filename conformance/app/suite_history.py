@@ -31,7 +31,7 @@ from conformance.report.conformance_runs import (
     merge_histories,
     suite_of,
 )
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.known.deviations import known_failures
@@ -252,7 +252,7 @@ def _collect_own_cases(
     found: dict[str, dict[str, SuiteResult]] = {}
     for job, _ in find_recorded_outcomes(plan):
         found.setdefault(job.case.id, {})[job.planned.release] = _result_recorded(job)
-    docs = {job.case.id: one_line(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
+    docs = {job.case.id: flatten(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
     return {
         name: TrackedTest(group=name.partition("/")[0], results=results, doc=docs[name])
         for name, results in sorted(found.items())
@@ -266,7 +266,7 @@ def _result_recorded(job: Job) -> SuiteResult:
     if not covered:
         return SuiteResult(outcome=SuiteOutcome.PASSED)
     return SuiteResult(
-        outcome=SuiteOutcome.KNOWN, reason=one_line(covered[0].reason), issue=covered[0].issue
+        outcome=SuiteOutcome.KNOWN, reason=flatten(covered[0].reason), issue=covered[0].issue
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
-from conformance.report.text import listed
+from conformance.report.text import join_names
 from conformance.suites.catalogue.named import NODE
 from conformance.suites.suite import suite_of
 from conformance.wording import plural
@@ -84,8 +84,9 @@ class SuiteTest:
             return cases[0], executor
         executor.close()
         raise UsageError(
-            f"{self.text}: {plural(len(cases), 'test')}, {listed([case.id for case in cases])}; "
-            f"expected one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
+            f"{self.text}: {plural(len(cases), 'test')}, "
+            f"{join_names([case.id for case in cases])}; expected one; "
+            f"for several tests use: conformance upgrade FROM TO --suite {self.text}"
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from conformance.app.notes import print_note
-from conformance.report.text import listed
+from conformance.report.text import join_names
 from conformance.suites.catalogue.checkouts import Checkouts
 from conformance.suites.running.traces import listing, traces
 
@@ -55,6 +55,6 @@ def _undone(suite: Suite, checkouts: Checkouts) -> str:
 def _words(left: Traces, suite: Suite) -> str:
     parts = (("added", left.added), ("changed", left.changed), ("removed", left.removed))
     return ", ".join(
-        f"{how} {listed([os.path.relpath(path, suite.root) for path in paths])}"
+        f"{how} {join_names([os.path.relpath(path, suite.root) for path in paths])}"
         for how, paths in parts if paths
     )  # fmt: skip

@@ -20,7 +20,7 @@ from conformance.cli.words import CASES
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import UsageError
 from conformance.files import readable_json
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def command(
             click.echo(readable_json({"removed": removed}))
         else:
             for file in removed:
-                click.echo(visible(file))
+                click.echo(sanitize(file))
             click.echo(f"{len(removed)} {'to remove' if dry_run else 'removed'}")
         return 0
     if migrate:

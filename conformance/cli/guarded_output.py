@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from conformance.cells.secret_masking import Masker
-from conformance.report.text import without_marks
+from conformance.report.text import escape_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ class GuardedStream(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write a text, masked and escaped; return the number of characters given."""
-        super().write(without_marks(self._masker.text(text)))
+        super().write(escape_marks(self._masker.text(text)))
         return len(text)
 
 

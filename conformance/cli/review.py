@@ -22,7 +22,7 @@ from conformance.cli.options import recorded_options
 from conformance.cli.review_keys import in_terminal, review_by_keys
 from conformance.cli.words import CASES
 from conformance.files import readable_json
-from conformance.report.text import listed, visible
+from conformance.report.text import join_names, sanitize
 from conformance.review.decisions import Terms
 
 
@@ -98,10 +98,10 @@ def command(
         click.echo(readable_json(review_data(review, outcomes, written=written)))
         return exit_code_of(review)
     for line in review_lines(review, outcomes, written=written):
-        click.echo(visible(line))
+        click.echo(sanitize(line))
     if review.changed:
-        names = listed([case.id for case in review.changed])
-        click.echo(visible(
+        names = join_names([case.id for case in review.changed])
+        click.echo(sanitize(
             f"not judged: {names} changed since the run; conformance run makes another"
         ), err=True)  # fmt: skip
     return exit_code_of(review)

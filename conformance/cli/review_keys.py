@@ -13,7 +13,7 @@ import click
 from conformance.app.review_data import pending_lines
 from conformance.cli.review_plain import PlainFrontEnd
 from conformance.model.outcome import ExitCode
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def review_by_keys(review: Review, check: Callable[[Outcomes], None]) -> ExitCod
         status = ExitCode.INTERRUPTED
     with contextlib.suppress(OSError):  # the terminal may have hung up
         for text in pending_lines(review):
-            click.echo(visible(text))
+            click.echo(sanitize(text))
     if status is not None:
         return status
     return ExitCode.UNEXPECTED if review.pending else ExitCode.OK

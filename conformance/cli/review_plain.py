@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from conformance.app.review_dialog import QUIT, SHORT_KEYS, ReviewDialog
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.review.evidence import WrappedLines, line
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class PlainFrontEnd:
         self._set_line_mode()
         try:
             for field, text, default in questions:
-                shown = one_line(f"{text}{f' [{default}]' * bool(default)}:")
+                shown = flatten(f"{text}{f' [{default}]' * bool(default)}:")
                 answers[field] = input(f"{shown} ").strip() or default
         except (KeyboardInterrupt, EOFError):
             answer(None)

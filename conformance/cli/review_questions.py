@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Questions(ModalScreen["dict[str, str] | None"]):
         """Yield the questions."""
         with VerticalScroll():
             for field, text, default in self._questions:
-                yield Static(Text(one_line(f"{text}{f' [{default}]' * bool(default)}:")))
+                yield Static(Text(flatten(f"{text}{f' [{default}]' * bool(default)}:")))
                 yield Input(id=field, select_on_focus=False)
 
     def on_mount(self) -> None:

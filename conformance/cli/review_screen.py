@@ -17,7 +17,7 @@ from conformance.cli.review_questions import Questions
 from conformance.cli.review_widgets import ALIASES, CSS, PAGES, STEPS, EvidencePane, Keys, Lines
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -121,8 +121,8 @@ class ReviewApp(App[ExitCode]):
         below = self.screen_stack[0]
         texts = {
             "place": self.dialog.place.ljust(1_000),
-            "title": one_line(self.dialog.group.title),
-            "message": one_line(self.dialog.message),
+            "title": flatten(self.dialog.group.title),
+            "message": flatten(self.dialog.message),
         }
         for name, text in texts.items():
             below.query_one(f"#{name}", Static).update(Text(text))

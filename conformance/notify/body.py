@@ -8,9 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from conformance.notify.marks import IssueBody, tame
-from conformance.report.markup import MOST_BLOCK, Section, SectionEntry, block, code, fitted
+from conformance.report.markup import (
+    MOST_BLOCK,
+    Section,
+    SectionEntry,
+    fence,
+    fit_sections,
+    to_code,
+)
 from conformance.report.site.addresses import CAUSES, case_page, href
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 from conformance.triage.evidence import culprit_line
 from conformance.wording import plural
 
@@ -59,9 +66,9 @@ def rewritten(body: IssueBody, topic: Topic, url: str) -> IssueBody | None:
 
 
 def _write(body: IssueBody, topic: Topic, url: str) -> IssueBody:
-    status = f"Open: first seen in {code(topic.first)}." if topic.first else "Open."
+    status = f"Open: first seen in {to_code(topic.first)}." if topic.first else "Open."
     if topic.good:
-        status += f" Last good before it: {code(topic.good)}."
+        status += f" Last good before it: {to_code(topic.good)}."
     room = LIMIT - body.others - len(status)
     facts = tame(_render_facts(topic, url, min(_FACTS, room)))
     room -= len(facts)
@@ -80,7 +87,7 @@ def fixed(body: IssueBody, run: str) -> IssueBody | None:
         body: The text.
         run: The run that showed it gone.
     """
-    status = tame(f"Fixed: all of its jobs ran up to {code(run)} and are fine.")
+    status = tame(f"Fixed: all of its jobs ran up to {to_code(run)} and are fine.")
     told = replace(body, status=status)
     return None if body.status == status or len(told.text) > LIMIT else told
 
@@ -97,18 +104,18 @@ def _render_facts(topic: Topic, url: str, most: int) -> str:
         ],
         what="cases",
     )
-    return fitted("\n\n".join(_describe(topic, url)), [section], most).rstrip()
+    return fit_sections("\n\n".join(_describe(topic, url)), [section], most).rstrip()
 
 
 def _describe(topic: Topic, url: str) -> Iterator[str]:
-    yield f"**What:** {code(str(topic.verdict))}\n\n{block(topic.reason)}"
+    yield f"**What:** {to_code(str(topic.verdict))}\n\n{fence(topic.reason)}"
     releases = dict.fromkeys(job.release for job in topic.jobs if job.release)
     if releases:
-        yield f"**Releases of jax:** {', '.join(map(code, list(releases)[:_PLACES]))}" + (
+        yield f"**Releases of jax:** {', '.join(map(to_code, list(releases)[:_PLACES]))}" + (
             f" and {len(releases) - _PLACES} more" if len(releases) > _PLACES else ""
         )
     if topic.command:
-        yield f"**Run it again:**\n\n{block(topic.command)}"
+        yield f"**Run it again:**\n\n{fence(topic.command)}"
     if url:
         base = url.rstrip("/")
         page = f"{base}/{href(case_page(topic.jobs[0].case))}"
@@ -117,44 +124,44 @@ def _describe(topic: Topic, url: str) -> Iterator[str]:
 
 def _place_line(case: str, places: list[str]) -> str:
     more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
-    return f"- {code(case)} on {', '.join(map(code, places[:_PLACES]))}{more}"
+    return f"- {to_code(case)} on {', '.join(map(to_code, places[:_PLACES]))}{more}"
 
 
 def _render_evidence(found: Evidence, reproduction: str, most: int) -> str:
     text = "\n\n".join(_render_findings(found))
     if not found.repro:
         return text
-    told = f"**Reproduction:** {_UNATTACHED}{code(found.repro)} in the directory of the run."
+    told = f"**Reproduction:** {_UNATTACHED}{to_code(found.repro)} in the directory of the run."
     if found.command:
-        told += f" It is run with {code(found.command)}."
+        told += f" It is run with {to_code(found.command)}."
     text = "\n\n".join(filter(None, (text, told)))
     shown = _whole_lines(reproduction, most - len(text) - MOST_BLOCK)
     if not shown:
         return text
     left = reproduction.count("\n") - shown.count("\n")
     note = f"\n\n*{plural(left, 'more line')} left out.*" if shown != reproduction else ""
-    python = block(shown, len(shown), "python")
+    python = fence(shown, len(shown), "python")
     return f"{text}\n\n<details><summary>The file</summary>\n\n{python}{note}\n\n</details>"
 
 
 def _render_findings(found: Evidence) -> Iterator[str]:
-    yield f"**Looked into:** {code(found.case)} on {code(found.cell)}"
+    yield f"**Looked into:** {to_code(found.case)} on {to_code(found.cell)}"
     if found.first_bad:
         good = found.last_good or found.good
-        told = f"**By search:** first bad {code(found.first_bad)}"
-        told += f", last good {code(good)}" if good else ""
+        told = f"**By search:** first bad {to_code(found.first_bad)}"
+        told += f", last good {to_code(good)}" if good else ""
         told += ", both confirmed by another run" if found.confirmed else ""
-        yield told + (f": {code(found.asked)}" if found.asked else "")
+        yield told + (f": {to_code(found.asked)}" if found.asked else "")
     if found.culprits:
-        lines = (f"- {code(culprit_line(one))}" for one in found.culprits)
+        lines = (f"- {to_code(culprit_line(one))}" for one in found.culprits)
         yield "**To blame:**\n\n" + "\n".join(lines)
     if found.untold:
-        yield "**Not found out:**\n\n" + "\n".join(f"- {code(one)}" for one in found.untold)
+        yield "**Not found out:**\n\n" + "\n".join(f"- {to_code(one)}" for one in found.untold)
 
 
 def _whole_lines(text: str, most: int) -> str:
     """Return as much of a text as fits, up to the end of a line."""
-    shown = visible(text, len(text))
+    shown = sanitize(text, len(text))
     if len(shown) <= most:
         return shown
     return shown[: shown.rfind("\n", 0, max(0, most)) + 1]
@@ -167,7 +174,7 @@ def grown(jobs: Iterable[TopicJob], run: str) -> str:
         jobs: The jobs that are new.
         run: The run.
     """
-    return f"Also seen since {code(run)}:\n\n{_list_jobs(jobs)}"
+    return f"Also seen since {to_code(run)}:\n\n{_list_jobs(jobs)}"
 
 
 def seen_again(jobs: Iterable[TopicJob], run: str) -> str:
@@ -177,7 +184,7 @@ def seen_again(jobs: Iterable[TopicJob], run: str) -> str:
         jobs: The jobs that show it.
         run: The run.
     """
-    return f"This was closed as completed, and is seen in {code(run)}:\n\n{_list_jobs(jobs)}"
+    return f"This was closed as completed, and is seen in {to_code(run)}:\n\n{_list_jobs(jobs)}"
 
 
 def gone(jobs: int, run: str) -> str:
@@ -188,7 +195,7 @@ def gone(jobs: int, run: str) -> str:
         run: The run that showed it gone.
     """
     told = "the job that showed it" if jobs == 1 else f"all {jobs:,} jobs that showed it"
-    return f"Fixed: {told} ran up to {code(run)}, and what they show is fine."
+    return f"Fixed: {told} ran up to {to_code(run)}, and what they show is fine."
 
 
 def _list_jobs(jobs: Iterable[TopicJob]) -> str:

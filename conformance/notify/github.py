@@ -23,7 +23,7 @@ from github.GithubRetry import GithubRetry
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.notify.tracker import Closed, Issue, RefusedError
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -237,7 +237,7 @@ class GithubTracker:
     def _hidden(self, said: object) -> str:
         text = mask_text(str(said))
         text = text.replace(self._token, "***") if self._token else text
-        return one_line(text, 300)
+        return flatten(text, 300)
 
 
 class _GoneError(RefusedError):

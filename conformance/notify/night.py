@@ -15,7 +15,7 @@ from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
 from conformance.notify.topic import NotifiedNight, Topic, TopicJob
-from conformance.report.commands import rerun
+from conformance.report.text import make_rerun_command
 from conformance.store.run_insertion import make_storable
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def read_night(
                 regressions=mine,
                 first="" if since is None else names.get(since.first, ""),
                 good="" if since is None else _last_good(store, since, names),
-                command=rerun(
+                command=make_rerun_command(
                     first.case,
                     run.info.cases.get(first.case, RunCase()),
                     selector_of(run.info.cells, first.cell),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class Topic:
         """Title of its issue: the same for all that come and go, so without numbers of them."""
         functions = {job.case.partition("[")[0] for job in self.jobs}
         subject = f"{functions.pop()} " if len(functions) == 1 else ""
-        return one_line(f"{subject}{self.verdict}: {self.reason}", MOST_TITLE)
+        return flatten(f"{subject}{self.verdict}: {self.reason}", MOST_TITLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

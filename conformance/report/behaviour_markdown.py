@@ -1,16 +1,22 @@
-"""The history of JAX's behaviour as Markdown: a page a family, and one of all releases."""
+"""The history of JAX's behaviour as Markdown: a page for each family, and one for all releases."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from conformance.golden.spans import version
+from conformance.judge.values import compare_values
 from conformance.model.behaviour_change import WORDS
-from conformance.report.behaviour_words import before_and_since
-from conformance.report.markup import code, details, paragraph, table
-from conformance.report.threads import address_of
+from conformance.model.codec import CorruptValueError, to_array, to_python
+from conformance.report.grouping import group_by
+from conformance.report.ir_differences import compare_facts
+from conformance.report.markup import fold, to_code, to_table, wrap
+from conformance.report.text import find_thread_url, flatten, join_names
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -18,18 +24,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.golden_history import GoldenChange
+    from conformance.golden.contents import Content
     from conformance.model.case import Case
-    from conformance.report.behaviour import DeclaredChange, FamilyHistory, ReleaseChanges
+    from conformance.model.golden import RecordedError
+    from conformance.model.value import Leaf, Value
+    from conformance.report.behaviour_history import DeclaredChange, FamilyHistory, ReleaseChanges
 
 SHOWN: Final = 3
-"""Cases of one change whose before and since are told."""
+"""Cases of a declared change that are shown with both sides."""
 FUNCTIONS: Final = 6
 """Functions that are named of those that changed in the same way."""
+FEW_LEAVES: Final = 3
+"""Leaves of a value that are shown."""
+FEW_NUMBERS: Final = 6
+"""Elements of the largest array that is shown with its numbers."""
+MOST: Final = 160
+"""Characters of a message."""
+CONTEXT: Final = 4
+"""Words that are shown before the first word in which two messages differ."""
+ROWS: Final = 3
+"""Facts or differences that are shown."""
 HEAD: Final = (
-    "Made by `conformance report --goldens` from the goldens, each release with the dependencies "
-    "of its day, on CPU; each line can be looked at with `conformance diff CASE --cell BEFORE "
-    "--cell RELEASE`. Would it hit you? `conformance upgrade OLD NEW your_script.py` tells."
+    "Made by `conformance report --goldens` from the goldens of each release with its era "
+    "dependencies, on CPU. To see a change in full, run `conformance diff CASE --cell BEFORE "
+    "--cell RELEASE`. To see whether it affects your program, run `conformance upgrade OLD NEW "
+    "your_script.py`."
 )
+_INDEX: Final = re.compile(r"\[\d+\]$")
 
 
 def render_behaviour_pages(
@@ -38,14 +59,14 @@ def render_behaviour_pages(
     """Yield the pages, each with its file name; links are relative to a folder two below the root.
 
     Args:
-        histories: What changed, by family.
-        dates: Day of each release.
+        histories: The changes of all families.
+        dates: Release date of each release.
         root: Folder of the project.
     """
     writer = _Writer(dates=dates, root=root)
-    yield "README.md", writer.index(histories)
+    yield "README.md", writer.render_index(histories)
     for history in histories:
-        yield f"{history.name}.md", writer.page(history)
+        yield f"{history.name}.md", writer.render_page(history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,99 +74,96 @@ class _Writer:
     """Writes pages.
 
     Attributes:
-        dates: Day of each release.
+        dates: Release date of each release.
         root: Folder of the project.
     """
 
     dates: Mapping[str, str]
     root: Path
 
-    def index(self, histories: Sequence[FamilyHistory]) -> str:
+    def render_index(self, histories: Sequence[FamilyHistory]) -> str:
         """Return the page of all families: declared changes by release."""
-        told = [(history.name, one) for history in histories for one in history.told]
-        count = f"{plural(len(told), 'change')} of behaviour, by release. {HEAD}"
-        parts = ["# What JAX changed", paragraph(count), "## Families", _render_families(histories)]
-        for release in _newest_first(one.change.shown_at for _, one in told):
+        declared = [
+            (history.name, each.change) for history in histories for each in history.declared
+        ]
+        count = f"{plural(len(declared), 'change')} of behaviour, by release. {HEAD}"
+        parts = ["# What JAX changed", wrap(count), "## Families", _render_families(histories)]
+        releases = {change.shown_at for _, change in declared}
+        for release in sorted(releases, key=version, reverse=True):
             heading = self._render_heading(release)
             lines = [
-                f"- {one.change.told} ([{name}]({name}.md#{_anchor(heading)}))"
-                for name, one in told
-                if one.change.shown_at == release
+                f"- {change.told} ([{name}]({name}.md#{_make_anchor(heading)}))"
+                for name, change in declared
+                if change.shown_at == release
             ]
             parts += [heading, "\n".join(lines)]
         return "\n\n".join(parts) + "\n"
 
-    def page(self, history: FamilyHistory) -> str:
+    def render_page(self, history: FamilyHistory) -> str:
         """Return the page of one family."""
         about = f"{history.about} " if history.about else ""
         pairs = f" · [every pair]({history.name}_pairs.md)" if history.has_pairs else ""
         parts = [
             f"# {history.name}",
-            paragraph(f"{about}{plural(len(history.cases), 'case')}. {HEAD}"),
+            wrap(f"{about}{plural(len(history.cases), 'case')}. {HEAD}"),
             f"[All families](README.md) · [the cases](../../cases/{history.name}){pairs}",
         ]
         for release in history.releases:
-            parts += self._release(release)
+            parts += self._render_release(release)
         return "\n\n".join(parts) + "\n"
 
-    def _release(self, changed: ReleaseChanges) -> Iterator[str]:
-        yield self._render_heading(changed.release)
-        if changed.told:
-            yield "\n".join(self._render_declared(told) for told in changed.told)
-        if changed.also:
-            lines = "\n".join(self._render_others(changed.also))
-            count = len({one.case.id for one in changed.also})
-            cases = plural(count, "case")
-            what = "also other" if changed.told else "other"
-            yield details(f"{cases} {what} than before", lines)
+    def _render_release(self, changes: ReleaseChanges) -> Iterator[str]:
+        yield self._render_heading(changes.release)
+        if changes.declared:
+            yield "\n".join(map(self._render_declared, changes.declared))
+        if changes.undeclared:
+            cases = plural(len({change.case.id for change in changes.undeclared}), "case")
+            also = "also other" if changes.declared else "other"
+            lines = "\n".join(self._render_undeclared(changes.undeclared))
+            yield fold(f"{cases} {also} than before", lines)
 
-    def _render_declared(self, told: DeclaredChange) -> str:
-        change, shown = told.change, told.evidence[:SHOWN]
-        source = address_of(change.source)
-        named = f"[{change.source}]({source})" if source else WORDS[change.source]
-        lines = [f"- **{change.told}** {named}"]
+    def _render_declared(self, declared: DeclaredChange) -> str:
+        change = declared.change
+        url = find_thread_url(change.source)
+        source = f"[{change.source}]({url})" if url else WORDS[change.source]
+        lines = [f"- **{change.told}** {source}"]
         lines += [
-            f"  - {self._link_case(one.case)}: {self._render_golden_change(one)}" for one in shown
+            f"  - {self._link_case(shown.case)}: {self._render_golden_change(shown)}"
+            for shown in declared.evidence[:SHOWN]
         ]
-        more = [self._link_case(one.case) for one in told.evidence[SHOWN:]]
+        more = [self._link_case(shown.case) for shown in declared.evidence[SHOWN:]]
         lines += [f"  - the same in {', '.join(more)}"] if more else []
         lines += [f"  - instead: {change.instead}"] if change.instead else []
         if change.seen:
             lines.append(f"  - upstream says {change.release}: {change.why}")
         return "\n".join(lines)
 
-    def _render_others(self, turned: Iterable[GoldenChange]) -> Iterator[str]:
+    def _render_undeclared(self, changes: Iterable[GoldenChange]) -> Iterator[str]:
         """Yield a line for each way in which cases changed, with all cases that did so."""
-        alike: dict[str, list[Case]] = {}
-        for one in turned:
-            alike.setdefault(self._render_golden_change(one), []).append(one.case)
-        for said, cases in alike.items():
-            yield f"- {self._functions(cases)}: {said}"
+        for text, alike in group_by(changes, key=self._render_golden_change).items():
+            yield f"- {self._join_functions(change.case for change in alike)}: {text}"
 
-    def _functions(self, cases: Iterable[Case]) -> str:
+    def _join_functions(self, cases: Iterable[Case]) -> str:
         """Return the functions of cases, each with its parameters; of many only the first."""
-        params: dict[str, list[str]] = {}
-        for case in cases:
-            link = self._link_case(case, case.name)
-            params.setdefault(link, []).append(case.id.partition("[")[2].removesuffix("]"))
-        told = [
-            f"{link} ({', '.join(map(code, names))})" if all(names) else link
-            for link, names in params.items()
-        ]
-        more = f" and {len(told) - FUNCTIONS} more" if len(told) > FUNCTIONS else ""
-        return f"{', '.join(told[:FUNCTIONS])}{more}"
+        functions = []
+        for link, members in group_by(cases, lambda case: self._link_case(case, case.name)).items():
+            parameters = [case.id.partition("[")[2].removesuffix("]") for case in members]
+            # A parametrised function has a parameter in each of its ids.
+            named = f" ({', '.join(map(to_code, parameters))})" if all(parameters) else ""
+            functions.append(f"{link}{named}")
+        return join_names(functions, FUNCTIONS)
 
     def _link_case(self, case: Case, name: str = "") -> str:
         inside = case.file.is_relative_to(self.root)
         file = f"../../{case.file.relative_to(self.root).as_posix()}" if inside else str(case.file)
-        return f"[{code(name or case.id.partition('/')[2])}]({file})"
+        return f"[{to_code(name or case.id.partition('/')[2])}]({file})"
 
-    def _render_golden_change(self, one: GoldenChange) -> str:
-        """Return what changed, and between which releases where some are not recorded."""
-        start, end = version(one.last), version(one.release)
-        between = any(start < version(release) < end for release in self.dates)
-        since = f" (nothing is recorded between {one.last} and {one.release})" if between else ""
-        return f"{before_and_since(one)}{since}"
+    def _render_golden_change(self, change: GoldenChange) -> str:
+        """Return a change, and its two releases if releases between them are not recorded."""
+        start, end = version(change.last), version(change.release)
+        gap = f" (nothing is recorded between {change.last} and {change.release})"
+        has_gap = any(start < version(release) < end for release in self.dates)
+        return f"{describe_golden_change(change)}{gap if has_gap else ''}"
 
     def _render_heading(self, release: str) -> str:
         date = self.dates.get(release)
@@ -154,17 +172,119 @@ class _Writer:
 
 def _render_families(histories: Iterable[FamilyHistory]) -> str:
     rows = [["family", "what it watches", "cases", "changes"]]
-    rows += [
-        [f"[{one.name}]({one.name}.md)", one.about, str(len(one.cases)), str(len(one.told))]
-        for one in histories
-    ]
-    return table(rows)
+    for history in histories:
+        counts = (str(len(history.cases)), str(len(history.declared)))
+        rows.append([f"[{history.name}]({history.name}.md)", history.about, *counts])
+    return to_table(rows)
 
 
-def _anchor(heading: str) -> str:
+def _make_anchor(heading: str) -> str:
     """Return the anchor that GitHub makes of a heading: words and hyphens."""
     return re.sub(r"[^\w -]", "", heading.removeprefix("## ")).replace(" ", "-")
 
 
-def _newest_first(releases: Iterable[str]) -> list[str]:
-    return sorted(set(releases), key=version, reverse=True)
+def describe_golden_change(change: GoldenChange) -> str:
+    """Return both sides of a golden change, as Markdown in one line.
+
+    Args:
+        change: The change.
+    """
+    if change.endings is not None:
+        return _compare_endings(*change.endings)
+    if change.facts is not None:
+        rows = [row for row in compare_facts(*change.facts) if row.gates]
+        return _join_codes(
+            [f"{row.name} {row.before} → {row.after}" for row in rows] or ["other facts"]
+        )
+    ir, _, structure = change.shown_by.partition("-")
+    return f"another {ir}{' (in its structure alone)' if structure else ''}"
+
+
+def _compare_endings(before: Content, after: Content) -> str:
+    if before.value is not None and after.value is not None:
+        return _compare_values(before.value, after.value)
+    if before.error is not None and after.error is not None:
+        return _compare_errors(before.error, after.error)
+    return f"{_describe_ending(before)} → {_describe_ending(after)}"
+
+
+def _describe_ending(content: Content) -> str:
+    if content.error is not None:
+        return _describe_error(content.error)
+    return "works" if content.value is None else f"gives {_describe_value(content.value)}"
+
+
+def _describe_error(error: RecordedError) -> str:
+    message = flatten(error.message, MOST)
+    text = f"{error.type}: {message}" if error.type and message else error.type or message
+    verb = "raises" if error.outcome == "raised" else f"ends as {error.outcome}:"
+    return f"{verb} {to_code(text, MOST)}" if text else verb.removesuffix(":")
+
+
+def _compare_errors(before: RecordedError, after: RecordedError) -> str:
+    """Return both errors, shortened to the words that differ if only the message does."""
+    if (before.outcome, before.type) != (after.outcome, after.type):
+        return f"{_describe_error(before)} → {_describe_error(after)}"
+    sides = before.message.split(), after.message.split()
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False))
+    start = max(0, sum(1 for _ in alike) - CONTEXT)
+    dots = "... " if start else ""
+    ends = (to_code(f"{dots}{' '.join(words[start:])}", MOST) for words in sides)
+    return f"the {to_code(before.type)} says {' → '.join(ends)}"
+
+
+def _describe_value(value: Value) -> str:
+    leaves = ", ".join(f"{leaf.path} {_describe_leaf(leaf)}" for leaf in value.leaves[:FEW_LEAVES])
+    more = len(value.leaves) - FEW_LEAVES
+    return to_code(leaves or value.structure, MOST) + (f" and {more} more" if more > 0 else "")
+
+
+def _describe_leaf(leaf: Leaf) -> str:
+    try:
+        if leaf.kind == "python":
+            return repr(to_python(leaf))
+        if _is_small(leaf):
+            return f"{leaf.dtype} {to_array(leaf).tolist()}"
+    except CorruptValueError:  # strings, for one, have no decoded form: the type is shown
+        pass
+    return f"{leaf.dtype}{list(leaf.shape)}"
+
+
+def _is_small(leaf: Leaf) -> bool:
+    return leaf.kind == "python" or math.prod(leaf.shape) <= FEW_NUMBERS
+
+
+def _compare_values(before: Value, after: Value) -> str:
+    if [leaf.path for leaf in before.leaves] != [leaf.path for leaf in after.leaves]:
+        members = list(_compare_members(_count_members(before), _count_members(after)))
+        return _join_codes(members or compare_values(after, before, word="before").messages)
+    pairs = [pair for pair in zip(before.leaves, after.leaves, strict=True) if pair[0] != pair[1]]
+    if pairs and all(_is_small(leaf) for pair in pairs[:ROWS] for leaf in pair):
+        return _join_codes(
+            [f"{old.path} {_describe_leaf(old)} → {_describe_leaf(new)}" for old, new in pairs]
+        )
+    return _join_codes(compare_values(after, before, word="before").messages or ("another value",))
+
+
+def _count_members(value: Value) -> Counter[tuple[str, str]]:
+    """Return the leaves of a value by path and text; those of a list by the path of the list."""
+    return Counter((_INDEX.sub("", leaf.path), _describe_leaf(leaf)) for leaf in value.leaves)
+
+
+def _compare_members(
+    before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield the leaves that changed, then those that were removed, then those that were added."""
+    removed, added = list((before - after).elements()), list((after - before).elements())
+    counts = Counter(path for path, _ in removed), Counter(path for path, _ in added)
+    # With one leaf on each side of a path, the leaf changed; with more, any may be any other.
+    single = {path for path in counts[0] if counts[0][path] == counts[1][path] == 1}
+    new = dict(added)
+    yield from (f"{path} {leaf} → {new[path]}" for path, leaf in removed if path in single)
+    yield from (f"{path} without {leaf}" for path, leaf in removed if path not in single)
+    yield from (f"{path} with {leaf}" for path, leaf in added if path not in single)
+
+
+def _join_codes(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - ROWS} more" if len(texts) > ROWS else ""
+    return "; ".join(to_code(text, MOST) for text in texts[:ROWS]) + more

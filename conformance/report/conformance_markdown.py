@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.conformance_history import SuiteOutcome, cause_of_failure, short_name
-from conformance.report.markup import code, details, paragraph, table
-from conformance.report.text import one_line
-from conformance.report.threads import address_of
+from conformance.report.markup import fold, to_code, to_table, wrap
+from conformance.report.text import find_thread_url, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,18 +45,18 @@ def _head(history: SuiteHistory) -> str:
     told = ", ".join(f"{name} {said}" for name, said in history.settings.items() if said)
     releases = [held.release for held in history.releases]
     span = f"jax {releases[0]} to {releases[-1]}" if len(releases) > 1 else " ".join(releases)
-    commit = f", at {code(history.revision[:12])}" if history.revision else ""
+    commit = f", at {to_code(history.revision[:12])}" if history.revision else ""
     how = f" ({told})" if told else ""
     suite = history.suite
     text = (
-        f"Made by `conformance suite history {suite}` from runs of the suite {code(suite)}"
+        f"Made by `conformance suite history {suite}` from runs of the suite {to_code(suite)}"
         f"{commit}, on {history.place}{how}: {len(history.tests):,} tests, run in full, none left "
         "out because it is known to fail. A number by itself says that so many tests were run and "
         "all of them passed; **81** of 84 says that three did not. What a release does not have, "
         "or a test itself skips, is not counted; a test that is known to fail now and then, for "
         "some of the examples that it draws, counts as a known failure."
     )
-    return f"# {title}: {span}\n\n{paragraph(text)}"
+    return f"# {title}: {span}\n\n{wrap(text)}"
 
 
 def _releases(history: SuiteHistory) -> Iterator[str]:
@@ -73,7 +72,7 @@ def _releases(history: SuiteHistory) -> Iterator[str]:
         unexpected = f"**{found.unexpected}**" if found.unexpected else NOTHING
         row += [unexpected, str(found.skipped or NOTHING), summary(step)]
         rows.append(row)
-    yield table(rows)
+    yield to_table(rows)
     yield "## Groups of functions"
     groups = [(name, name) for name in history.groups]
     own = [(name, f"{name} (ours)") for name in history.families]
@@ -81,7 +80,7 @@ def _releases(history: SuiteHistory) -> Iterator[str]:
     for held in reversed(history.releases):
         counts = (history.counts(held.release, name) for name, _ in (*groups, *own))
         rows.append([held.release, *map(_share, counts)])
-    yield table(rows)
+    yield to_table(rows)
 
 
 def _share(found: Counts, *, percent: bool = False) -> str:
@@ -155,15 +154,15 @@ def _table_of(found: Mapping[str, SuiteResult]) -> str:
     rows = [["tests", "which", "why", "upstream"]]
     for names in groups.values():
         first = found[names[0]]
-        said = code(first.why) if first.why else first.outcome
-        told = one_line(first.reason) or (f"{said} and the like" if len(names) > 1 else said)
+        said = to_code(first.why) if first.why else first.outcome
+        told = flatten(first.reason) or (f"{said} and the like" if len(names) > 1 else said)
         rows.append([str(len(names)), listed(names), told, thread(first.issue)])
-    return table(rows)
+    return to_table(rows)
 
 
 def thread(issue: str) -> str:
     """Return an upstream thread as a link, if it is one."""
-    address = address_of(issue)
+    address = find_thread_url(issue)
     return f"[{issue}]({address})" if address else issue
 
 
@@ -180,7 +179,7 @@ def _beside(history: SuiteHistory) -> Iterator[str]:
         )
         for step in reversed(history.beside_steps):
             lines = [
-                f"- {SIGNS.get(word, '')}{word}: `{name}`: {one_line(cases[name].doc)}"
+                f"- {SIGNS.get(word, '')}{word}: `{name}`: {flatten(cases[name].doc)}"
                 for word in ("regressed", "fixed")
                 for name in getattr(step, word)
                 if name in cases
@@ -193,10 +192,10 @@ def _beside(history: SuiteHistory) -> Iterator[str]:
             yield f"Deviations of {newest.release}:"
             rows = [["case", "what", "why", "upstream"]]
             rows += [
-                [f"`{name}`", one_line(cases[name].doc), one_line(one.reason), thread(one.issue)]
+                [f"`{name}`", flatten(cases[name].doc), flatten(one.reason), thread(one.issue)]
                 for name, one in failing.items()
             ]
-            yield table(rows)
+            yield to_table(rows)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -211,10 +210,12 @@ def listed(names: Sequence[str]) -> str:
         functions.setdefault(function, []).append(parameter.removesuffix("]") if sign else "")
     told = []
     for function, parameters in functions.items():
-        named = [code(parameter) for parameter in parameters[:PARAMETERS] if parameter]
+        named = [to_code(parameter) for parameter in parameters[:PARAMETERS] if parameter]
         more = len(parameters) - PARAMETERS
         rest = f" and {more} more" if more > 0 else ""
-        told.append(code(short_name(function)) + (f" ({', '.join(named)}{rest})" if named else ""))
+        told.append(
+            to_code(short_name(function)) + (f" ({', '.join(named)}{rest})" if named else "")
+        )
     return ", ".join(told)
 
 
@@ -228,4 +229,4 @@ def folded(head: str, lines: Sequence[str]) -> str:
     body = "\n".join(lines)
     if len(lines) < FOLDED and sum(map(len, lines)) < FOLDED * 120:
         return f"**{head}**\n\n{body}"
-    return details(head, body)
+    return fold(head, body)

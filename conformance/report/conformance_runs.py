@@ -24,7 +24,7 @@ from conformance.report.conformance_history import (
     SuiteResult,
     TrackedTest,
 )
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.report.tracks import group_tracks, release_order
 from conformance.wording import plural
 
@@ -175,7 +175,7 @@ def explain_incomplete(run: LoadedRun) -> str:
         return f"{tests} without a result, such as {missing[0][0]} on {missing[0][1]}"
     lost = [r for r in run.records if r.outcome in {Outcome.INFRA, Outcome.NOT_RUN}]
     if lost:
-        why = one_line("; ".join(lost[0].reasons), WHY)
+        why = flatten("; ".join(lost[0].reasons), WHY)
         tests = plural(len(lost), "test")
         return f"{tests} could not be run, such as {lost[0].case} on {lost[0].cell}: {why}"
     return ""
@@ -267,14 +267,14 @@ def make_result(
     why = _explain(record, outcome)
     if outcome is not SuiteOutcome.KNOWN or shown is None:
         return SuiteResult(outcome=outcome, why=why)
-    reason = one_line(shown.reason, WHY)
+    reason = flatten(shown.reason, WHY)
     return SuiteResult(outcome=outcome, why=why, reason=reason, issue=shown.issue)
 
 
 def _explain(record: Record, outcome: SuiteOutcome) -> str:
     if outcome is SuiteOutcome.SKIPPED or record.error is None:
-        return one_line("; ".join(record.reasons), WHY)
-    return one_line(said_first(record.error.signature or record.error.type), WHY)
+        return flatten("; ".join(record.reasons), WHY)
+    return flatten(said_first(record.error.signature or record.error.type), WHY)
 
 
 def said_first(signature: str) -> str:

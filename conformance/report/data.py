@@ -14,9 +14,8 @@ from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.since import Since  # noqa: TC001 - msgspec reads the annotations
-from conformance.report.notes import exit_reason, not_compared
-from conformance.report.summary import count_understood, counts
-from conformance.report.text import visible
+from conformance.report.summary import count_understood, count_verdicts
+from conformance.report.text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,23 +140,23 @@ def make_report_json(report: Report) -> ReportJson:
     Args:
         report: The runs to report.
     """
-    runs = [visible(run.id) for run in report.runs]
+    runs = [sanitize(run.id) for run in report.runs]
     seen, whole = count_understood(report.records)
     return ReportJson(
         run=runs[-1] if runs else "",
         exit=int(find_exit_code(report)),
-        counts=counts(report.records),
+        counts=count_verdicts(report.records),
         cells=_cells(report),
         results=report.records,
         exclusions=report.exclusions,
         irs=IrsJson(seen=seen, understood=whole),
         runs=runs,
-        problems=[visible(problem) for problem in report.problems],
+        problems=[sanitize(problem) for problem in report.problems],
         not_run=[JobJson(case=case, cell=cell) for case, cell in report.not_run],
         transitions=list(_transitions(report)),
         since=report.since,
-        exit_reason=exit_reason(report),
-        not_compared=not_compared(report),
+        exit_reason=report.exit_reason,
+        not_compared=report.not_compared,
     )
 
 
@@ -201,7 +200,7 @@ def render_json_lines(report: Report) -> Iterator[bytes]:
     encoder = msgspec.json.Encoder()
     for job, side in report.jobs.items():
         said = {name: getattr(side.record, name) for name in _FIELDS}
-        yield encoder.encode(RecordLine(run=visible(run_of[job]), **said))
+        yield encoder.encode(RecordLine(run=sanitize(run_of[job]), **said))
 
 
 def _transitions(report: Report) -> Iterator[TransitionJson]:

@@ -18,7 +18,7 @@ from conformance.engine.regression_tracker import (
     StateTable,
 )
 from conformance.model.run import RunCell
-from conformance.report.moments import time_of
+from conformance.report.text import parse_time
 from conformance.report.tracks import group_tracks
 from conformance.report.verdicts import WORST_FIRST
 
@@ -154,9 +154,26 @@ def order_runs(digests: Iterable[Digest]) -> list[Digest]:
         digests: What is known of each run, in any order.
     """
     unknown = datetime.min.replace(tzinfo=UTC)
-    named = {digest: (time_of(digest.started) or unknown, digest.run) for digest in digests}
+    named = {digest: (parse_time(digest.started) or unknown, digest.run) for digest in digests}
     many = Counter(named.values())
     return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))
+
+
+def select_runs(digests: Iterable[Digest]) -> list[Digest]:
+    """Return the runs to be shown: the newest, and of each matrix the newest that ran all of it.
+
+    What was tried once with a few cases, and runs before the newest, are history.
+
+    Args:
+        digests: The digests of all runs.
+
+    Returns:
+        The digests of the selected runs, the oldest first.
+    """
+    ordered = order_runs(digests)
+    newest = {digest.matrix: digest for digest in ordered if digest.matrix and not digest.part}
+    chosen = [*newest.values(), *ordered[-1:]]
+    return [digest for digest in ordered if any(digest is other for other in chosen)]
 
 
 def _rename_cells(digest: Digest) -> Digest:
@@ -184,7 +201,7 @@ def _make_point(digest: Digest) -> RunPoint:
         id=digest.run,
         started=digest.started,
         finished=digest.finished,
-        time=time_of(digest.started),
+        time=parse_time(digest.started),
         exit=digest.exit,
         matrix=digest.matrix,
         counts=digest.counts,

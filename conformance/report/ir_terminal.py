@@ -15,8 +15,7 @@ from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
 from conformance.report.diff_data import TextDiff
-from conformance.report.ir_facts import compare_facts
-from conformance.report.ir_lines import aligned, fitted, styled
+from conformance.report.ir_differences import align_lines, compare_facts, fit_line, style_line
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
     from conformance.engine.transitions import Transition
     from conformance.ir.change import Change, IrDiff
     from conformance.report.diff_data import JobsDiff
-    from conformance.report.ir_lines import Styled
+    from conformance.report.ir_differences import StyledLine
 
 STYLES: Final = {
     Severity.SEMANTIC: "bold red",
     Severity.STRUCTURAL: "yellow",
     Severity.COSMETIC: "cyan",
 }
-_Line: TypeAlias = "tuple[Text, Styled]"
+_Line: TypeAlias = "tuple[Text, StyledLine]"
 T = TypeVar("T")
 BEFORE, AFTER = "red", "green"
 QUIET: Final = "bright_black"
@@ -270,7 +269,7 @@ class DiffReport:
                 _make_excerpt("- ", BEFORE, _of(change.before, one), _of(change.after, other)),
                 _make_excerpt("+ ", AFTER, _of(change.after, other), _of(change.before, one)),
             )
-            for one, other in aligned(change.before, change.after)
+            for one, other in align_lines(change.before, change.after)
         ]
         columns = [list(filter(None, column)) for column in zip(*rows, strict=True)]
         wide = self._console.is_terminal and self._console.width >= WIDE
@@ -298,14 +297,14 @@ class DiffReport:
         if line is None:
             return Text()
         mark, text = line
-        return Text.assemble(mark, text.text if self._full else fitted(text, width - len(mark)))
+        return Text.assemble(mark, text.text if self._full else fit_line(text, width - len(mark)))
 
-    def _print_excerpt(self, mark: Text, line: Styled) -> None:
+    def _print_excerpt(self, mark: Text, line: StyledLine) -> None:
         if self._full or not self._console.is_terminal:
             self._print_indented(Text.assemble(mark, line.text))
         else:
             width = self._console.width - INDENT - len(mark)
-            self._print_indented(Text.assemble(mark, fitted(line, width)))
+            self._print_indented(Text.assemble(mark, fit_line(line, width)))
 
     def _print_indented(self, text: Text) -> None:
         """Print a text as long as it is; in a terminal, folded below its beginning."""
@@ -394,7 +393,7 @@ def _make_excerpt(sign: str, colour: str, line: str | None, other: str | None) -
     """Return a line with its sign, in colour where its counterpart differs; None for no line."""
     if line is None:
         return None
-    return Text(sign, style=colour, end=""), styled(line, other, colour)
+    return Text(sign, style=colour, end=""), style_line(line, other, colour)
 
 
 def _of(items: Sequence[T], number: int | None) -> T | None:

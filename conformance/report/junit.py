@@ -14,10 +14,8 @@ from xml.etree import ElementTree as ET
 from conformance.engine.blobs import CorruptBlobError
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase
-from conformance.report.commands import rerun
-from conformance.report.exclusions import EVERY
-from conformance.report.moments import time_of
-from conformance.report.text import one_line, visible
+from conformance.report.summary import EVERY
+from conformance.report.text import flatten, make_rerun_command, parse_time, sanitize
 from conformance.report.tracebacks import render_record_traceback
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def render_junit(report: Report) -> bytes:
     cells = {cell.id: (cell, run) for run in report.runs for cell in run.info.cells}
     root = ET.Element("testsuites", name=NAME)
     for id_ in dict.fromkeys([*cells, *cases]):
-        suite = ET.SubElement(root, "testsuite", name=one_line(id_))
+        suite = ET.SubElement(root, "testsuite", name=flatten(id_))
         if id_ in cells:
             _describe(suite, *cells[id_])
         suite.extend(cases.get(id_, []))
@@ -88,7 +86,7 @@ def _make_tests(report: Report) -> dict[str, list[ET.Element]]:
         found[cell].append(test)
     for case, cell in report.not_run:
         said = "planned, but it never ended: its run was killed or interrupted"
-        again = rerun(case, report.cases.get(case, RunCase()), report.selector(cell))
+        again = make_rerun_command(case, report.cases.get(case, RunCase()), report.selector(cell))
         test = _make_test(case, cell)
         _add_end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{again}"))
         found[cell].append(test)
@@ -98,7 +96,7 @@ def _make_tests(report: Report) -> dict[str, list[ET.Element]]:
         _add_end(test, _End("skipped", Verdict.EXCLUDED, left_out.reason, left_out.reason))
         found[left_out.cell].append(test)
     for problem in report.problems:
-        test = ET.Element("testcase", name=one_line(problem), classname="runs", time="0.000")
+        test = ET.Element("testcase", name=flatten(problem), classname="runs", time="0.000")
         _add_end(test, _End("error", Outcome.INFRA, problem, problem))
         found["runs"].append(test)
     return found
@@ -106,16 +104,16 @@ def _make_tests(report: Report) -> dict[str, list[ET.Element]]:
 
 def _make_test(case: str, cell: str, seconds: float = 0.0) -> ET.Element:
     family = case.partition("/")[0] if "/" in case else NAME
-    named = {"name": one_line(case), "classname": one_line(f"{cell}.{family}")}
+    named = {"name": flatten(case), "classname": flatten(f"{cell}.{family}")}
     return ET.Element("testcase", named, time=f"{seconds:.3f}")
 
 
 def _add_end(test: ET.Element, end: _End | None) -> None:
     if end is not None:
         made = ET.SubElement(
-            test, end.tag, type=end.type, message=one_line(end.message, MOST_MESSAGE)
+            test, end.tag, type=end.type, message=flatten(end.message, MOST_MESSAGE)
         )
-        made.text = visible(end.text, MOST_OUTPUT * 10)
+        made.text = sanitize(end.text, MOST_OUTPUT * 10)
 
 
 def _make_end(record: Record, report: Report, *, whole: bool) -> _End | None:
@@ -131,7 +129,7 @@ def _make_end(record: Record, report: Report, *, whole: bool) -> _End | None:
 
 
 def _list_reasons(record: Record) -> Iterator[str]:
-    yield from (visible(reason, MOST_TEXT) for reason in record.reasons[:MOST_REASONS])
+    yield from (sanitize(reason, MOST_TEXT) for reason in record.reasons[:MOST_REASONS])
     if len(record.reasons) > MOST_REASONS:
         yield f"and {len(record.reasons) - MOST_REASONS} more reasons"
 
@@ -141,15 +139,15 @@ def _describe_end(record: Record, report: Report, *, whole: bool) -> Iterator[st
     yield from _list_reasons(record)
     if record.error is not None:
         if whole:
-            yield visible(f"{record.error.type}: {record.error.message}", MOST_TEXT)
+            yield sanitize(f"{record.error.type}: {record.error.message}", MOST_TEXT)
         if record.error.where:
-            yield f"raised at {visible(record.error.where, MOST_TEXT)}"
+            yield f"raised at {sanitize(record.error.where, MOST_TEXT)}"
     if whole:
         yield from render_record_traceback(report, record)
     about = report.cases[record.case]
     if about.file:
-        yield f"case at {visible(about.file, MOST_TEXT)}:{about.line}"
-    yield f"repeat it with: {rerun(record.case, about, report.selector(record.cell))}"
+        yield f"case at {sanitize(about.file, MOST_TEXT)}:{about.line}"
+    yield f"repeat it with: {make_rerun_command(record.case, about, report.selector(record.cell))}"
 
 
 def _read_output(side: StoredJob, artifact: str) -> str:
@@ -157,9 +155,9 @@ def _read_output(side: StoredJob, artifact: str) -> str:
     try:
         data = side.blobs.get(side.record.artifacts[artifact])
     except CorruptBlobError as error:
-        return visible(str(error))
+        return sanitize(str(error))
     text = data[-4 * MOST_OUTPUT :].decode("utf-8", "replace")[-MOST_OUTPUT:]
-    return visible(
+    return sanitize(
         text if len(data) <= MOST_OUTPUT else f"... the last of {len(data):,} bytes:\n{text}"
     )
 
@@ -174,7 +172,7 @@ def _seconds(record: Record) -> float:
 def _describe(suite: ET.Element, cell: RunCell, run: LoadedRun) -> None:
     """Say of a suite where and when its jobs ran."""
     suite.set("hostname", HOST)
-    started = time_of(run.info.started)
+    started = parse_time(run.info.started)
     if started is not None:  # an old run does not say
         suite.set("timestamp", f"{started:%Y-%m-%dT%H:%M:%S}")
     said = {
@@ -187,7 +185,7 @@ def _describe(suite: ET.Element, cell: RunCell, run: LoadedRun) -> None:
     properties = ET.SubElement(suite, "properties")
     for name, value in said.items():
         if value:
-            ET.SubElement(properties, "property", name=one_line(name), value=one_line(str(value)))
+            ET.SubElement(properties, "property", name=flatten(name), value=flatten(str(value)))
 
 
 def _count(element: ET.Element, tests: Iterator[ET.Element]) -> None:

@@ -10,19 +10,16 @@ from conformance.engine.transitions import ENDING, TOLD, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import collect_changes
-from conformance.report.commands import rerun
-from conformance.report.exclusions import EVERY, find_unsupported, group_exclusions
 from conformance.report.markup import (
     MOST_CODE,
     Section,
     SectionEntry,
-    block,
-    code,
-    details,
-    fitted,
-    row,
+    fence,
+    fit_sections,
+    fold,
+    to_code,
+    to_row,
 )
-from conformance.report.notes import collect_cell_notes, collect_notes, not_compared, render_exit
 from conformance.report.since_text import (
     NEW,
     count_changes,
@@ -33,7 +30,16 @@ from conformance.report.since_text import (
     render_other_changes,
 )
 from conformance.report.story import make_story
-from conformance.report.summary import group_irs
+from conformance.report.summary import (
+    EVERY,
+    collect_cell_notes,
+    collect_notes,
+    find_unsupported,
+    group_exclusions,
+    group_irs,
+    render_exit,
+)
+from conformance.report.text import make_rerun_command
 from conformance.report.tracebacks import render_record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.triage.evidence import evidence_lines
@@ -45,10 +51,9 @@ if TYPE_CHECKING:
     from conformance.engine.root_causes import RootCause
     from conformance.model.since import Since
     from conformance.report.changes import ReleaseChange, ReleaseChangeGroup
-    from conformance.report.exclusions import ExclusionGroup
     from conformance.report.report import Report
     from conformance.report.story import Story
-    from conformance.report.summary import IrGroup
+    from conformance.report.summary import ExclusionGroup, IrGroup
     from conformance.report.tracks import Track
 
 MOST: Final = 60_000
@@ -65,7 +70,7 @@ def render_markdown(report: Report, most: int = MOST) -> str:
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
     head = "\n\n".join(_render_head(make_story(report), report))
-    return fitted(head, list(_make_sections(report)), most)
+    return fit_sections(head, list(_make_sections(report)), most)
 
 
 def _render_head(story: Story, report: Report) -> Iterator[str]:
@@ -85,12 +90,12 @@ def _render_head(story: Story, report: Report) -> Iterator[str]:
     )
     if runs:
         others = f", and {len(runs) - 1:,} before it" if len(runs) > 1 else ""
-        ended = f" of {code(story.ended, 40)}" if story.ended else ""
-        yield f"Run {code(runs[-1].id)}{ended}{others}."
+        ended = f" of {to_code(story.ended, 40)}" if story.ended else ""
+        yield f"Run {to_code(runs[-1].id)}{ended}{others}."
     for line in render_exit(report):
         yield f"{line[0].upper()}{line[1:]}."
-    if why := not_compared(report):
-        yield f"Not compared with an earlier run: {code(why)}."
+    if why := report.not_compared:
+        yield f"Not compared with an earlier run: {to_code(why)}."
 
 
 def _make_sections(report: Report) -> Iterator[Section]:
@@ -145,19 +150,19 @@ def _make_since(since: Since) -> Section:
         for one in causes
     ]
     entries = [
-        SectionEntry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
+        SectionEntry(partial("- {} {}".format, kind, to_code(text, MOST_CODE)), jobs)
         for kind, text, jobs in told
     ]
     entries += [SectionEntry(partial(_render_bullet, line)) for line in render_other_changes(since)]
     head = (
         f"## Since the last night: {count_changes(since)}\n\n"
-        f"Compared with run {code(since.run)} of {code(format_day(since.started))}."
+        f"Compared with run {to_code(since.run)} of {to_code(format_day(since.started))}."
     )
     return Section(head=head, entries=entries, what="lines", share=0.4)
 
 
 def _render_bullet(text: str) -> str:
-    return f"- {code(text)}"
+    return f"- {to_code(text)}"
 
 
 def _render_cause(report: Report, cause: RootCause) -> str:
@@ -166,7 +171,7 @@ def _render_cause(report: Report, cause: RootCause) -> str:
     first = members[0]
     cases = list(dict.fromkeys(member.case for member in members))
     cells = list(dict.fromkeys(member.cell for member in members))
-    again = rerun(first.case, report.cases[first.case], report.selector(first.cell))
+    again = make_rerun_command(first.case, report.cases[first.case], report.selector(first.cell))
     said = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
         said.append(f"at {first.error.where}")
@@ -174,10 +179,10 @@ def _render_cause(report: Report, cause: RootCause) -> str:
     return "\n\n".join(
         [
             f"**{first.verdict}** {_join_names(cases)} on {_join_names(cells)}",
-            block("\n".join(said)),
-            *([details("Traceback", block("\n".join(lines), MOST_TRACEBACK))] if lines else []),
-            *([] if looked_into is None else [block("\n".join(evidence_lines(looked_into.found)))]),
-            f"again: {code(again)}",
+            fence("\n".join(said)),
+            *([fold("Traceback", fence("\n".join(lines), MOST_TRACEBACK))] if lines else []),
+            *([] if looked_into is None else [fence("\n".join(evidence_lines(looked_into.found)))]),
+            f"again: {to_code(again)}",
         ]
     )
 
@@ -226,13 +231,12 @@ def _changes(report: Report) -> Iterator[Section]:
 def _render_change(group: ReleaseChangeGroup) -> str:
     change = group.change
     where = f"{_join_names(group.cases)} on {_join_names(group.tracks)}"
-    return (
-        f"- **{change.kind}** in {code(change.release)}: {_describe_difference(change)}\n  {where}"
-    )
+    difference = _describe_difference(change)
+    return f"- **{change.kind}** in {to_code(change.release)}: {difference}\n  {where}"
 
 
 def _describe_difference(change: ReleaseChange) -> str:
-    before, after = (code(ending, MOST_ENDING) for ending in change.endings)
+    before, after = (to_code(ending, MOST_ENDING) for ending in change.endings)
     if ENDING in change.artifacts:
         return f"another message of {after}" if before == after else f"{before} became {after}"
     other = "another" if len(change.artifacts) == 1 else "other"
@@ -259,7 +263,7 @@ def _render_ir(group: IrGroup) -> str:
     cases = list(dict.fromkeys(record.case for record in group.records))
     cells = list(dict.fromkeys(record.cell for record in group.records))
     said = f"**{group.ir}** of {_join_names(cases)} on {_join_names(cells)}"
-    return f"{said}\n\n{block(chr(10).join(group.changes))}" if group.changes else said
+    return f"{said}\n\n{fence(chr(10).join(group.changes))}" if group.changes else said
 
 
 def _table(report: Report) -> Section:
@@ -269,15 +273,15 @@ def _table(report: Report) -> Section:
     for record in report.records:
         found[record.cell, record.case.partition("/")[0]][record.verdict] += 1
     rows = [cells for track in report.tracks for cells in _make_rows(track, families, found)]
-    heading = ["track", "release", *map(code, families)]
+    heading = ["track", "release", *map(to_code, families)]
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     seen = {verdict for counter in found.values() for verdict in counter}
-    legend = ", ".join(f"{code(LETTERS[v])} {v}" for v in WORST_FIRST if v in seen)
+    legend = ", ".join(f"{to_code(LETTERS[v])} {v}" for v in WORST_FIRST if v in seen)
     dashes = ["-" * width for width in widths]
     return Section(
         head=f"## Families by release\n\nJobs by verdict: {legend}.",
-        opening="\n".join(row(cells, widths) for cells in (heading, dashes)),
-        entries=[SectionEntry(partial(row, cells, widths)) for cells in rows],
+        opening="\n".join(to_row(cells, widths) for cells in (heading, dashes)),
+        entries=[SectionEntry(partial(to_row, cells, widths)) for cells in rows],
         what="rows",
         share=0.8,
     )
@@ -297,19 +301,19 @@ def _make_rows(
             rows[-1][0].append(release)
         else:
             rows.append(([release], told))
-    return [[code(track.name), _render_span(releases), *told] for releases, told in rows]
+    return [[to_code(track.name), _render_span(releases), *told] for releases, told in rows]
 
 
 def _render_span(releases: Sequence[str]) -> str:
     """Return neighbouring releases, of which the newest comes first."""
     if len(releases) == 1:
-        return code(releases[0])
-    return f"{code(releases[-1])} to {code(releases[0])}"
+        return to_code(releases[0])
+    return f"{to_code(releases[-1])} to {to_code(releases[0])}"
 
 
 def _render_letters(found: Counter[Verdict]) -> str:
     told = " ".join(f"{found[v]}{LETTERS[v]}" for v in WORST_FIRST if found[v])
-    return code(told) if told else ""
+    return to_code(told) if told else ""
 
 
 def _exclusions(report: Report) -> Iterator[Section]:
@@ -330,12 +334,12 @@ def _exclusions(report: Report) -> Iterator[Section]:
 def _render_exclusion(group: ExclusionGroup) -> str:
     cells = plural(len(group.cells), "cell")
     if EVERY in group.cases:
-        return f"- {code(group.reason)}: {EVERY} in {cells}, such as {code(group.cells[0])}"
+        return f"- {to_code(group.reason)}: {EVERY} in {cells}, such as {to_code(group.cells[0])}"
     cases = plural(len(group.cases), "case")
-    example = f"{code(group.cases[0])} on {code(group.cells[0])}"
-    return f"- {code(group.reason)}: {cases} in {cells}, such as {example}"
+    example = f"{to_code(group.cases[0])} on {to_code(group.cells[0])}"
+    return f"- {to_code(group.reason)}: {cases} in {cells}, such as {example}"
 
 
 def _join_names(names: Sequence[str]) -> str:
-    shown = ", ".join(code(name, 150) for name in names[:SHOWN])
+    shown = ", ".join(to_code(name, 150) for name in names[:SHOWN])
     return f"{shown} and {len(names) - SHOWN:,} more" if len(names) > SHOWN else shown

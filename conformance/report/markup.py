@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.report.text import one_line, visible
+from conformance.report.text import flatten, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,21 +21,21 @@ WIDTH: Final = 100
 _TICKS: Final = re.compile("`+")
 
 
-def code(text: str, most: int = MOST_CODE) -> str:
+def to_code(text: str, most: int = MOST_CODE) -> str:
     """Return a text as code within a line: nothing in it is markup, a mention or a reference.
 
     Args:
         text: Any text.
         most: Characters to keep.
     """
-    shown = one_line(text, most) or "(empty)"
+    shown = flatten(text, most) or "(empty)"
     ticks = "`" * (_longest(shown) + 1)
     # A space on both sides is no part of the code, a tick at its end would be one of the fence.
     pad = " " if "`" in {shown[0], shown[-1]} else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
 
 
-def block(text: str, most: int = MOST_BLOCK, language: str = "text") -> str:
+def fence(text: str, most: int = MOST_BLOCK, language: str = "text") -> str:
     """Return a text as code with lines of its own.
 
     Args:
@@ -43,7 +43,7 @@ def block(text: str, most: int = MOST_BLOCK, language: str = "text") -> str:
         most: Characters to keep.
         language: What it is highlighted as.
     """
-    shown = visible(text, most)
+    shown = sanitize(text, most)
     ticks = "`" * max(3, _longest(shown) + 1)
     return f"{ticks}{language}\n{shown}\n{ticks}"
 
@@ -52,7 +52,7 @@ def _longest(text: str) -> int:
     return max(map(len, _TICKS.findall(text)), default=0)
 
 
-def row(cells: Iterable[str], widths: Sequence[int]) -> str:
+def to_row(cells: Iterable[str], widths: Sequence[int]) -> str:
     """Return a row of a table, in columns of a width at least, so that it reads as text too.
 
     Args:
@@ -63,7 +63,7 @@ def row(cells: Iterable[str], widths: Sequence[int]) -> str:
     return _row(padded)
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def to_table(rows: Sequence[Sequence[str]]) -> str:
     """Return a table, as narrow as it can be.
 
     Args:
@@ -77,7 +77,7 @@ def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def details(summary: str, body: str) -> str:
+def fold(summary: str, body: str) -> str:
     """Return something that is folded.
 
     Args:
@@ -87,7 +87,7 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def paragraph(text: str) -> str:
+def wrap(text: str) -> str:
     """Return prose in lines that are not too long; words are never broken."""
     return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
@@ -155,7 +155,7 @@ class Section:
         return "\n\n".join(part for part in (self.head, *body, self.end) if part)
 
 
-def fitted(head: str, sections: Sequence[Section], most: int) -> str:
+def fit_sections(head: str, sections: Sequence[Section], most: int) -> str:
     """Return a text of sections that has at most a number of characters.
 
     Args:

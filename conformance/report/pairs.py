@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.golden_history import LoadResult, ReleasePair
 from conformance.golden.spans import version
-from conformance.report.markup import WIDTH, paragraph, table
-from conformance.report.text import one_line
+from conformance.report.markup import WIDTH, to_table, wrap
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> st
         tables: What becomes of it, by parameter.
         about: What a reader should know first, empty for nothing.
     """
-    said = [paragraph(about)] if about else []
-    parts = [f"# {title}", paragraph(HEAD), *said, "## All", _render_share(tables)]
+    said = [wrap(about)] if about else []
+    parts = [f"# {title}", wrap(HEAD), *said, "## All", _render_share(tables)]
     for name, pairs in tables.items():
         parts += [f"## {name}", "\n".join(("```text", *_render_matrix(pairs), "```"))]
     return "\n\n".join(parts) + "\n"
@@ -54,7 +54,7 @@ def _render_share(tables: Mapping[str, Pairs]) -> str:
         )
         told = (f"{sum(one.said == 'right' for one in group)} of {len(group)}" for group in groups)
         rows.append([name, *told])
-    return table(rows)
+    return to_table(rows)
 
 
 def _is_older(pair: ReleasePair) -> bool:
@@ -74,7 +74,7 @@ def _render_matrix(pairs: Pairs) -> Iterator[str]:
         yield f"{writer:>{width}} {''.join(signs)}".rstrip()
     if letters:
         yield ""
-    yield from (f"{letter}  {one_line(said, WIDTH - 3)}" for said, letter in letters.items())
+    yield from (f"{letter}  {flatten(said, WIDTH - 3)}" for said, letter in letters.items())
 
 
 def _assign_letters(all_said: Iterable[LoadResult]) -> dict[str, str]:

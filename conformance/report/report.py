@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.root_causes import RootCause, root_causes
 from conformance.engine.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
+from conformance.report.text import sanitize
 from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
@@ -18,12 +19,24 @@ if TYPE_CHECKING:
 
     from conformance.engine.run_loader import LoadedRun
     from conformance.engine.transitions import Transition
+    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.since import Since
-    from conformance.report.cause_evidence import CauseEvidence
     from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
+
+
+class CauseEvidence(NamedTuple):
+    """The result of triage for a root cause.
+
+    Attributes:
+        found: The evidence.
+        reproduction: Text of the file that reproduces it, empty if triage made none.
+    """
+
+    found: Evidence
+    reproduction: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,16 @@ class Report:
     def upgraded(self) -> tuple[str, ...]:
         """Ids of the runs that were upgrades, the oldest first."""
         return tuple(run.id for run in self.runs if run.id in self.upgrades)
+
+    @property
+    def not_compared(self) -> str:
+        """Why the newest run was not compared with an earlier one, empty if it was."""
+        return sanitize(self.runs[-1].info.not_compared) if self.runs else ""
+
+    @property
+    def exit_reason(self) -> str:
+        """Why the run has its exit status; of several runs no single status holds."""
+        return sanitize(self.runs[0].info.exit_reason) if len(self.runs) == 1 else ""
 
     @cached_property
     def jobs(self) -> Mapping[tuple[str, str], StoredJob]:

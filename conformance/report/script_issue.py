@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.markup import block, code
-from conformance.report.text import one_line
+from conformance.report.markup import fence, to_code
+from conformance.report.text import flatten
 from conformance.report.upstream import SHOWN, fill_template
 
 if TYPE_CHECKING:
@@ -55,21 +55,21 @@ def render_script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | Non
         "platform": cell.platform,
     }
     return fill_template(
-        f"{code(one_line(what, TITLE))} {since}", _render_description(run, origin), file, system
+        f"{to_code(flatten(what, TITLE))} {since}", _render_description(run, origin), file, system
     )
 
 
 def _render_description(run: ScriptRun, origin: FirstBadRelease | None) -> Iterator[str]:
     if origin is not None:
-        good = "the script ends well" if origin.good == "ok" else code(origin.good)
+        good = "the script ends well" if origin.good == "ok" else to_code(origin.good)
         yield f"Expected, as on jax {origin.last_good}: {good}"
     elif run.error is not None:
         yield "Expected: the script ends well."
-    yield f"Seen on jax {run.planned.release}: {code(run.ending)}"
+    yield f"Seen on jax {run.planned.release}: {to_code(run.ending)}"
     if run.error is not None:
-        yield block(f"{run.error.type}: {run.error.message}")
+        yield fence(f"{run.error.type}: {run.error.message}")
     if run.stdout.strip():
         lines = run.stdout.strip().splitlines()[-LAST_LINES:]
-        yield f"It prints:\n\n{block(chr(10).join(lines))}"
+        yield f"It prints:\n\n{fence(chr(10).join(lines))}"
     if origin is not None:
-        yield f"By bisection over releases:\n\n{block(origin.history)}"
+        yield f"By bisection over releases:\n\n{fence(origin.history)}"

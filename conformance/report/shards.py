@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def render_shards(
     yield f"{total}, about {_time(seconds)} one after another, with what it takes to open cells"
     reasons = Counter(exclusion.reason for exclusion in exclusions)
     for reason, many in reasons.most_common(MOST):
-        yield f"left out: {many:,}: {visible(reason)}"
+        yield f"left out: {many:,}: {sanitize(reason)}"
     if len(reasons) > MOST:
         yield f"and {len(reasons) - MOST} more reasons"
     if len(shards) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.text import listed, one_line
+from conformance.report.text import flatten, join_names
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def render_since(since: Since, most: int = MOST) -> Iterator[str]:
         since: What changed.
         most: Root causes of one kind that are told one by one; of those that are new all are.
     """
-    yield f"since {one_line(since.run)} of {format_day(since.started)}: {count_changes(since)}"
+    yield f"since {flatten(since.run)} of {format_day(since.started)}: {count_changes(since)}"
     for kind, causes in group_causes(since).items():
         for one in causes if kind == NEW else causes[:most]:
             yield f"  {kind}: {describe_cause(one)}{format_age(one) if kind != NEW else ''}"
@@ -66,26 +66,28 @@ def render_since(since: Since, most: int = MOST) -> Iterator[str]:
 def render_other_changes(since: Since) -> Iterator[str]:
     """Yield the changes of artifacts, jobs and packages."""
     for one in since.moved:
-        yield f"moved: {one.artifact} of {listed(one.cases)} on {one.place}"
+        yield f"moved: {one.artifact} of {join_names(one.cases)} on {one.place}"
     for kind, jobs in (
         ("added", since.added), ("removed", since.removed), ("silent", since.silent),
     ):  # fmt: skip
         for place, number in Counter(job.place for job in jobs).items():
             yield f"{kind}: {plural(number, 'job')} on {place}"
     for places, packages in _alike(since.installed):
-        yield f"installed on {listed(places)}: {', '.join(packages)}"
+        yield f"installed on {join_names(places)}: {', '.join(packages)}"
 
 
 def describe_cause(one: CauseSince) -> str:
     """Return a root cause in a line: its verdict, cases, places and reason."""
     cases = list(dict.fromkeys(job.case for job in one.jobs))
     places = list(dict.fromkeys(job.place for job in one.jobs))
-    return one_line(f"{one.verdict} {listed(cases)} on {listed(places)}: {one.reason}", LONGEST)
+    return flatten(
+        f"{one.verdict} {join_names(cases)} on {join_names(places)}: {one.reason}", LONGEST
+    )
 
 
 def format_day(moment: str) -> str:
     """Return the day of a time, ISO 8601."""
-    return one_line(moment).partition("T")[0] or "an unknown day"
+    return flatten(moment).partition("T")[0] or "an unknown day"
 
 
 def format_age(one: CauseSince) -> str:

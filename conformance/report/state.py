@@ -11,7 +11,7 @@ from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.golden.spans import version
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
-from conformance.report.markup import details, table
+from conformance.report.markup import fold, to_table
 from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _render_track(track: Track, state: RecordedState) -> str:
     changes = _find_steps(track, {job.case.id: job.case for job in jobs}, state)
     overview = _render_table(track, numbers, changes, state.dates)
     told = [
-        details(f"{release}: {_summary(steps)}", "\n".join(_render_steps(steps, state.root)))
+        fold(f"{release}: {_summary(steps)}", "\n".join(_render_steps(steps, state.root)))
         for release, steps in changes
         if steps
     ]
@@ -161,7 +161,7 @@ def _render_table(
         found = sum((n for (name, _), n in numbers.items() if name == cell.id), Counter[str]())
         release = cell.release
         rows.append([release, dates.get(release, ""), _render_share(found), changed[release]])
-    return table(rows)
+    return to_table(rows)
 
 
 def _render_families(
@@ -174,7 +174,7 @@ def _render_families(
         [family, *(_render_share(numbers[cell.id, family]) for cell in lines.values())]
         for family in families
     ]
-    return details("By family", table(rows))
+    return fold("By family", to_table(rows))
 
 
 def _find_minor(release: str) -> str:

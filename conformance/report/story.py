@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.transitions import TOLD
 from conformance.model.outcome import Verdict
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.report.tracks import release_order
 from conformance.report.verdicts import WORST_FIRST
 
@@ -83,8 +83,8 @@ def make_story(report: Report) -> Story:
         changes={str(kind): kinds[kind] for kind in TOLD if kinds[kind]},
         cases=len(report.cases),
         families=len(report.families),
-        releases=tuple(map(one_line, sorted(releases, key=release_order))),
-        tracks=tuple(one_line(track.name) for track in report.tracks),
+        releases=tuple(map(flatten, sorted(releases, key=release_order))),
+        tracks=tuple(flatten(track.name) for track in report.tracks),
         ended=max((run.info.finished or run.info.started for run in report.runs), default=""),
-        problems=tuple(one_line(problem, 400) for problem in report.problems),
+        problems=tuple(flatten(problem, 400) for problem in report.problems),
     )

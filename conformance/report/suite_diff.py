@@ -11,7 +11,7 @@ from conformance.engine.suite_changes import (
     classify_test,
     group_by_cause,
 )
-from conformance.report.text import listed, visible
+from conformance.report.text import join_names, sanitize
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -130,14 +130,14 @@ def _render_group(
         SuiteTestChange.ADDED: f", not in {names[0]}",
         SuiteTestChange.REMOVED: f", not in {names[1]}",
     }
-    yield visible(
+    yield sanitize(
         f"{_find_word(first.change)}: {plural(len(group), 'test')}{where.get(first.change, '')}"
     )
-    yield f"  {visible(_describe(first), 2 * LONGEST)}"
-    yield from (f"  {visible(test)}" for test in (tests if every else [listed(tests)]))
+    yield f"  {sanitize(_describe(first), 2 * LONGEST)}"
+    yield from (f"  {sanitize(test)}" for test in (tests if every else [join_names(tests)]))
     last = first.after if first.change is not SuiteTestChange.FIXED else None
     if last is not None and last.error is not None and last.error.where:
-        yield visible(f"  at {last.error.where}")
+        yield sanitize(f"  at {last.error.where}")
 
 
 def _describe(one: SuiteTestComparison) -> str:
@@ -186,7 +186,7 @@ def _render_slower(changes: Sequence[SuiteTestComparison], *, every: bool) -> It
         yield f"seconds of {plural(passed, 'test')} that pass on both: {before:.1f} -> {after:.1f}"
     for one in slower if every else slower[:SLOWEST]:
         assert one.seconds is not None  # noqa: S101 - it is slower
-        yield visible(f"  slower: {one.test}: {one.seconds[0]:.2f} s -> {one.seconds[1]:.2f} s")
+        yield sanitize(f"  slower: {one.test}: {one.seconds[0]:.2f} s -> {one.seconds[1]:.2f} s")
     if (more := len(slower) - SLOWEST) > 0 and not every:
         yield f"  slower: {plural(more, 'test')} more (--full)"
 

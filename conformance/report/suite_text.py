@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.judge.tests import XFAIL
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.exclusions import render_exclusions
 from conformance.report.suite_warnings import render_warnings
-from conformance.report.text import listed, visible
+from conformance.report.summary import render_exclusions
+from conformance.report.text import join_names, sanitize
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def render_suite(
         yield from (f"  {line}" for line in tracebacks(cause.records))
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
-            yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"
+            yield f"  conformance suite run --cell {cell} {sanitize(cases[first.case].arguments)}"
     left_out = [*render_exclusions(exclusions), *_render_skipped(records)]
     yield from ([""] if left_out else [])
-    yield from (visible(line, LONGEST) for line in left_out)
+    yield from (sanitize(line, LONGEST) for line in left_out)
     yield from ([""] if warnings else [])
     yield from render_warnings(warnings, len(cells), most=None if every else WARNINGS)
 
@@ -92,7 +92,7 @@ def _render_skipped(records: Sequence[Record]) -> Iterator[str]:
         tests = list(dict.fromkeys(member.case for member in members))
         where = list(dict.fromkeys(member.cell for member in members))
         what = tests[0] if len(tests) == 1 else plural(len(tests), "test")
-        yield f"skipped: {what} on {listed(where)}: {reason}"
+        yield f"skipped: {what} on {join_names(where)}: {reason}"
 
 
 def _render_counts(records: Sequence[Record]) -> str:
@@ -114,11 +114,11 @@ def _render_group(reason: str, members: Sequence[Record], *, every: bool) -> Ite
     tests = list(dict.fromkeys(member.case for member in members))
     where = list(dict.fromkeys(member.cell for member in members))
     what = tests[0] if len(tests) == 1 else plural(len(tests), "test")
-    yield visible(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {listed(where)}")
+    yield sanitize(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {join_names(where)}")
     # How many attempts came to what is as telling as how they disagree.
     said = "; ".join(first.reasons) if first.verdict is Verdict.FLAKY else reason
-    yield visible(f"  {said}", LONGEST)
+    yield sanitize(f"  {said}", LONGEST)
     if len(tests) > 1:
-        yield visible(f"  {', '.join(tests) if every else listed(tests)}", LONGEST)
+        yield sanitize(f"  {', '.join(tests) if every else join_names(tests)}", LONGEST)
     if first.error is not None and first.error.where:
-        yield visible(f"  at {first.error.where}")
+        yield sanitize(f"  at {first.error.where}")

@@ -15,7 +15,7 @@ import msgspec
 from conformance.engine.blobs import CorruptBlobError
 from conformance.judge.errors import cause_of
 from conformance.judge.tests import WARNINGS
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.report.tracks import group_tracks
 from conformance.wording import plural
 
@@ -110,7 +110,7 @@ def shorten_file(where: str) -> str:
     """
     file = _LINE.sub("", where).replace(os.sep, "/")
     installed = _INSTALLED.match(file)
-    return one_line(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
+    return flatten(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
 
 
 def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
@@ -176,7 +176,7 @@ def _warning(given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]
         if (before in cells) is not (after in cells)
     ]
     return RunWarning(
-        category=first.category, message=one_line(first.message, MESSAGE),
+        category=first.category, message=flatten(first.message, MESSAGE),
         where=tuple(name for name, _ in files.most_common() if name),
         tests=tuple(dict.fromkeys(one.test for one in given if one.test)),
         cells=tuple(cell for track in tracks for cell, _ in track if cell in cells),

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -116,5 +116,5 @@ def _escape_field(field: str | float) -> str | float:
     """Return a field that a spreadsheet shows and does not calculate."""
     if not isinstance(field, str):
         return field
-    text = one_line(field, MOST)
+    text = flatten(field, MOST)
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -11,11 +11,19 @@ from rich.text import Text
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
-from conformance.report.exclusions import find_unsupported, render_exclusions
-from conformance.report.notes import collect_cell_notes, not_compared, render_exit, render_notes
 from conformance.report.since_text import render_since
-from conformance.report.summary import IrGroup, count_understood, counts, group_irs
-from conformance.report.text import LISTED, listed, visible
+from conformance.report.summary import (
+    IrGroup,
+    collect_cell_notes,
+    count_understood,
+    count_verdicts,
+    find_unsupported,
+    group_irs,
+    render_exclusions,
+    render_exit,
+    render_notes,
+)
+from conformance.report.text import LISTED, join_names, sanitize
 from conformance.report.tracebacks import render_cause_tracebacks
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.wording import plural
@@ -104,8 +112,8 @@ def print_report(
     for text in _render_irs(group_irs(report.cases, records), verbose=verbose):
         console.print(text, soft_wrap=True)
     for line in render_exclusions((*report.exclusions, *find_unsupported(records))):
-        console.print(Text(visible(line, LONGEST), style="bright_black"), soft_wrap=True)
-    tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
+        console.print(Text(sanitize(line, LONGEST), style="bright_black"), soft_wrap=True)
+    tally = ", ".join(f"{number} {verdict}" for verdict, number in count_verdicts(records).items())
     cached = sum(record.cached for record in records)
     unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
     unfinished = f"; {len(report.not_run)} did not run" if report.not_run else ""
@@ -114,16 +122,16 @@ def print_report(
         console.print(line, soft_wrap=True)
     notes = [f"note: {note}" for note in collect_cell_notes(report.cells)]
     for line in (*notes, *render_exit(report)):
-        console.print(Text(visible(line, LONGEST)), soft_wrap=True)
+        console.print(Text(sanitize(line, LONGEST)), soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
 
 
 def _print_since(console: Console, report: Report) -> None:
     lines = [] if report.since is None else [*render_since(report.since)]
-    if why := not_compared(report):
+    if why := report.not_compared:
         lines.append(f"not compared with an earlier run: {why}")
     for line in lines:
-        console.print(Text(visible(line, LONGEST)), soft_wrap=True)
+        console.print(Text(sanitize(line, LONGEST)), soft_wrap=True)
 
 
 def _print_causes(
@@ -229,7 +237,7 @@ def _find_shared(factors: Iterable[Sequence[str]]) -> set[str]:
 
 def _render_legend(records: Sequence[Record]) -> Text:
     text = Text()
-    for verdict in counts(records):
+    for verdict in count_verdicts(records):
         text.append(f"{LETTERS[Verdict(verdict)]} {verdict}  ", style=COLOURS[Verdict(verdict)])
     return text
 
@@ -241,19 +249,19 @@ def _render_group(reason: str, members: Sequence[Record]) -> Text:
     cells = list(dict.fromkeys(member.cell for member in members))
     cases = {member.case for member in members}
     what = first.case if len(cases) == 1 else plural(len(cases), "case")
-    text.append(visible(f" {what} on {listed(cells)}\n  {reason}", LONGEST))
+    text.append(sanitize(f" {what} on {join_names(cells)}\n  {reason}", LONGEST))
     for more in first.reasons[1:]:
-        text.append(visible(f"\n  {more}", LONGEST))
+        text.append(sanitize(f"\n  {more}", LONGEST))
     text.append(_render_names(members))
     if first.error is not None and first.error.where:
-        text.append(visible(f"\n  at {first.error.where}"), style="bright_black")
+        text.append(sanitize(f"\n  at {first.error.where}"), style="bright_black")
     return text
 
 
 def _render_names(members: Sequence[Record]) -> str:
     """Return a line with the names of the cases of a group, the first of many; one has none."""
     names = list(dict.fromkeys(member.case for member in members))
-    return f"\n  {visible(listed(names, NAMED), LONGEST)}" if len(names) > 1 else ""
+    return f"\n  {sanitize(join_names(names, NAMED), LONGEST)}" if len(names) > 1 else ""
 
 
 def _render_ir_group(group: IrGroup) -> Text:
@@ -263,10 +271,10 @@ def _render_ir_group(group: IrGroup) -> Text:
     cases = {record.case for record in group.records}
     what = next(iter(cases)) if len(cases) == 1 else plural(len(cases), "case")
     cells = list(dict.fromkeys(record.cell for record in group.records))
-    text.append(f" {group.ir} of {what} on {listed(cells)} is not its golden")
+    text.append(f" {group.ir} of {what} on {join_names(cells)} is not its golden")
     text.append(_render_names(group.records))
     for change in group.changes[:LISTED]:
-        text.append(f"\n  {visible(change, LONGEST)}")
+        text.append(f"\n  {sanitize(change, LONGEST)}")
     if len(group.changes) > LISTED:
         text.append(f"\n  and {len(group.changes) - LISTED} more", style="bright_black")
     return text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
 from conformance.model.traceback import FRAMES, Raised, TracebackFrame, decode_traceback
-from conformance.report.text import listed, one_line, visible
+from conformance.report.text import flatten, join_names, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -167,7 +167,7 @@ def render_cause_tracebacks(
         found.setdefault(tuple(render_record_traceback(report, record)), []).append(record)
     for lines, members in found.items():
         if lines and len(shown) > 1:
-            yield visible(listed([f"{member.case} on {member.cell}" for member in members]))
+            yield sanitize(join_names([f"{member.case} on {member.cell}" for member in members]))
         yield from lines
 
 
@@ -193,7 +193,7 @@ def _read_plain(side: StoredJob) -> str:
     if data is None:
         return ""
     text = _SHIM.sub("", data.decode("utf-8", "replace")).removeprefix(HEAD).rstrip()
-    lines = visible(text, len(text)).splitlines()
+    lines = sanitize(text, len(text)).splitlines()
     cut = len(lines) - PLAIN_LINES
     return "\n".join([f"... {cut} more lines ..."] * (cut > 0) + lines[max(0, cut) :])
 
@@ -213,12 +213,12 @@ def _read_artifact(side: StoredJob, name: str) -> bytes | None:
 
 def _make_stack(raised: Raised, where: Sequence[str]) -> Stack:
     lines = raised.message.strip().splitlines() or [""]
-    message = one_line(lines[0], MOST_MESSAGE) + (" ..." if lines[1:] else "")
-    named = one_line(raised.type, MOST_TEXT)
+    message = flatten(lines[0], MOST_MESSAGE) + (" ..." if lines[1:] else "")
+    named = flatten(raised.type, MOST_TEXT)
     return Stack(
         title=f"{RELATIONS.get(raised.relation, '')}{named}{': ' if message else ''}{message}",
         parts=tuple(_split_frames(raised.frames, where)),
-        notes=tuple(one_line(note, MOST_MESSAGE) for note in raised.notes),
+        notes=tuple(flatten(note, MOST_MESSAGE) for note in raised.notes),
         first=not raised.relation,
     )
 
@@ -251,9 +251,9 @@ def _is_own(frame: TracebackFrame) -> bool:
 
 def _make_place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
     return FramePlace(
-        at=one_line(f"{_shorten_file(frame.file, where)}:{frame.line}", MOST_TEXT),
-        function=one_line(frame.function, MOST_TEXT) or "?",
-        source=one_line(frame.source, MOST_TEXT),
+        at=flatten(f"{_shorten_file(frame.file, where)}:{frame.line}", MOST_TEXT),
+        function=flatten(frame.function, MOST_TEXT) or "?",
+        source=flatten(frame.source, MOST_TEXT),
         own=_is_own(frame),
         count=frame.count,
     )
@@ -275,6 +275,6 @@ def _make_fold(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Fold:
     libraries = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
     inside = f" in {libraries}" if libraries and not any(map(_is_own, frames)) else ""
     return Fold(
-        label=one_line(f"{number} frame{'' if number == 1 else 's'}{inside}", MOST_TEXT),
+        label=flatten(f"{number} frame{'' if number == 1 else 's'}{inside}", MOST_TEXT),
         places=tuple(_make_place(frame, where) for frame in frames if frame.file),
     )

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 from conformance.report.upgrade_file import Package, Searched
 from conformance.report.upgrade_result import group_changes
 from conformance.triage.upgrade.culprit_search import cells_of, predicate_options_of
@@ -153,7 +153,7 @@ def culprit_lines(one: ComparedCase, step: UpgradeStep) -> Iterator[str]:
         yield f"to blame{as_well}: {', '.join(map(str, guilty))}{tried}"
     if found.untold:
         head = "" if found.guilty else f"which package could not be told{tried}: "
-        yield f"{head}{visible(found.untold)}; {blame(one, step)}"
+        yield f"{head}{sanitize(found.untold)}; {blame(one, step)}"
 
 
 def culprit_cell(one: ComparedCase, step: UpgradeStep) -> str:

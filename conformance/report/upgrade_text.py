@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.transitions import ENDING
 from conformance.judge.deviation import applicable
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.report.markup import block, code, details
-from conformance.report.text import listed, visible
+from conformance.report.markup import fence, fold, to_code
+from conformance.report.text import join_names, sanitize
 from conformance.report.tracebacks import render_traceback
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgrade_result import command, group_changes, known, upstream
@@ -172,12 +172,12 @@ def _render_group(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[st
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
     many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
-    yield f"{since(first, step)}{many}: {visible(said(show_change(step.change)))}"
-    yield f"  {', '.join(names) if every else listed(names)}"
+    yield f"{since(first, step)}{many}: {sanitize(said(show_change(step.change)))}"
+    yield f"  {', '.join(names) if every else join_names(names)}"
     if others := "; ".join(_render_others(first, step)):
         yield f"  also {others}"
     if reason := known(first, step):
-        yield f"  known: {visible(quoted(reason))}"
+        yield f"  known: {sanitize(quoted(reason))}"
     if issue := upstream(first, step):
         yield f"  upstream {issue}"
     yield from (f"  {line}" for line in culprit_lines(first, step))
@@ -238,14 +238,14 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
     """
     for one in upgraded.compared:
         if one.flaky:
-            yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
+            yield f"flaky: {one.case.id} on {one.axis.platform}: {sanitize(one.flaky)}"
     refused = (one.refused for one in upgraded.compared if one.refused)
     yield from _render_reasons("not compared", upgraded.noun, refused)
     alike = filter(None, map(failure, upgraded.whole))
     yield from _render_reasons("fails at both ends alike", upgraded.noun, alike)
     yield from _render_unclear(upgraded)
     for entry in upgraded.left_out:
-        yield f"left out {entry.cell}: {visible(entry.reason)}"
+        yield f"left out {entry.cell}: {sanitize(entry.reason)}"
     releases = max(len(axis.cells) for axis in upgraded.axes)
     every = f"all {releases} releases" if releases > ENDS else "both ends"
     yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
@@ -279,7 +279,7 @@ def _render_unclear(upgraded: UpgradeResult) -> Iterator[str]:
 
 def _render_reasons(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
     for reason, count in Counter(reasons).items():
-        yield f"{what}: {plural(count, noun)}: {visible(reason)}"
+        yield f"{what}: {plural(count, noun)}: {sanitize(reason)}"
 
 
 def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
@@ -298,7 +298,7 @@ def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
         for group in made[:MOST] if effect is Effect.BROKEN else ():
             if raised := _render_traceback(group.step, upgraded.root):
                 title = f"Traceback of {escape(group.members[0].case.id)}"
-                lines += [details(title, block("\n".join(raised), LONGEST)), ""]
+                lines += [fold(title, fence("\n".join(raised), LONGEST)), ""]
     lines += [f"- {line}" for line in render_asides(upgraded)]
     return "\n".join(lines) + "\n"
 
@@ -310,9 +310,9 @@ def _render_row(group: UpgradeGroup) -> str:
     what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
     cells = (
         since(first, step).removeprefix("in "),
-        ", ".join(code(one.case.id) for one in group.members),
-        code(quoted(f"{what}{seen.before}")),
-        code(quoted(f"{what}{seen.after}")),
+        ", ".join(to_code(one.case.id) for one in group.members),
+        to_code(quoted(f"{what}{seen.before}")),
+        to_code(quoted(f"{what}{seen.after}")),
         culprit_cell(first, step),
         upstream(first, step),
     )

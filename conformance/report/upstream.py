@@ -12,7 +12,7 @@ from conformance.judge.conformance import ending
 from conformance.judge.deviation import applicable
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
-from conformance.report.markup import block, code
+from conformance.report.markup import fence, to_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ def render_issue(bug: Upstream) -> str:
         bug: What is reported.
     """
     return fill_template(
-        code(_make_title(bug)),
+        to_code(_make_title(bug)),
         _render_description(bug),
         bug.file,
         _list_system(bug),
@@ -88,26 +88,26 @@ def fill_template(
         "### Description",
         *description,
         "### Code\n\nRun it with `uv run FILE`; its header pins the versions.",
-        block(file, MOST_FILE, "python"),
+        fence(file, MOST_FILE, "python"),
         *difference,
         "### System info (python version, jaxlib version, accelerator, etc.)",
-        block("\n".join(f"{name:10} {value}" for name, value in system.items())),
+        fence("\n".join(f"{name:10} {value}" for name, value in system.items())),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _render_description(bug: Upstream) -> Iterator[str]:
     if bug.case.doc:
-        yield block(bug.case.doc)
+        yield fence(bug.case.doc)
     yield f"Expected: {_describe_expected(bug)}"
-    yield f"Seen: {code(ending(bug.observation))}"
+    yield f"Seen: {to_code(ending(bug.observation))}"
     if bug.observation.error is not None:
-        yield block(f"{bug.observation.error.type}: {bug.observation.error.message}")
+        yield fence(f"{bug.observation.error.type}: {bug.observation.error.message}")
     elif bug.reasons:
-        yield block("\n".join(bug.reasons))
+        yield fence("\n".join(bug.reasons))
     yield from _render_declared(bug)
     if bug.history:
-        yield f"By bisection over releases:\n\n{block(bug.history)}"
+        yield f"By bisection over releases:\n\n{fence(bug.history)}"
 
 
 def _make_title(bug: Upstream) -> str:
@@ -120,12 +120,12 @@ def _make_title(bug: Upstream) -> str:
 def _describe_expected(bug: Upstream) -> str:
     reference = bug.observation.reference
     if isinstance(reference, ExpectedError):
-        matching = f" matching {code(reference.match)}" if reference.match else ""
-        return f"it raises {code(reference.type)}{matching}."
+        matching = f" matching {to_code(reference.match)}" if reference.match else ""
+        return f"it raises {to_code(reference.type)}{matching}."
     told = []
     if reference is not None:
         told.append("the result agrees with a reference that is computed by other means")
-    told += [f"{code(name)} is {code(repr(value))}" for name, value in bug.case.facts.items()]
+    told += [f"{to_code(name)} is {to_code(repr(value))}" for name, value in bug.case.facts.items()]
     return f"{'; '.join(told) or 'it runs'}."
 
 
@@ -133,17 +133,17 @@ def _render_declared(bug: Upstream) -> Iterator[str]:
     """Yield what the case declares of the releases that show it."""
     planned = bug.planned
     if bug.span:
-        yield f"Recorded to end the same on jax {code(bug.span)}."
+        yield f"Recorded to end the same on jax {to_code(bug.span)}."
     declared = applicable(bug.case, planned.release, planned.cell.platform, planned.versions)
     for one in declared:
         told = "Known to be seen on "
-        told += code(f"jax{one.releases}") if one.releases else "every release"
-        told += f" on {code(one.platform)}" if one.platform else ""
-        told += f": {code(one.reason)}" if one.reason else ""
-        told += f" ({code(one.issue)})" if one.issue else ""
+        told += to_code(f"jax{one.releases}") if one.releases else "every release"
+        told += f" on {to_code(one.platform)}" if one.platform else ""
+        told += f": {to_code(one.reason)}" if one.reason else ""
+        told += f" ({to_code(one.issue)})" if one.issue else ""
         lower = [s for s in SpecifierSet(one.releases) if s.operator in {">=", "==", ">"}]
         if lower:
-            told += f". First release with it, by that range: {code(lower[0].version)}"
+            told += f". First release with it, by that range: {to_code(lower[0].version)}"
         yield f"{told}."
 
 
@@ -152,8 +152,8 @@ def _render_difference(bug: Upstream) -> Iterator[str]:
     if bug.compared is None:
         return
     good, bad = bug.compared.cells
-    yield f"### Difference\n\nFrom {code(good)} to {code(bad)}: " + (
-        code(bug.compared.said) if bug.compared.said else "the same outcome and value."
+    yield f"### Difference\n\nFrom {to_code(good)} to {to_code(bad)}: " + (
+        to_code(bug.compared.said) if bug.compared.said else "the same outcome and value."
     )
     for one in bug.compared.irs:
         if one.diff is None or one.equal(IrLevel.STRUCTURE):
@@ -163,7 +163,7 @@ def _render_difference(bug: Upstream) -> Iterator[str]:
             lines.append(change.line)
             lines += [f"- {line}" for line in change.before[:MOST_LINES]]
             lines += [f"+ {line}" for line in change.after[:MOST_LINES]]
-        yield block("\n".join(lines))
+        yield fence("\n".join(lines))
 
 
 def _list_system(bug: Upstream) -> dict[str, object]:

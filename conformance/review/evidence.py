@@ -23,8 +23,8 @@ from conformance.model.case import Policy
 from conformance.model.codec import CorruptValueError
 from conformance.model.record import IrStatus
 from conformance.model.value import Value
-from conformance.report.ir_facts import compare_facts
-from conformance.report.text import one_line
+from conformance.report.ir_differences import compare_facts
+from conformance.report.text import flatten
 from conformance.review.groups import GroupKind
 from conformance.review.release_ranges import format_spans
 from conformance.wording import plural
@@ -67,7 +67,7 @@ def line(text: str, style: str = "") -> Text:
         text: Any text.
         style: Style of rich.
     """
-    return Text(one_line(text, _LONGEST), style=style)
+    return Text(flatten(text, _LONGEST), style=style)
 
 
 def indent_below(title: Text, lines: Iterable[Text]) -> list[Text]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.golden.cleanup import find_unreferenced
-from conformance.report.markup import block, code
-from conformance.report.text import listed, one_line
+from conformance.report.markup import fence, to_code
+from conformance.report.text import flatten, join_names
 from conformance.review.decisions import Choice
 from conformance.review.evidence import collect_evidence
 from conformance.scratch import temporary_folder
@@ -90,7 +90,7 @@ def _golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | None]:
 def _message(start: str, decisions: Sequence[OpenDecision], more: Iterable[str] = ()) -> str:
     """Return the message of a commit for some decisions."""
     cases = (job.record.case.partition("[")[0] for one in decisions for job in one.members)
-    subject = one_line(f"{start} {listed(list(dict.fromkeys(cases)))}")
+    subject = flatten(f"{start} {join_names(list(dict.fromkeys(cases)))}")
     if len(subject) > _SUBJECT:
         subject = f"{subject[: _SUBJECT - 3]}..."
     # Each line is indented or begins with a mark: nothing in it is read as a patch.
@@ -101,12 +101,12 @@ def _message(start: str, decisions: Sequence[OpenDecision], more: Iterable[str] 
 def _decision_lines(one: OpenDecision) -> Iterator[str]:
     decision = one.decision
     yield f"* {WORDS[decision.choice]} {decision.group}, {one.group.size}"
-    yield f"  what: {one_line(one.group.title, _LINE)}"
+    yield f"  what: {flatten(one.group.title, _LINE)}"
     if decision.reason:
-        yield f"  why: {one_line(decision.reason, _LINE)}"
+        yield f"  why: {flatten(decision.reason, _LINE)}"
     if decision.issue:
-        yield f"  issue: {one_line(decision.issue, _LINE)}"
-    yield f"  by: {one_line(decision.by, _LINE)}, {decision.at}"
+        yield f"  issue: {flatten(decision.issue, _LINE)}"
+    yield f"  by: {flatten(decision.by, _LINE)}, {decision.at}"
 
 
 def render_markdown(
@@ -122,10 +122,10 @@ def render_markdown(
     """
     found = Counter(one.decision.choice for one in decisions)
     counts = ", ".join(f"{found[choice]} {WORDS[choice]}" for choice in Choice if found[choice])
-    parts = [f"Review of the run {code(run)}: {counts or 'nothing is decided'}."]
+    parts = [f"Review of the run {to_code(run)}: {counts or 'nothing is decided'}."]
     parts.append(f"Goldens: {outcomes.tally}.")
     refused = dict.fromkeys(f"{job.record.cell}: {job.refusal}" for job in outcomes.refused)
-    parts += ["\n".join(f"- not taken: {code(text)}" for text in refused)] if refused else []
+    parts += ["\n".join(f"- not taken: {to_code(text)}" for text in refused)] if refused else []
     left = 0
     for one in decisions:
         part = _part(one, outcomes, data)
@@ -140,18 +140,18 @@ def render_markdown(
 
 def _part(one: OpenDecision, outcomes: Outcomes, data: RunData) -> str:
     decision = one.decision
-    facts = [f"- {one.group.size}, {code(decision.group)}"]
+    facts = [f"- {one.group.size}, {to_code(decision.group)}"]
     if decision.reason:
-        facts.append(f"- why: {code(decision.reason)}")
+        facts.append(f"- why: {to_code(decision.reason)}")
     if decision.issue:
-        facts.append(f"- issue: {code(decision.issue)}")
-    facts += [f"- {code(str(edit))}" for edit in outcomes.declarations.get(one.group.id, ())]
-    facts.append(f"- decided by {code(decision.by)} at {decision.at}")
+        facts.append(f"- issue: {to_code(decision.issue)}")
+    facts += [f"- {to_code(str(edit))}" for edit in outcomes.declarations.get(one.group.id, ())]
+    facts.append(f"- decided by {to_code(decision.by)} at {decision.at}")
     evidence = "\n".join(line.plain for line in collect_evidence(one.group, data))
     return (
-        f"### {WORDS[decision.choice].capitalize()}: {code(one.group.title)}\n\n"
+        f"### {WORDS[decision.choice].capitalize()}: {to_code(one.group.title)}\n\n"
         + "\n".join(facts)
-        + f"\n\n<details><summary>evidence</summary>\n\n{block(evidence, _EVIDENCE)}\n\n</details>"
+        + f"\n\n<details><summary>evidence</summary>\n\n{fence(evidence, _EVIDENCE)}\n\n</details>"
     )
 
 

@@ -13,7 +13,7 @@ from conformance.judge.verdict import IF_INTENDED, TAINTED
 from conformance.model.case import Policy
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrStatus
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.review.judged_jobs import digest
 from conformance.wording import plural
 
@@ -160,7 +160,7 @@ def _by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
 
 
 def _line(text: str) -> str:
-    return one_line(text.partition(IF_INTENDED)[0], _TITLE) or "without a reason"
+    return flatten(text.partition(IF_INTENDED)[0], _TITLE) or "without a reason"
 
 
 def count_verdicts(found: Iterable[ReviewGroup]) -> str:

@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
 from conformance.locking import lock_file, lock_folders
-from conformance.report.text import listed, one_line
+from conformance.report.text import flatten, join_names
 from conformance.review.decisions import (
     REVIEW,
     Choice,
@@ -127,10 +127,10 @@ class Review:
             ids = ", ".join(group.id for group in found[:NAMED])
             raise UsageError(f"group {text!r}: several ids begin so: {ids}; give more digits")
         if not found:
-            known = [f"{group.id} ({one_line(group.title, TITLE)})" for group in self.groups]
+            known = [f"{group.id} ({flatten(group.title, TITLE)})" for group in self.groups]
             raise UsageError(
                 f"group {text!r}: no group has this id; expected an id, or its first digits, of "
-                f"{listed(known, NAMED) or 'a group, but the run has none'}"
+                f"{join_names(known, NAMED) or 'a group, but the run has none'}"
             )
         return found[0]
 

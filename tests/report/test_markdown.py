@@ -15,10 +15,9 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.cause_evidence import CauseEvidence
 from conformance.report.markdown import render_markdown
-from conformance.report.report import Report
-from conformance.report.text import one_line
+from conformance.report.report import CauseEvidence, Report
+from conformance.report.text import flatten
 from tests.builders import f32
 from tests.report.raising import own
 from tests.report.runs import CELLS, Directory
@@ -233,7 +232,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         "Families by release",
     ]
     assert [len(cells) for cells in table(text)] == [4, 4, 4]
-    assert one_line(HOSTILE) in spans(text)
+    assert flatten(HOSTILE) in spans(text)
     assert set(text) - {"\n"} == {sign for sign in text if sign.isprintable()}
 
 

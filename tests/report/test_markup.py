@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from conformance.report.markup import Section, SectionEntry, block, code, fitted, row
-from conformance.report.text import one_line, visible
+from conformance.report.markup import Section, SectionEntry, fence, fit_sections, to_code, to_row
+from conformance.report.text import flatten, sanitize
 
 READER = MarkdownIt("commonmark").enable("table")
 TEXT = st.text(
@@ -29,29 +29,29 @@ def spans(markdown: str) -> list[str]:
 @given(TEXT)
 def test_any_text_is_one_span(text: str) -> None:
     """Whatever it holds, within a sentence."""
-    assert spans(f"before {code(text)} after") == [one_line(text) or "(empty)"]
+    assert spans(f"before {to_code(text)} after") == [flatten(text) or "(empty)"]
 
 
 @given(TEXT)
 def test_any_text_is_one_block(text: str) -> None:
     """Its lines are kept, and what follows is no part of it."""
-    assert spans(f"{block(text)}\n\nafter `this`") == [f"{visible(text)}\n", "this"]
+    assert spans(f"{fence(text)}\n\nafter `this`") == [f"{sanitize(text)}\n", "this"]
 
 
 @given(st.lists(TEXT, min_size=6, max_size=6))
 def test_any_texts_are_a_table(texts: list[str]) -> None:
     """Two rows of three, though strokes divide cells."""
-    rows = [row(map(code, part), (5, 5, 5)) for part in (texts[:3], texts[3:])]
-    table = "\n".join([rows[0], row(["-"] * 3, (5, 5, 5)), rows[1]])
-    assert spans(table) == [one_line(text) or "(empty)" for text in texts]
+    rows = [to_row(map(to_code, part), (5, 5, 5)) for part in (texts[:3], texts[3:])]
+    table = "\n".join([rows[0], to_row(["-"] * 3, (5, 5, 5)), rows[1]])
+    assert spans(table) == [flatten(text) or "(empty)" for text in texts]
     kinds = [token.type for token in READER.parse(table)]
     assert (kinds[0], kinds.count("th_open"), kinds.count("td_open")) == ("table_open", 3, 3)
 
 
 def test_long_texts_are_cut() -> None:
     """With a word on how much is left out."""
-    assert code("x" * 1_000, 10) == f"`{'x' * 10} ... 990 more characters`"
-    assert len(block("x" * 10_000_000)) < 2_000
+    assert to_code("x" * 1_000, 10) == f"`{'x' * 10} ... 990 more characters`"
+    assert len(fence("x" * 10_000_000)) < 2_000
 
 
 def entry(text: str, jobs: int = 0) -> SectionEntry:
@@ -68,7 +68,7 @@ SECTIONS = [
 @pytest.mark.parametrize("most", [600, 900, 2_000, 4_000, 5_000])
 def test_a_text_has_at_most_so_many_characters(most: int) -> None:
     """Entries are told as a whole, and what is left out is counted."""
-    text = fitted("# Head", SECTIONS, most)
+    text = fit_sections("# Head", SECTIONS, most)
     assert len(text) <= most
     ones, twos = (sum(line == sign for line in text.split("\n")) for sign in ("x" * 90, "y" * 40))
     assert text.count("x") == ones * 90
@@ -82,7 +82,7 @@ def test_a_text_has_at_most_so_many_characters(most: int) -> None:
 
 def test_what_fits_is_whole() -> None:
     """Nothing is said of what is left out."""
-    text = fitted("# Head", SECTIONS, 10_000)
+    text = fit_sections("# Head", SECTIONS, 10_000)
     assert "left out" not in text
     assert "## Two\n\nt\nyyyy" in text
     assert (text.count("x" * 90), text.count("y" * 40)) == (40, 9)
@@ -92,4 +92,4 @@ def test_what_one_section_leaves_is_for_the_next() -> None:
     """A share is no claim."""
     small = Section(head="## One", entries=[entry("x")], what="ones", share=0.9)
     large = Section(head="## Two", entries=[entry("y" * 9)] * 100, what="twos")
-    assert "left out" not in fitted("# Head", [small, large], 1_500)
+    assert "left out" not in fit_sections("# Head", [small, large], 1_500)

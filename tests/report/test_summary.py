@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from rich.console import Console
 
 from conformance.engine.plan import Plan
@@ -15,15 +16,25 @@ from conformance.engine.run_info import make_run_info
 from conformance.engine.run_loader import LoadedRun
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
+from conformance.model.run import Exclusion
+from conformance.report.markdown import render_markdown
 from conformance.report.report import Report
-from conformance.report.summary import counts, group_irs
+from conformance.report.summary import (
+    count_verdicts,
+    group_exclusions,
+    group_irs,
+    render_exclusions,
+    render_notes,
+)
 from conformance.report.terminal import COLOURS, cell_labels, print_report
 from conformance.report.verdicts import LETTERS
+from tests.builders import f32
 from tests.engine.records import record
 from tests.engine.worlds import job, planned
+from tests.report.runs import Directory
 
 if TYPE_CHECKING:
-    from conformance.model.run import Exclusion, RunCell
+    from conformance.model.run import RunCell
 
 
 def plan(*releases: str, exclusions: tuple[Exclusion, ...] = ()) -> Plan:
@@ -54,7 +65,7 @@ def printed(plan: Plan, records: list[Record], **more: Any) -> str:
 def test_counts_are_in_the_order_of_the_verdicts() -> None:
     """Only verdicts that occur."""
     found = [record("f/a", "c", v) for v in (Verdict.NEW, Verdict.MATCH, Verdict.NEW)]
-    assert list(counts(found).items()) == [("match", 1), ("new", 2)]
+    assert list(count_verdicts(found).items()) == [("match", 1), ("new", 2)]
 
 
 CHANGED = IrRecord(status=IrStatus.CHANGED, changes=("semantic: a", "semantic: b x2"))
@@ -166,3 +177,74 @@ def test_cases_over_many_releases_are_timelines() -> None:
     assert header.startswith("a letter a cell:  0.5.0 .. 0.5.")
     name, letters = row.split()
     assert (name, letters[:12]) == ("f/a", "kkkkk..R....")
+
+
+NEAR = "took 9.1 s, near its timeout of 10 s"
+CELL = "jax0.5.3-py311-cpu8"
+
+
+def test_the_longest_are_told_first_and_the_others_counted(tmp_path: Path) -> None:
+    """A run with five jobs near their timeouts."""
+    run = Directory(tmp_path)
+    for number in range(5):
+        run.job(f"f/c{number}", CELL, f32(1), notes=(NEAR,), seconds={"job": float(number)})
+    run.job("f/quick", CELL, f32(1))
+    records = run.report().records
+    assert render_notes(records) == [
+        *(f"note: f/c{number} on {CELL} {NEAR}" for number in (4, 3, 2)),
+        "note: and 2 more like these",
+    ]
+
+
+def test_notes_are_warnings_and_no_more(tmp_path: Path) -> None:
+    """They stand in the summaries of a run in which nothing is unexpected."""
+    run = Directory(tmp_path)
+    run.job("f/slow", CELL, f32(1), notes=(NEAR,))
+    report = run.report()
+    out = io.StringIO()
+    print_report(Console(file=out, width=80), report, directory=tmp_path)
+    assert f"note: f/slow on {CELL} {NEAR}\n" in out.getvalue()
+    text = render_markdown(report)
+    assert "nothing unexpected" in text
+    assert f"- `f/slow on {CELL} {NEAR}`" in text
+
+
+def test_nothing_is_told_of_nothing(tmp_path: Path) -> None:
+    """No section without a note."""
+    run = Directory(tmp_path)
+    run.job("f/quick", CELL, f32(1))
+    assert render_notes(run.report().records) == []
+    assert "To be known" not in render_markdown(run.report())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "lines"),
+    [
+        ([("", "c1")], ["excluded all cases on c1: why"]),
+        ([("f/a", "c1"), ("f/a", "c2")], ["excluded f/a on c1, c2: why"]),
+        ([("f/a", "c1"), ("f/b", "c1")], ["excluded 2 cases on c1: why"]),
+        ([("f/a", f"c{n}") for n in range(5)], ["excluded f/a on c0, c1, c2 and 2 more: why"]),
+    ],
+)
+def test_exclusions_in_a_few_lines(pairs: list[tuple[str, str]], lines: list[str]) -> None:
+    """Grouped by what is left out, where, and why."""
+    found = [Exclusion(case=case, cell=cell, reason="why") for case, cell in pairs]
+    assert render_exclusions(found) == lines
+
+
+def test_the_reason_that_leaves_out_the_most_comes_first() -> None:
+    """Each with how many pairs it leaves out, and of what."""
+    left_out = [Exclusion(case=f"f/{n}", cell="c", reason="needs flax") for n in range(5)]
+    left_out.append(Exclusion(case="", cell="jax0.4.30-py313-cpu8", reason="no wheels"))
+    many, one = group_exclusions(left_out)
+    assert (many.reason, many.pairs, len(many.cases)) == ("needs flax", 5, 5)
+    assert one.cases == ("every case",)
+
+
+def test_what_is_said_of_a_cell_makes_no_other_reason() -> None:
+    """The same need of cells that have different things."""
+    reasons = ("requires flax>=1, the cell has 0.9", "requires flax>=1, the cell has 0.10")
+    left_out = [Exclusion(case="f/a", cell=f"c{n}", reason=r) for n, r in enumerate(reasons)]
+    (group,) = group_exclusions(left_out)
+    assert (group.reason, group.cells) == ("requires flax>=1", ("c0", "c1"))
+    assert render_exclusions(left_out) == ["excluded f/a on c0, c1: requires flax>=1"]

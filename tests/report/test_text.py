@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.report.text import one_line, visible
+from conformance.model.run import RunCase, RunCell, selector_of
+from conformance.report.text import (
+    find_thread_url,
+    flatten,
+    format_moment,
+    make_rerun_command,
+    parse_time,
+    sanitize,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,24 +34,24 @@ from conformance.report.text import one_line, visible
 )
 def test_what_acts_is_shown_as_a_picture(given_: str, shown: str) -> None:
     """Control codes, marks that reorder or hide, lone surrogates; plain text is left alone."""
-    assert visible(given_) == shown
+    assert sanitize(given_) == shown
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
     """Ten megabytes do not make a page."""
-    cut = visible("x" * 10_000_000, 100)
+    cut = sanitize("x" * 10_000_000, 100)
     assert cut == "x" * 100 + " ... 9,999,900 more characters"
 
 
 def test_one_line_has_no_line_ends() -> None:
     """White space of any kind is one space."""
-    assert one_line("a\n\n  b\tc \r") == "a b c ␍"
+    assert flatten("a\n\n  b\tc \r") == "a b c ␍"
 
 
 @given(st.text(st.characters()))
 def test_nothing_that_acts_is_left(text: str) -> None:
     """Whatever the text, what is shown can be encoded and holds no control code but two."""
-    shown = visible(text)
+    shown = sanitize(text)
     shown.encode()
     assert not {c for c in shown if unicodedata.category(c) in {"Cc", "Cs"}} - {"\n", "\t"}
 
@@ -50,4 +59,60 @@ def test_nothing_that_acts_is_left(text: str) -> None:
 @given(st.text())
 def test_what_is_shown_is_shown_the_same_again(text: str) -> None:
     """A text that was made fit stays as it is."""
-    assert visible(visible(text)) == visible(text)
+    assert sanitize(sanitize(text)) == sanitize(text)
+
+
+def test_times_are_utc() -> None:
+    """What is no time, or none that UTC has, is None."""
+    assert parse_time("2026-05-01T02:00:00+02:00") == datetime(2026, 5, 1, tzinfo=UTC)
+    assert parse_time("") is parse_time("0001-01-01T00:00:00+14:00") is None
+
+
+def test_a_moment_is_told_to_the_minute() -> None:
+    """In UTC; what is no time stays as it is, made fit to be shown."""
+    assert format_moment("2026-05-01T02:30:59+02:00") == "2026-05-01 00:30 UTC"
+    assert format_moment("2026-05-01T02:30:59") == "2026-05-01 02:30 UTC"
+    assert format_moment("yesterday\x1b") == "yesterday␛"
+
+
+@pytest.mark.parametrize(
+    ("source", "address"),
+    [
+        ("jax-ml/jax#123", "https://github.com/jax-ml/jax/issues/123"),
+        ("jax-ml/jax@0123456789ab", "https://github.com/jax-ml/jax/commit/0123456789ab"),
+        ("jax-ml/jax@main", ""),
+        ("https://example.org/a", "https://example.org/a"),
+        ("javascript:alert(1)", ""),
+        ("jax-ml/jax#abc", ""),
+        ("a#1", ""),
+        ("", ""),
+    ],
+)
+def test_where_a_thread_is(source: str, address: str) -> None:
+    """What is no thread and no address is not made a link."""
+    assert find_thread_url(source) == address
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        (RunCase(), "conformance run 'f/a[x]' --cell one --cell two"),
+        (RunCase(kind="test"), "conformance suite run --cell one --cell two 'f/a[x]'"),
+        (
+            RunCase(kind="test", arguments="suite::f/a --with p -- -k sum"),
+            "conformance suite run --cell one --cell two suite::f/a --with p -- -k sum",
+        ),
+    ],
+)
+def test_what_runs_it_again(about: RunCase, said: str) -> None:
+    """A test is told as its suite names it, with what it needs, arguments of pytest's own last."""
+    assert make_rerun_command("f/a[x]", about, "one", "two", "one") == said
+
+
+def test_a_path_cell_is_named_by_its_interpreter() -> None:
+    """Its id is no selector."""
+    cells = (RunCell(id="path-env-1-py311-cpu4", selector="path:/my env/python@cpu4"),)
+    cell = selector_of(cells, "path-env-1-py311-cpu4")
+    said = "conformance run f/a --cell 'path:/my env/python@cpu4'"
+    assert make_rerun_command("f/a", RunCase(), cell) == said
+    assert selector_of((), "jax0.6.2-py311-cpu4") == "jax0.6.2-py311-cpu4"

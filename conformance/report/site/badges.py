@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.model.outcome import Conformance
 from conformance.report.site.addresses import badge_file
 from conformance.report.site.rendering import render
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,7 +101,7 @@ def make_badge(label: str, records: Sequence[Record]) -> Badge:
     if surprises:
         message = f"{message}, {surprises:,} unexpected"
     return Badge(
-        label=one_line(label)[:LONGEST],
+        label=flatten(label)[:LONGEST],
         message=message,
         colour=_colour(conforming, known, surprises),
     )

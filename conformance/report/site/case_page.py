@@ -12,14 +12,13 @@ from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.judge.tests import FALSIFYING
 from conformance.model.codec import CorruptValueError
-from conformance.report.commands import rerun
-from conformance.report.ir_facts import FactRow, compare_facts
+from conformance.report.ir_differences import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
 from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, make_strip
 from conformance.report.suite_warnings import collect_warnings
-from conformance.report.threads import address_of
+from conformance.report.text import find_thread_url, make_rerun_command
 from conformance.report.tracebacks import collect_stacks
 from conformance.report.value_plot import ValuePlot, make_value_plots
 
@@ -168,7 +167,7 @@ def render_case_pages(
         data = {
             "name": name,
             "case": case,
-            "upstream": address_of(case.source),
+            "upstream": find_thread_url(case.source),
             "tracks": _make_tracks(report, name, differ, (causes or {}).get(name, ())),
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
@@ -186,7 +185,7 @@ def _make_tracks(
     shown = {one.record.cell for one in causes}
 
     def again(*cells: str) -> str:
-        return rerun(name, report.cases[name], *map(report.selector, cells))
+        return make_rerun_command(name, report.cases[name], *map(report.selector, cells))
 
     evidence = _Evidence(differ, {run.info.root for run in report.runs}, again)
     return [

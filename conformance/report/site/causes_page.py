@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.report.commands import rerun
 from conformance.report.site.addresses import CAUSES, repro_file
 from conformance.report.site.rendering import render
+from conformance.report.text import make_rerun_command
 from conformance.report.tracebacks import collect_stacks
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.record import Record
-    from conformance.report.cause_evidence import CauseEvidence
-    from conformance.report.report import Report
+    from conformance.report.report import CauseEvidence, Report
     from conformance.report.tracebacks import Stack
 
 
@@ -86,7 +85,9 @@ def _view(report: Report, cause: RootCause, anchor: str, record: Record) -> Caus
         reason=cause.reason,
         members=members,
         anchor=anchor,
-        command=rerun(record.case, report.cases[record.case], report.selector(record.cell)),
+        command=make_rerun_command(
+            record.case, report.cases[record.case], report.selector(record.cell)
+        ),
         evidence=report.evidence.get(cause.id),
         stacks=collect_stacks(report.jobs[record.case, record.cell], report.roots),
     )

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.corpus.project import relative_to_project
-from conformance.report.ir_lines import aligned, styled
-from conformance.report.text import one_line, visible
+from conformance.report.ir_differences import align_lines, style_line
+from conformance.report.text import flatten, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +88,7 @@ def error_lines(record: Record) -> tuple[str, ...]:
     """
     if record.error is None:
         return ()
-    message = visible(record.error.message, MESSAGE)
+    message = sanitize(record.error.message, MESSAGE)
     lines = [line for line in f"{record.error.type}: {message}".splitlines() if line.strip()]
     return (*lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else []))
 
@@ -102,7 +102,7 @@ def side_by_side(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, 
         after: A few others.
     """
     rows = []
-    for one, other in aligned(before, after):
+    for one, other in align_lines(before, after):
         old = None if one is None else before[one]
         new = None if other is None else after[other]
         rows.append((_runs(old, new), _runs(new, old)))
@@ -112,8 +112,8 @@ def side_by_side(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, 
 def _runs(line: str | None, other: str | None) -> tuple[TextRun, ...] | None:
     if line is None:
         return None
-    shown = one_line(line)
-    return split(styled(shown, None if other is None else one_line(other), MARK).text)
+    shown = flatten(line)
+    return split(style_line(shown, None if other is None else flatten(other), MARK).text)
 
 
 def split(text: Text) -> tuple[TextRun, ...]:

@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.regression_tracker import RegressionStatus
-from conformance.report.moments import time_of
 from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor
 from conformance.report.site.rendering import render
-from conformance.report.text import listed, one_line
+from conformance.report.text import flatten, join_names, parse_time
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -73,17 +72,17 @@ def _make_entry(
     return {
         # A tag URI, the same each time the feed is made.
         "id": f"{_TAG}{word}/{event.regression}/{href(run.id)}",
-        "title": one_line(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
+        "title": flatten(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
         "updated": _format_end(run),
         "link": href(HISTORY, regression_anchor(event.regression), root=root),
         "category": word,
-        "summary": one_line(f"{why} ({seen} in {run.id}: {listed(event.places, CELLS)})"),
+        "summary": flatten(f"{why} ({seen} in {run.id}: {join_names(event.places, CELLS)})"),
     }
 
 
 def _format_end(run: RunPoint) -> str:
     """Return when a run ended, or else began, as Atom wants it."""
-    return _rfc3339(time_of(run.finished) or run.time or _EPOCH)
+    return _rfc3339(parse_time(run.finished) or run.time or _EPOCH)
 
 
 def _rfc3339(time: datetime) -> str:

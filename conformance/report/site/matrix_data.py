@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.transitions import TransitionKind
 from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import case_page, href, slug
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.report.verdicts import LETTERS, MEANINGS, WORST_FIRST
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Tables:
         Args:
             record: Its record.
         """
-        error = "" if record.error is None else one_line(record.error.type, 60)
+        error = "" if record.error is None else flatten(record.error.type, 60)
         verdict, outcome = str(record.verdict), str(record.outcome)
         state = (verdict, outcome, str(record.conformance), record.unexpected, error)
         reason = record.reasons[0] if record.reasons else ""
@@ -105,7 +105,7 @@ class Tables:
         Args:
             text: The reason.
         """
-        said = one_line(text, MOST_REASON)
+        said = flatten(text, MOST_REASON)
         if said not in self.reasons and len(said) > self.room:
             said = BEYOND
         if said not in self.reasons:
@@ -125,7 +125,7 @@ def make_matrix_data(report: Report) -> dict[str, Any]:
     """
     drawing = _Drawing(report)
     families = [
-        {"name": one_line(family), "cases": [drawing.case(name) for name in names]}
+        {"name": flatten(family), "cases": [drawing.case(name) for name in names]}
         for family, names in report.families.items()
     ]
     return {
@@ -146,11 +146,11 @@ def _list_verdicts() -> list[tuple[str, str, str]]:
 
 def _make_track(track: Track) -> dict[str, Any]:
     cells = [
-        [one_line(label), slug(label), one_line(cell.id)]
+        [flatten(label), slug(label), flatten(cell.id)]
         for label, cell in zip(track.labels, track.shown, strict=True)
     ]
     return {
-        "name": one_line(track.name),
+        "name": flatten(track.name),
         "slug": slug(track.name),
         "kind": track.kind or "other",
         "cells": cells,
@@ -178,7 +178,7 @@ class _Drawing:
         """
         timelines = self._report.timelines(name)
         return {
-            "name": one_line(name),
+            "name": flatten(name),
             "title": find_title(self._report.cases[name].doc),
             "page": href(case_page(name)),
             "rows": [
@@ -212,7 +212,7 @@ def find_title(doc: str) -> str:
     Args:
         doc: Its docstring.
     """
-    return one_line(doc.strip().partition("\n")[0], MOST_TITLE)
+    return flatten(doc.strip().partition("\n")[0], MOST_TITLE)
 
 
 def drawn(point: Transition) -> bool:

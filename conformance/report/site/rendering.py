@@ -12,10 +12,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from conformance import __version__
-from conformance.report.moments import moment
 from conformance.report.site.addresses import case_page, href, repro_file, root_of
-from conformance.report.text import one_line, visible
-from conformance.report.threads import address_of
+from conformance.report.text import find_thread_url, flatten, format_moment, sanitize
 from conformance.report.verdicts import LETTERS
 from conformance.triage.evidence import culprit_line
 from conformance.wording import plural
@@ -50,13 +48,13 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     made.filters.update(
-        visible=visible,
-        one_line=one_line,
-        moment=moment,
+        sanitize=sanitize,
+        flatten=flatten,
+        moment=format_moment,
         python=python,
         prose=prose,
         href=href,
-        upstream=address_of,
+        upstream=find_thread_url,
         case_page=case_page,
         culprit=culprit_line,
         repro_file=repro_file,
@@ -69,19 +67,19 @@ def _environment() -> Environment:
 
 def _finalize(value: object) -> object:
     """Make visible whatever a template prints, unless it is markup already."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return sanitize(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @lru_cache(maxsize=1024)
 def python(code: str) -> Markup:
     """Return Python source as highlighted markup."""
-    return Markup(highlight(visible(code), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704 - pygments escapes
+    return Markup(highlight(sanitize(code), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704 - pygments escapes
 
 
 def prose(text: str) -> Markup:
     """Return a text in which what stands between backticks is code."""
-    parts = [escape(part) for part in visible(text).split("`")]
+    parts = [escape(part) for part in sanitize(text).split("`")]
     if len(parts) % 2 == 0:  # one of them stands alone
-        return escape(visible(text))
+        return escape(sanitize(text))
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(p) if n % 2 else p for n, p in enumerate(parts))

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.exclusions import find_unsupported, group_exclusions
-from conformance.report.moments import time_of
 from conformance.report.site.addresses import run_page
 from conformance.report.site.rendering import render
-from conformance.report.summary import count_understood, counts
+from conformance.report.summary import (
+    count_understood,
+    count_verdicts,
+    find_unsupported,
+    group_exclusions,
+)
+from conformance.report.text import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,7 +84,7 @@ def render_run_pages(
         data = {
             "run": run,
             "upgrade": upgrades.get(run.id, ""),
-            "counts": counts(run.records),
+            "counts": count_verdicts(run.records),
             "seconds": _duration(run.info.started, run.info.finished),
             "rows": rows,
             "stages": STAGES,
@@ -143,7 +147,7 @@ def _duration(started: str, finished: str) -> float | None:
 
     One may not be known, or the clock was set back in between.
     """
-    begun, ended = time_of(started), time_of(finished)
+    begun, ended = parse_time(started), parse_time(finished)
     if begun is None or ended is None or ended < begun:
         return None
     return (ended - begun).total_seconds()

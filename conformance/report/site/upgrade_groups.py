@@ -13,7 +13,7 @@ from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
 from conformance.report.site.excerpts import TextRun, error_lines, side_by_side
 from conformance.report.site.upgrade_strips import make_strip, make_ticks
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 from conformance.report.tracebacks import collect_stacks
 from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
 
@@ -286,7 +286,7 @@ def _align_rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, .
 
 
 def _make_plain(line: str | None) -> tuple[TextRun, ...] | None:
-    return None if line is None else (TextRun(text=one_line(line), differs=False),)
+    return None if line is None else (TextRun(text=flatten(line), differs=False),)
 
 
 def _describe_others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:
@@ -294,5 +294,5 @@ def _describe_others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) 
     found: dict[Effect, list[str]] = {}
     for change in changes:
         if change is not decisive:
-            found.setdefault(change.kind, []).append(one_line(change.changed_in))
+            found.setdefault(change.kind, []).append(flatten(change.changed_in))
     return "; ".join(f"{SHORT[effect]} in {', '.join(labels)}" for effect, labels in found.items())

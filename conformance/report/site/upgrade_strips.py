@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.version import Version
 
 from conformance.model.outcome import Outcome
-from conformance.report.text import one_line
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ def _find_minor(release: str) -> str:
     try:
         version = Version(release)
     except ValueError:
-        return one_line(release)
+        return flatten(release)
     return f"{version.major}.{version.minor}"
 
 
@@ -100,8 +100,8 @@ def make_strip(
         fill, said = found or ("", NOT_TRIED)
         parts.append(
             Part(
-                first=one_line(points[first].label),
-                last=one_line(points[more[-1] if more else first].label),
+                first=flatten(points[first].label),
+                last=flatten(points[more[-1] if more else first].label),
                 length=1 + len(more),
                 fill=fill,
                 said=said,
@@ -117,7 +117,7 @@ def _describe_job(record: Record | None) -> tuple[str, str] | None:
     if record is None:
         return None
     outcome, conformance = record.outcome, record.conformance
-    error = "" if record.error is None else one_line(record.error.type, WORD)
+    error = "" if record.error is None else flatten(record.error.type, WORD)
     said = str(outcome).replace("_", " ") + (f" {error}" if error else "")
     if not outcome.observed:
         return ("infra" if outcome is Outcome.INFRA else "none"), said

@@ -13,7 +13,7 @@ from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
-from conformance.report.cause_evidence import CauseEvidence
+from conformance.report.report import CauseEvidence
 from conformance.report.site.addresses import case_page
 from conformance.report.site.case_page import collect_pairs, render_case_pages
 from conformance.report.site.causes_page import collect_causes_by_case

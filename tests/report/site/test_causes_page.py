@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.root_causes import root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.cause_evidence import CauseEvidence
+from conformance.report.report import CauseEvidence
 from conformance.report.site.addresses import CAUSES
 from conformance.report.site.causes_page import (
     collect_causes,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.report.site.rendering import prose, python
-from conformance.report.text import visible
+from conformance.report.text import sanitize
 
 
 def test_backticks_make_code() -> None:
@@ -22,7 +22,7 @@ def test_prose_holds_no_markup_of_the_text(text: str) -> None:
     """Whatever it is: but for our own tags and the backticks it is the escaped text."""
     shown = prose(text).replace("<code>", "").replace("</code>", "")
     assert "<" not in shown
-    assert unescape(shown).replace("`", "") == visible(text).replace("`", "")
+    assert unescape(shown).replace("`", "") == sanitize(text).replace("`", "")
 
 
 def test_source_is_highlighted_and_escaped() -> None:

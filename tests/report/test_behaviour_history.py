@@ -12,9 +12,8 @@ from conformance.golden.contents import Content
 from conformance.model.behaviour_change import BehaviourChange, Family
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
-from conformance.report.behaviour import FamilyHistory, collect_histories
-from conformance.report.behaviour_markdown import render_behaviour_pages
-from conformance.report.behaviour_words import before_and_since
+from conformance.report.behaviour_history import FamilyHistory, collect_histories
+from conformance.report.behaviour_markdown import describe_golden_change, render_behaviour_pages
 from tests.builders import case, f32, python, value
 
 if TYPE_CHECKING:
@@ -75,8 +74,8 @@ class TestHistories:
         """By case, release and what of the golden changes."""
         turned = [turn(WORKS, raised()), turn(WORKS, raised(), release="0.6.1", last="0.6.0")]
         found = history(*turned, changes=(change(),))
-        assert [one.evidence for one in found.told] == [(turned[0],)]
-        assert [one.also for one in found.releases] == [(turned[1],), ()]
+        assert [one.evidence for one in found.declared] == [(turned[0],)]
+        assert [one.undeclared for one in found.releases] == [(turned[1],), ()]
 
     def test_what_nobody_declared_is_told_where_it_gates(self) -> None:
         """Another jaxpr alone is none."""
@@ -84,23 +83,23 @@ class TestHistories:
             case=case("loops/one"), release="0.6.0", last="0.5.3", shown_by="jaxpr"
         )
         assert history(jaxpr).releases == ()
-        assert history(turn(WORKS, raised()), jaxpr).releases[0].also[0].shown_by == "outcome"
+        assert history(turn(WORKS, raised()), jaxpr).releases[0].undeclared[0].shown_by == "outcome"
 
     def test_pairs_have_a_page_of_their_own(self) -> None:
         """What they show is told where a change is declared, and nowhere else."""
         one, other = turn(WORKS, raised()), turn(WORKS, raised(), "loops/two")
         family = Family(pairs=("one",))
         (found,) = collect_histories([named("loops/one")], {"loops": family}, [one, other])
-        assert [each.also for each in found.releases] == [(other,)]
+        assert [each.undeclared for each in found.releases] == [(other,)]
         declared = Family(pairs=("one",), change=(change(),))
         (found,) = collect_histories([named("loops/one")], {"loops": declared}, [one])
-        assert [each.evidence for each in found.told] == [(one,)]
+        assert [each.evidence for each in found.declared] == [(one,)]
 
     def test_a_change_seen_elsewhere_stands_there(self) -> None:
         """With what upstream says."""
         late = change(seen="0.6.1", why="a regression hid it")
         found = history(turn(WORKS, raised(), release="0.6.1"), changes=(late,))
-        assert [(one.release, len(one.told)) for one in found.releases] == [("0.6.1", 1)]
+        assert [(one.release, len(one.declared)) for one in found.releases] == [("0.6.1", 1)]
 
     def test_the_newest_release_comes_first(self) -> None:
         """By version, not by text."""
@@ -113,43 +112,45 @@ class TestWords:
 
     def test_an_outcome(self) -> None:
         """Its error is told in a line, a short value in numbers."""
-        said = before_and_since(turn(WORKS, raised(message="not\nhere")))
+        said = describe_golden_change(turn(WORKS, raised(message="not\nhere")))
         assert said == "gives `out float32 [1.0, 2.0]` → raises `TypeError: not here`"
 
     def test_a_long_message_from_where_it_differs(self) -> None:
         """With a few words before."""
         one = raised(message="a b c d e f old g")
         other = raised(message="a b c d e f new g")
-        said = before_and_since(turn(one, other, shown_by="error"))
+        said = describe_golden_change(turn(one, other, shown_by="error"))
         assert said == "the `TypeError` says `... c d e f old g` → `... c d e f new g`"
 
     def test_another_type(self) -> None:
         """Both are told."""
-        said = before_and_since(turn(raised("KeyError"), raised("NameError"), shown_by="error"))
+        said = describe_golden_change(
+            turn(raised("KeyError"), raised("NameError"), shown_by="error")
+        )
         assert said == "raises `KeyError: no` → raises `NameError: no`"
 
     def test_small_values_are_told_by_leaf(self) -> None:
         """Only those that differ."""
         before = Content(value=value(python(1, "out['a']"), python(2, "out['b']")))
         after = Content(value=value(python(1, "out['a']"), python(3, "out['b']")))
-        said = before_and_since(turn(before, after, shown_by="value"))
+        said = describe_golden_change(turn(before, after, shown_by="value"))
         assert said == "`out['b'] 2 → 3`"
 
     def test_members_of_a_list_are_told_that_it_has_lost_or_won(self) -> None:
         """Wherever in it they stand; a leaf that has become something else comes first."""
         two, one = (python("a", "out[0]"), python("b", "out[1]")), (python("b", "out[0]"),)
         before, after = Content(value=value(*two)), Content(value=value(*one))
-        assert before_and_since(turn(before, after, shown_by="value")) == "`out without 'a'`"
-        assert before_and_since(turn(after, before, shown_by="value")) == "`out with 'a'`"
+        assert describe_golden_change(turn(before, after, shown_by="value")) == "`out without 'a'`"
+        assert describe_golden_change(turn(after, before, shown_by="value")) == "`out with 'a'`"
         before = Content(value=value(*two, python("no", "out['x']")))
         after = Content(value=value(*one, python("yes", "out['x']")))
-        said = before_and_since(turn(before, after, shown_by="value"))
+        said = describe_golden_change(turn(before, after, shown_by="value"))
         assert said == "`out['x'] 'no' → 'yes'`; `out without 'a'`"
 
     def test_large_values_by_how_far_they_are_apart(self) -> None:
         """As a comparison says it."""
         before, after = (Content(value=f32(*range(9), last)) for last in (9, 10))
-        said = before_and_since(turn(before, after, shown_by="value"))
+        said = describe_golden_change(turn(before, after, shown_by="value"))
         assert "1 of 10 elements differ" in said
 
     def test_facts_that_gate(self) -> None:
@@ -158,7 +159,7 @@ class TestWords:
         one = GoldenChange(
             case=case(), release="0.6.0", last="0.5.3", shown_by="facts", facts=facts
         )  # fmt: skip
-        assert before_and_since(one) == "`collectives all-reduce 1 → 2`"
+        assert describe_golden_change(one) == "`collectives all-reduce 1 → 2`"
 
     def test_an_ir(self) -> None:
         """That it is another; `conformance diff` shows it."""
@@ -167,7 +168,7 @@ class TestWords:
             GoldenChange(case=case(), release="0.6.0", last="0.5.3", shown_by=name)  # type: ignore[arg-type]
             for name in names
         ]
-        assert [before_and_since(one) for one in turns] == [
+        assert [describe_golden_change(one) for one in turns] == [
             "another hlo",
             "another hlo (in its structure alone)",
         ]
