@@ -10,9 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.constants import find_constants, find_defaults, resolve_constants
 from conformance.corpus.metadata import (
     Metadata,
     MetadataError,
+    check_defaults,
     read_metadata,
     select_budgets,
     select_deviations,
@@ -184,9 +186,16 @@ def _parse_file(
     if INDENTED.search(source):
         errors.extend(_find_nested(tree, file))
     lines = source.decode(errors="replace").splitlines()
+    constants = find_constants(tree)
+    try:
+        defaults = [resolve_constants(call, constants) for call in find_defaults(tree)]
+        check_defaults(defaults)
+    except MetadataError as error:
+        errors.append(FileError(file=file, line=error.line, message=str(error)))
+        return
     for function, kind, call in _find_decorated(tree, file, errors):
         try:
-            metadata = read_metadata(call, kind)
+            metadata = read_metadata(resolve_constants(call, constants), kind, defaults)
         except MetadataError as error:
             errors.append(FileError(file=file, line=error.line, message=str(error)))
             continue

@@ -15,7 +15,7 @@ from conformance.corpus.claims import FILECHECK, find_claim_problem
 from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 T = TypeVar("T")
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -106,15 +106,39 @@ _OF_PROGRAMS = {
     "policy": "compiled for it",
     "same_as": "run in other ways for it",
 }
+_OF_ONE_CASE: Final = ("params", "records")
+"""Keywords that only a decorator has."""
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
 
 
-def read_metadata(call: ast.Call, kind: str) -> Metadata:
+def check_defaults(calls: Sequence[ast.Call]) -> None:
+    """Check the calls of `defaults` in a case file.
+
+    Args:
+        calls: The calls, without names of constants.
+
+    Raises:
+        MetadataError: If there are several, or a keyword is unknown, no literal, or of the wrong
+            type.
+    """
+    for call in calls[1:]:
+        raise MetadataError(call.lineno, "a second call of defaults(); a file has one")
+    for call in calls:
+        if call.args:
+            raise MetadataError(call.lineno, "defaults() takes keywords only")
+        given = _read_keywords(call, "defaults")
+        if name := next((name for name in _OF_ONE_CASE if name in given), None):
+            raise MetadataError(call.lineno, f"defaults() has no `{name}`: it is of one case")
+        _check(_convert(given, Metadata, "defaults", call.lineno), call.lineno)
+
+
+def read_metadata(call: ast.Call, kind: str, defaults: Sequence[ast.Call] = ()) -> Metadata:
     """Return the metadata of a decorator call.
 
     Args:
-        call: `program(...)` or `probe(...)`.
-        kind: Which of the two.
+        call: `program(...)` or `probe(...)`, without names of constants.
+        kind: Name of the decorator.
+        defaults: Calls whose keywords apply where the decorator does not give them.
 
     Returns:
         The validated keywords.
@@ -124,20 +148,32 @@ def read_metadata(call: ast.Call, kind: str) -> Metadata:
     """
     if call.args:
         raise MetadataError(call.lineno, f"@{kind} takes keywords only, got a positional argument")
-    given = {}
-    for keyword in call.keywords:
-        _check_name(keyword, Metadata, kind)
-        name = str(keyword.arg)
-        read = _declarations if name in _DECLARED else _literal
-        given[name] = read(keyword.value, name)
+    given = _read_keywords(call, kind)
     for name, why in _OF_PROGRAMS.items():
         if kind == "probe" and name in given:
             raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {why}")
     if kind == "program" and "records" in given:
         raise MetadataError(call.lineno, "@program has no `records`: give it a reference")
+    for default in defaults:
+        of_kind = {
+            name: value
+            for name, value in _read_keywords(default, "defaults").items()
+            if name not in _OF_PROGRAMS or kind == "program"
+        }
+        given = of_kind | given
     metadata = _convert(given, Metadata, f"@{kind}", call.lineno)
     _check(metadata, call.lineno)
     return metadata
+
+
+def _read_keywords(call: ast.Call, where: str) -> dict[str, Any]:
+    given = {}
+    for keyword in call.keywords:
+        _check_name(keyword, Metadata, where)
+        name = str(keyword.arg)
+        read = _declarations if name in _DECLARED else _literal
+        given[name] = read(keyword.value, name)
+    return given
 
 
 def specifier(text: str) -> str:
@@ -186,8 +222,8 @@ def _literal(node: ast.expr, name: str) -> Any:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         raise MetadataError(
             node.lineno,
-            f"`{name}` is `{ast.unparse(node)}`, expected a literal: "
-            "cases are read without being imported",
+            f"`{name}` is `{ast.unparse(node)}`, expected a literal "
+            "or a constant that this file assigns once; cases are read without being imported",
         ) from None
 
 
@@ -196,7 +232,8 @@ def _declarations(node: ast.expr, listed: str) -> list[Any]:
     if not isinstance(node, (ast.List, ast.Tuple)):
         raise MetadataError(
             node.lineno,
-            f"`{listed}` is `{ast.unparse(node)}`, expected a list of {declared.name}(...)",
+            f"`{listed}` is `{ast.unparse(node)}`, expected a list of {declared.name}(...) or of "
+            "constants that this file assigns once",
         )
     return [_declaration(element, listed) for element in node.elts]
 
@@ -205,7 +242,9 @@ def _declaration(node: ast.expr, listed: str) -> Any:
     name, struct, places = _DECLARED[listed]
     if not isinstance(node, ast.Call) or _callee(node) != name:
         raise MetadataError(
-            node.lineno, f"`{listed}` has `{ast.unparse(node)}`, expected {name}(...)"
+            node.lineno,
+            f"`{listed}` has `{ast.unparse(node)}`, expected {name}(...) or a "
+            "constant that this file assigns once",
         )
     if len(node.args) > len(places):
         count = (

@@ -82,6 +82,10 @@ class Observed:
     artifacts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Declaration:
+    """A declared deviation or budget. Discovery reads it from the source text."""
+
+
 def deviation(
     releases: str = "",
     *,
@@ -93,8 +97,10 @@ def deviation(
     params: Sequence[str] = (),
     reason: str = "",
     issue: str = "",
-) -> None:
-    """Declare a non-conformance; only read statically, within `deviations=[...]`.
+) -> Declaration:
+    """Declare a non-conformance, within `deviations=[...]` or as a constant named there.
+
+    It is read statically: the arguments are literals or constants of the file.
 
     Args:
         releases: jax releases that show it, as a specifier with or without the name:
@@ -109,6 +115,7 @@ def deviation(
         reason: Why, in a few words.
         issue: Upstream thread, `owner/repo#N`.
     """
+    return Declaration()
 
 
 def budget(
@@ -119,8 +126,10 @@ def budget(
     leaves: Sequence[str | int] = (),
     params: Sequence[str] = (),
     source: str = "",
-) -> None:
-    """State how far from its reference a value may be; only read statically, in `budgets=[...]`.
+) -> Declaration:
+    """State how far from its reference a value may be, within `budgets=[...]` or as a constant.
+
+    It is read statically: the arguments are literals or constants of the file.
 
     Args:
         platform: Platform it is for, as in `platforms`.
@@ -130,6 +139,35 @@ def budget(
             that no budget before it is for.
         params: Names of the parametrisations it is for; empty is all.
         source: Thread, commit or document that says so.
+    """
+    return Declaration()
+
+
+def defaults(
+    *,
+    source: str = "",
+    devices: int = 1,
+    platforms: Sequence[str] = (),
+    requires: Sequence[str] = (),
+    releases: str = "",
+    deviations: Sequence[Declaration] = (),
+    facts: dict[str, Any] | None = None,
+    policy: dict[str, str] | None = None,
+    x64: bool = False,
+    timeout: float = 60.0,
+    memory: int = 4096,
+    observation_mb: int = 256,
+    xla_flags: Sequence[str] = (),
+    config: dict[str, Any] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    budgets: Sequence[Declaration] = (),
+    same_as: Sequence[str] = (),
+) -> None:
+    """Set keywords for all cases of the file, at its top level.
+
+    A decorator that gives a keyword replaces the default. Read statically, at most once in a file.
+    The keywords are those of `program`; `facts`, `policy` and `same_as` apply to programs alone.
     """
 
 
@@ -141,7 +179,7 @@ def program(
     platforms: Sequence[str] = (),
     requires: Sequence[str] = (),
     releases: str = "",
-    deviations: Sequence[None] = (),
+    deviations: Sequence[Declaration] = (),
     facts: dict[str, Any] | None = None,
     policy: dict[str, str] | None = None,
     x64: bool = False,
@@ -152,7 +190,7 @@ def program(
     config: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    budgets: Sequence[None] = (),
+    budgets: Sequence[Declaration] = (),
     same_as: Sequence[str] = (),
 ) -> Callable[[F], F]:
     """Mark a function as a program case; it takes `env` and returns a `Program`.
@@ -203,7 +241,7 @@ def probe(
     platforms: Sequence[str] = (),
     requires: Sequence[str] = (),
     releases: str = "",
-    deviations: Sequence[None] = (),
+    deviations: Sequence[Declaration] = (),
     x64: bool = False,
     timeout: float = 60.0,
     memory: int = 4096,
@@ -212,7 +250,7 @@ def probe(
     config: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    budgets: Sequence[None] = (),
+    budgets: Sequence[Declaration] = (),
     records: str = "",
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.

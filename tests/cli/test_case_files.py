@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         ("x = '\n", 1, "syntax error: unterminated string literal"),
         (f"{ONE}\n\n\n{ONE}", 7, "the id fam/one stands at {file}:2 already; rename one"),
         (
-            "N = 4\n@probe(devices=N)\ndef case(env): ...\n",
-            2,
-            "`devices` is `N`, expected a literal: cases are read without being imported",
+            "N = 2 * 2\n@probe(devices=N)\ndef case(env): ...\n",
+            1,
+            "`devices` is `2 * 2`, expected a literal or a constant that this file assigns once",
         ),
         (
             "@probe(device=4)\ndef case(env): ...\n",
