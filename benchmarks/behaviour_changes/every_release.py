@@ -25,7 +25,7 @@ from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.cells.provision import provision
 from conformance.engine.environment import make_worker_environment
-from conformance.judge.errors import normalise, signature
+from conformance.judge.errors import make_signature, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ class Ending(NamedTuple):
         if when == "output":
             return self.stdout
         if when == "error":
-            return signature(self.error, self.message) if self.error else f"exit {self.status}"
+            return make_signature(self.error, self.message) if self.error else f"exit {self.status}"
         return str(self.status)
 
 

@@ -21,7 +21,7 @@ from conformance.errors import (
     NothingSelectedError,
     UsageError,
 )
-from conformance.judge.ways import SAME_AS
+from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, render_issue
 from conformance.triage.bisect.render import answer_lines

@@ -15,7 +15,7 @@ from conformance.engine.run_directory import RUN
 from conformance.engine.run_loader import find_runs, load_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import describe_os_error, write_atomically
-from conformance.judge.deviation import applicable
+from conformance.judge.conformance import select_deviations
 from conformance.locking import lock_folders
 from conformance.report.conformance_data import decode_history, encode_history
 from conformance.report.conformance_history import (
@@ -262,7 +262,7 @@ def _collect_own_cases(
 def _result_recorded(job: Job) -> SuiteResult:
     """Return what is recorded of a case, whose deviations say whether it conforms."""
     planned = job.planned
-    covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
+    covered = select_deviations(job.case, planned.release, planned.cell.platform, planned.versions)
     if not covered:
         return SuiteResult(outcome=SuiteOutcome.PASSED)
     return SuiteResult(

@@ -10,8 +10,8 @@ from conformance.engine.calibration import Unstable
 from conformance.engine.job_runner import observe
 from conformance.engine.record_judge import load_observation
 from conformance.engine.run_info import current_time
-from conformance.judge.agreement import DISAGREE, disagreement
-from conformance.judge.ir import changed_facts
+from conformance.judge.agreement import DISAGREE, find_disagreement
+from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.case import Policy
 
@@ -113,11 +113,13 @@ def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) ->
     """
     case = job.case
     seen, again = load_observation(first, blobs), load_observation(other, blobs)
-    said = disagreement(seen, again, Tolerance.of(case)).removeprefix(DISAGREE)
+    said = find_disagreement(seen, again, Tolerance.of(case)).removeprefix(DISAGREE)
     if said:
         return said
     if case.policy_of("facts") is Policy.GATE:
-        said = next(changed_facts(other.facts, first.facts), "").replace(", golden ", ", first ")
+        said = next(find_changed_facts(other.facts, first.facts), "").replace(
+            ", golden ", ", first "
+        )
     if said:
         return said
     for ir in first.ir.keys() & other.ir.keys():

@@ -14,7 +14,7 @@ from conformance.engine.compression import compress, decompress
 from conformance.engine.process_pool import map_in_processes
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, RunDirectory
 from conformance.files import MALFORMED, describe_os_error
-from conformance.judge.errors import cause_of
+from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import (
     Conformance,
     Outcome,
@@ -246,7 +246,7 @@ def _state(job: _Job) -> JobState:
         outcome=job.outcome,
         conformance=job.conformance,
         reason=text[:LONGEST],
-        cause=cause_of(text),
+        cause=normalise_cause(text),
     )
 
 

@@ -13,7 +13,7 @@ from conformance.golden.layout import ENDING
 from conformance.golden.span_change import find_span_changes
 from conformance.golden.spans import lookup
 from conformance.golden.store import GoldenStore
-from conformance.judge.ir import changed_facts
+from conformance.judge.ir import find_changed_facts
 from conformance.model.codec import to_python
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
             continue
         for change in find_span_changes(document.variants[main_variant(document)]):
             found = _make_change(store, case, change)
-            if found.facts is None or any(changed_facts(*found.facts)):
+            if found.facts is None or any(find_changed_facts(*found.facts)):
                 yield found
 
 

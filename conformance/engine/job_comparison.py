@@ -18,8 +18,8 @@ from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.normal.text import loads
-from conformance.judge.agreement import recorded_error, same_ending
-from conformance.judge.conformance import ending
+from conformance.judge.agreement import is_same_error, make_recorded_error
+from conformance.judge.conformance import describe_ending
 from conformance.judge.values import compare_values
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome
@@ -293,7 +293,7 @@ def _same(a: IrRecord, b: IrRecord) -> bool:
 def _describe_difference(a: Observation, b: Observation) -> str:
     """Return how outcome, error or value differ."""
     if Outcome.OK in {a.outcome, b.outcome} and a.outcome is not b.outcome:
-        return f"{ending(a)} -> {ending(b)}"
+        return f"{describe_ending(a)} -> {describe_ending(b)}"
     if a.outcome is not Outcome.OK:
         return _other_failure(a, b)
     if a.value is None or b.value is None:
@@ -305,14 +305,14 @@ def _describe_difference(a: Observation, b: Observation) -> str:
 
 
 def _other_failure(a: Observation, b: Observation) -> str:
-    before, after = recorded_error(a), recorded_error(b)
-    if same_ending(before, after):
+    before, after = make_recorded_error(a), make_recorded_error(b)
+    if is_same_error(before, after):
         return ""
-    if ending(a) != ending(b):
-        return f"{ending(a)} -> {ending(b)}"
+    if describe_ending(a) != describe_ending(b):
+        return f"{describe_ending(a)} -> {describe_ending(b)}"
     lines = zip_longest(before.message.splitlines(), after.message.splitlines(), fillvalue="")
     one, other = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
-    return f"{ending(a)} ... {one.strip()!r} -> {other.strip()!r}"
+    return f"{describe_ending(a)} ... {one.strip()!r} -> {other.strip()!r}"
 
 
 @dataclass(frozen=True, slots=True)

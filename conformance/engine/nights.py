@@ -14,7 +14,7 @@ import msgspec
 from conformance.cells.nightly import stable_cell_ids
 from conformance.engine.root_causes import culprit_key, root_causes
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
-from conformance.judge.errors import cause_of
+from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Outcome, is_telling
 from conformance.model.since import ArtifactChange, CauseSince, JobAt, PackageChange, Since
 
@@ -145,7 +145,7 @@ def shown_by(record: Record) -> tuple[str, str]:
     """Return what an unexpected job shows: its verdict, and why, the same from run to run."""
     signature = "" if record.error is None else record.error.signature
     reason = record.reasons[0] if record.reasons else ""
-    return str(record.verdict), cause_of(reason or signature)
+    return str(record.verdict), normalise_cause(reason or signature)
 
 
 def compare(before: Night, after: Night) -> Since:

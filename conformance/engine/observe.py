@@ -11,7 +11,7 @@ import msgspec
 from conformance.engine.job import Finished
 from conformance.engine.messages import ValueHead, WireError, read_message
 from conformance.engine.variants import CUT_SHORT, WAYS, VariantTranscript, variant_artifact
-from conformance.judge.errors import signature
+from conformance.judge.errors import make_signature
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
@@ -176,7 +176,7 @@ def _said(type_: str, message: str, where: str = "") -> ErrorInfo:
 
 def _error(error: WireError) -> ErrorInfo:
     return ErrorInfo(
-        type=error.type, message=error.message, signature=signature(error.type, error.message),
+        type=error.type, message=error.message, signature=make_signature(error.type, error.message),
         where=error.where,
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from conformance.engine.observe import (
 )
 from conformance.engine.shard_layout import DisagreementError, assemble_value
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
-from conformance.judge.errors import signature
+from conformance.judge.errors import make_signature
 from conformance.model.codec import encode_value
 from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
@@ -178,7 +178,7 @@ class RankTranscripts:
         raised_by = first.error
         if alone:
             message = f"on {self._name_ranks(failed)} only: {raised_by.message}"
-            named = signature(raised_by.type, message)
+            named = make_signature(raised_by.type, message)
             raised_by = replace(raised_by, message=message, signature=named)
         return raised(raised_by), raised_by, self._stage(failed)
 

@@ -25,8 +25,8 @@ from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.forms import VERSION
-from conformance.judge.deviation import applicable
-from conformance.judge.tests import XFAIL, judge_test
+from conformance.judge.conformance import select_deviations
+from conformance.judge.suite_verdict import XFAIL, judge_test
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
@@ -217,7 +217,7 @@ class Judge:
         versions = job.planned.versions
         deviations: Sequence[Deviation] = ()
         if release := versions.get("jax"):  # a cell that cannot be provided may have none
-            deviations = applicable(job.case, release, job.planned.cell.platform, versions)
+            deviations = select_deviations(job.case, release, job.planned.cell.platform, versions)
         return judge_test(
             load_observation(record, self._blobs),
             declared=XFAIL in record.artifacts,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from conformance.judge.errors import cause_of
+from conformance.judge.errors import normalise_cause
 from conformance.judge.ir import FACT
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Verdict
@@ -196,7 +196,7 @@ class _Common:
     def of(self, record: Record) -> Key:
         """Return what a job may have in common with the others of its cause."""
         reason = _reason(record).partition(IF_INTENDED)[0]
-        said = (record.case.partition("[")[0], cause_of(reason))
+        said = (record.case.partition("[")[0], normalise_cause(reason))
         if record.verdict is Verdict.INFRA:
             return frozenset({("infra", reason)})
         if record.verdict is Verdict.FLAKY:

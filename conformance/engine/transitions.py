@@ -12,10 +12,10 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job_comparison import informative_irs, load_value
 from conformance.engine.record_judge import load_observation
 from conformance.engine.variants import is_variant_artifact
-from conformance.judge.ir import changed_facts
+from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
-from conformance.judge.ways import broken_ways
+from conformance.judge.variants import compare_variants
 from conformance.model.case import Policy
 from conformance.model.codec import CorruptValueError
 from conformance.model.outcome import Conformance, Outcome
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.engine.job_comparison import StoredJob
-    from conformance.judge.comparison import Comparison
+    from conformance.judge.values import Comparison
     from conformance.model.record import Record
     from conformance.model.run import RunCase
 
@@ -115,7 +115,7 @@ class _Pair:
             yield ENDING
         if self.value is not None and not self.value.agrees:
             yield VALUE
-        if any(changed_facts(self._b.facts, self._a.facts)):
+        if any(find_changed_facts(self._b.facts, self._a.facts)):
             yield FACTS
         yield from (ir for ir in self._telling() if self._differs(ir, "neutral"))
         if _broken(self._before, self._case) != _broken(self._after, self._case):
@@ -173,7 +173,7 @@ def _broken(side: StoredJob, case: RunCase) -> frozenset[str]:
     if not _of_ways(side.record):
         return frozenset()
     try:
-        return frozenset(broken_ways(case, load_observation(side.record, side.blobs)))
+        return frozenset(compare_variants(case, load_observation(side.record, side.blobs)))
     except (CorruptBlobError, CorruptValueError):
         return frozenset()
 

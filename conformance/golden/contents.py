@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.golden.value_text import FORMAT, parse_value, render_value
 from conformance.ir.fact_table import select_gating
 from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
-from conformance.judge.agreement import recorded_error, same_ending
+from conformance.judge.agreement import is_same_error, make_recorded_error
 from conformance.judge.errors import VERSION
 from conformance.judge.values import compare_values
 from conformance.model.codec import decode_value, encode_value
@@ -49,7 +49,7 @@ class Content:
 def make_content(observation: Observation) -> Content:
     """Return the ending of an observation as a golden records it."""
     if observation.outcome is not Outcome.OK:
-        return Content(error=recorded_error(observation))
+        return Content(error=make_recorded_error(observation))
     return Content(value=observation.value)
 
 
@@ -137,7 +137,7 @@ def is_same_ending(
     if observed.tainted or recorded.tainted or observed.artifact != recorded.artifact:
         return False
     if observed.error is not None and recorded.error is not None:
-        return same_ending(observed.error, recorded.error)
+        return is_same_error(observed.error, recorded.error)
     if observed.value is not None and recorded.value is not None:
         return compare_values(observed.value, recorded.value, tolerance).agrees
     return True

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.judge.comparison import Agreement
-from conformance.judge.conformance import ending
-from conformance.judge.errors import normalise, signature
-from conformance.judge.values import compare_values
-from conformance.judge.ways import SAME_AS, way_ending
+from conformance.judge.conformance import describe_ending
+from conformance.judge.errors import make_signature, normalise
+from conformance.judge.values import Agreement, compare_values
+from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
 
@@ -26,7 +25,7 @@ AGAIN: Final = "then"
 Difference = tuple[Agreement, tuple[str, ...]]
 
 
-def recorded_error(observation: Observation) -> RecordedError:
+def make_recorded_error(observation: Observation) -> RecordedError:
     """Return an ending other than `ok` in the form goldens keep.
 
     Args:
@@ -44,12 +43,12 @@ def recorded_error(observation: Observation) -> RecordedError:
     )
 
 
-def same_ending(one: RecordedError, other: RecordedError) -> bool:
+def is_same_error(one: RecordedError, other: RecordedError) -> bool:
     """Say whether two endings have the same outcome, error type and message; stages may differ."""
     return one.outcome is other.outcome and _signature(one) == _signature(other)
 
 
-def against_golden(
+def compare_golden(
     observation: Observation, golden: GoldenEntry, tolerance: Tolerance
 ) -> Difference:
     """Compare an observation with what is recorded.
@@ -63,11 +62,11 @@ def against_golden(
         How far they agree, and the differences, one sentence each.
     """
     if observation.outcome is not golden.outcome:
-        return _beyond(f"{ending(observation)}, golden {_golden_ending(golden)}")
+        return _beyond(f"{describe_ending(observation)}, golden {_golden_ending(golden)}")
     if golden.error is not None:
-        if same_ending(recorded_error(observation), golden.error):
+        if is_same_error(make_recorded_error(observation), golden.error):
             return Agreement.EQUAL, ()
-        return _beyond(f"{ending(observation)}, golden {_golden_ending(golden)}")
+        return _beyond(f"{describe_ending(observation)}, golden {_golden_ending(golden)}")
     if golden.value is None:
         return Agreement.EQUAL, ()
     if observation.value is None:
@@ -76,7 +75,7 @@ def against_golden(
     return compared.agreement, compared.messages
 
 
-def disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> str:
+def find_disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> str:
     """Return how two attempts of the same job disagree.
 
     Args:
@@ -88,11 +87,11 @@ def disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> 
         One sentence; empty when outcome, error signature and value (within tolerance) agree.
     """
     if one.outcome is not other.outcome:
-        return f"{DISAGREE}{ending(one)}, then {ending(other)}"
+        return f"{DISAGREE}{describe_ending(one)}, then {describe_ending(other)}"
     if one.outcome is not Outcome.OK:
-        if same_ending(recorded_error(one), recorded_error(other)):
+        if is_same_error(make_recorded_error(one), make_recorded_error(other)):
             return ""
-        return f"{DISAGREE}{ending(one)}, then {ending(other)}"
+        return f"{DISAGREE}{describe_ending(one)}, then {describe_ending(other)}"
     if one.value is None or other.value is None:
         return "" if one.value is other.value else f"{DISAGREE}one gave no value"
     compared = compare_values(one.value, other.value, tolerance, word=AGAIN)
@@ -105,7 +104,8 @@ def _disagreeing_ways(one: Observation, other: Observation, tolerance: Tolerance
     for way in one.ways.keys() & other.ways.keys():
         seen, again = one.ways[way], other.ways[way]
         if seen.outcome is not again.outcome:
-            yield (f"{DISAGREE}{SAME_AS} {way}: {way_ending(seen)}, then {way_ending(again)}")
+            endings = f"{describe_variant(seen)}, then {describe_variant(again)}"
+            yield f"{DISAGREE}{SAME_AS} {way}: {endings}"
         elif seen.value is not None and again.value is not None:
             compared = compare_values(seen.value, again.value, tolerance, word=AGAIN)
             yield from (
@@ -122,7 +122,7 @@ def _golden_ending(golden: GoldenEntry) -> str:
 
 
 def _signature(error: RecordedError) -> str:
-    return signature(error.type, error.message)
+    return make_signature(error.type, error.message)
 
 
 def _beyond(text: str) -> Difference:

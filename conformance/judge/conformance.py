@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from conformance.corpus.claims import FILECHECK
 from conformance.errors import UsageError
-from conformance.judge.filecheck import filecheck
+from conformance.judge.errors import strip_label
+from conformance.judge.filecheck import run_filecheck
 from conformance.judge.values import compare_reference
-from conformance.judge.ways import broken_ways, checked_ways
+from conformance.judge.variants import compare_variants, find_checked_variants
 from conformance.model.observation import RANKS_DIFFER, ExpectedError
 from conformance.model.outcome import Conformance, Outcome
+from conformance.model.record import ErrorInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.model.case import Case
+    from conformance.model.case import Case, Deviation
     from conformance.model.observation import Observation
-    from conformance.model.record import ErrorInfo
+
 
 Answer = tuple[Conformance, tuple[str, ...]]
 SHARDING: Final = "sharding"
 """What a row of the facts `parameters` and `results` may state."""
 
 
-def conformance(case: Case, observation: Observation) -> Answer:
+def judge_conformance(case: Case, observation: Observation) -> Answer:
     """Judge an observation by the case's own reference and claims.
 
     Args:
@@ -75,7 +77,7 @@ def is_expected(expected_types: str, pattern: str, error: ErrorInfo | None) -> b
         ) from None
 
 
-def ending(observation: Observation) -> str:
+def describe_ending(observation: Observation) -> str:
     """Return how a job ended in a few words, e.g. `raised TypeError at trace: bad shape`.
 
     Args:
@@ -93,7 +95,7 @@ def ending(observation: Observation) -> str:
 
 
 def _of_success(case: Case, observation: Observation) -> Answer:
-    reasons = list(unmet_claims(case.facts, observation.facts, observation.texts))
+    reasons = list(find_unmet_claims(case.facts, observation.facts, observation.texts))
     checked = bool(case.facts)
     match observation.reference:
         case ExpectedError() as expected:
@@ -110,8 +112,8 @@ def _of_success(case: Case, observation: Observation) -> Answer:
             reasons.extend(() if compared.agrees else compared.messages)
         case _:
             pass  # compile-only: there is no value for the reference to be compared with
-    checked = checked or bool(checked_ways(case, observation))
-    for sentences in broken_ways(case, observation).values():
+    checked = checked or bool(find_checked_variants(case, observation))
+    for sentences in compare_variants(case, observation).values():
         reasons.extend(sentences)
     if reasons:
         return Conformance.DEVIATES, tuple(reasons)
@@ -124,17 +126,17 @@ def _of_failure(case: Case, observation: Observation) -> Answer:
         raised = observation.outcome is Outcome.RAISED
         if raised and is_expected(expected.type, expected.match, observation.error):
             return Conformance.CONFORMS, ()
-        reason = f"{ending(observation)}; reference expects {_spelled(expected)}"
+        reason = f"{describe_ending(observation)}; reference expects {_spelled(expected)}"
         return Conformance.DEVIATES, (reason,)
     # Processes of one program that disagree are wrong whatever it should compute.
     differ = observation.error is not None and observation.error.type == RANKS_DIFFER
     meant = expected is not None or case.facts or case.deviations or case.same_as
     if meant or differ:
-        return Conformance.DEVIATES, (f"{ending(observation)}; the case expects a result",)
+        return Conformance.DEVIATES, (f"{describe_ending(observation)}; the case expects a result",)
     return Conformance.UNKNOWN, ()
 
 
-def unmet_claims(
+def find_unmet_claims(
     claims: Mapping[str, Any], facts: Mapping[str, Any], texts: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """Yield one sentence for each fact claimed that does not hold.
@@ -175,7 +177,7 @@ def _unmet_patterns(claimed: Mapping[str, str], texts: Mapping[str, str]) -> Ite
         if ir not in texts:
             first = pattern.strip().partition("\n")[0]
             yield f"{FILECHECK} of {ir}: none was observed that is understood, claimed `{first}`"
-        elif problem := filecheck(texts[ir], pattern):
+        elif problem := run_filecheck(texts[ir], pattern):
             yield f"{FILECHECK} of {ir}: {problem} (of the form neutral)"
 
 
@@ -190,3 +192,67 @@ def _listed(value: Any) -> Any:
 
 def _spelled(expected: ExpectedError) -> str:
     return f"{expected.type} matching {expected.match!r}" if expected.match else expected.type
+
+
+def select_deviations(
+    case: Case, release: str, platform: str, versions: Mapping[str, str]
+) -> tuple[Deviation, ...]:
+    """Return the deviations a case declares for a cell.
+
+    Args:
+        case: The case.
+        release: The cell's jax release.
+        platform: The cell's platform.
+        versions: Package versions of the cell.
+
+    Returns:
+        Those whose release range, platform and packages cover the cell.
+    """
+    return tuple(d for d in case.deviations if d.covers(release, platform, versions))
+
+
+def matches_deviation(
+    deviation: Deviation,
+    observation: Observation,
+    conforms: Conformance,
+    reasons: tuple[str, ...] = (),
+) -> bool:
+    """Say whether an observation shows a declared deviation.
+
+    Args:
+        deviation: What is declared.
+        observation: What was seen.
+        conforms: Whether the observation conforms.
+        reasons: Why it does not.
+
+    Returns:
+        True when outcome, error type and message are as declared. For `outcome="ok"` the program
+        ran but deviates, and the pattern is searched in the reasons.
+    """
+    if observation.outcome != deviation.outcome:
+        return False
+    if observation.outcome is Outcome.OK:
+        return conforms is Conformance.DEVIATES and is_expected(
+            "", deviation.match, _as_error(reasons)
+        )
+    return is_expected(deviation.error, deviation.match, observation.error)
+
+
+def describe_deviation(deviation: Deviation) -> str:
+    """Return a deviation in a few words: range, platform and thread.
+
+    Args:
+        deviation: What is declared.
+
+    Returns:
+        E.g. `deviation jax<0.6 (jax-ml/jax#27664)`.
+    """
+    where = f"jax{deviation.releases}" if deviation.releases else "every release"
+    where += f" on {deviation.platform}" if deviation.platform else ""
+    return f"deviation {where}" + (f" ({deviation.issue})" if deviation.issue else "")
+
+
+def _as_error(reasons: tuple[str, ...]) -> ErrorInfo:
+    # Declared patterns, `inf against 1.26`, hold with the label of the number and without.
+    texts = dict.fromkeys((*reasons, *map(strip_label, reasons)))
+    return ErrorInfo(type="", message="\n".join(texts))

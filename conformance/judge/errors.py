@@ -88,7 +88,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-def signature(type_: str, message: str) -> str:
+def make_signature(type_: str, message: str) -> str:
     """Return what identifies an error across hosts, runs and source lines.
 
     Args:
@@ -102,7 +102,7 @@ def signature(type_: str, message: str) -> str:
     return f"{type_}: {text}" if text else type_
 
 
-def cause_of(reason: str) -> str:
+def normalise_cause(reason: str) -> str:
     """Return a reason without what differs from run to run: addresses, paths, times, numbers.
 
     Neither is it part of the cause whether a number differs from the reference or the golden.
@@ -110,10 +110,10 @@ def cause_of(reason: str) -> str:
     Args:
         reason: Any text.
     """
-    return _NUMBER.sub("#", without_label(normalise(reason)))
+    return _NUMBER.sub("#", strip_label(normalise(reason)))
 
 
-def without_label(reason: str) -> str:
+def strip_label(reason: str) -> str:
     """Return a reason without the word that says whose number another one differs from.
 
     Args:

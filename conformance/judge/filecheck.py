@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SAID = re.compile(r"error: (.*)")
 
 
-def filecheck(text: str, pattern: str) -> str:
+def run_filecheck(text: str, pattern: str) -> str:
     """Match a text against a FileCheck pattern.
 
     Args:

@@ -18,7 +18,7 @@ FACT = "fact "
 _SIDES = ("parameters", "results")
 
 
-def status(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
+def compare_ir(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
     """Say how one IR of a job compares with its golden.
 
     Args:
@@ -37,7 +37,7 @@ def status(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
     return IrStatus.SAME
 
 
-def changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> Iterator[str]:
+def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> Iterator[str]:
     """Yield one sentence for each gating fact that is not as recorded.
 
     Args:

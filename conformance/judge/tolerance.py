@@ -25,10 +25,118 @@ from typing import TYPE_CHECKING, Any, Protocol
 import ml_dtypes
 import numpy as np
 
-from conformance.judge.ulp import parts
+from conformance.errors import ConformanceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+
+# Untyped: a call of `ml_dtypes.finfo` itself is an error to the mypy daemon, though not to mypy.
+_FINFO: Any = ml_dtypes.finfo
+_UNSIGNED_FLOATS = frozenset({"float8_e8m0fnu"})
+"""Formats without a sign bit: their bits are already in order."""
+
+
+class UlpError(ConformanceError):
+    """Two arrays between which no distance is defined."""
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Say whether a dtype is a real floating-point type, `ml_dtypes` included."""
+    return dtype.kind == "f" or (dtype.kind == "V" and _finfo(dtype) is not None)
+
+
+def count_bits(dtype: np.dtype[Any]) -> int:
+    """Return the width of a floating-point type in bits: 4 for `float4_e2m1fn`, not 8."""
+    info = _finfo(dtype)
+    if info is None:
+        raise UlpError(f"{dtype} is no floating-point type")
+    return int(info.bits)
+
+
+def split_complex(array: Array) -> Array:
+    """Return a complex array as real ones with a last axis of two; others unchanged."""
+    if array.dtype.kind != "c":
+        return array
+    real = np.dtype(f"f{array.dtype.itemsize // 2}")
+    return np.ascontiguousarray(array).view(real).reshape((*array.shape, 2))
+
+
+def view_bits(array: Array) -> Array:
+    """Return the bits of each element as an unsigned integer of its size."""
+    # `ascontiguousarray` makes a scalar an array of one.
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
+
+
+def compute_ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
+    """Return the distance of each pair of elements, in ULP.
+
+    The bits are read as sign and magnitude and laid on one line of integers, on which neighbours
+    are one apart: -0.0 and +0.0 are neighbours, and so are the largest number and infinity.
+
+    Args:
+        observed: Values, any floating or complex dtype.
+        golden: Values of the same shape and dtype.
+
+    Returns:
+        Distances, of the shape of `parts(golden)`; NaN against NaN is 0 whatever the payload,
+        NaN against a number is the farthest that the width allows.
+
+    Raises:
+        UlpError: If shape or dtype differ, or the dtype is not floating.
+    """
+    if observed.dtype != golden.dtype or observed.shape != golden.shape:
+        raise UlpError(
+            f"no ulp between {observed.dtype}{list(observed.shape)} and "
+            f"{golden.dtype}{list(golden.shape)}; compare like with like"
+        )
+    left, right = split_complex(observed), split_complex(golden)
+    a, b = _ordered(left), _ordered(right)
+    distance = np.where(a > b, a - b, b - a)
+    left_nan, right_nan = np.isnan(left), np.isnan(right)
+    if left_nan.any() or right_nan.any():
+        distance[left_nan & right_nan] = 0
+        distance[left_nan ^ right_nan] = (1 << count_bits(left.dtype)) - 1
+    return distance
+
+
+def max_ulp(observed: Array, golden: Array) -> int:
+    """Return the largest distance between two arrays, in ULP.
+
+    Args:
+        observed: Values from the cell, any inexact dtype.
+        golden: Values of the same shape and dtype.
+
+    Returns:
+        Distance in units in the last place, complex numbers by component; NaN against NaN is 0,
+        +0.0 against -0.0 is 1, and empty arrays are 0 apart.
+
+    Raises:
+        UlpError: If shape or dtype differ, or the dtype is not floating.
+    """
+    return int(np.max(compute_ulp_distance(observed, golden), initial=0))
+
+
+def _ordered(array: Array) -> NDArray[np.uint64]:
+    bits = count_bits(array.dtype)
+    raw = view_bits(array).astype(np.uint64)
+    if array.dtype.name in _UNSIGNED_FLOATS:
+        return raw
+    half = np.uint64(1 << (bits - 1))
+    magnitude = raw & (half - np.uint64(1))
+    # Where zero has no negative, the smallest negative number is zero's neighbour.
+    below = half - np.uint64(0 if array.dtype.name.endswith("fnuz") else 1)
+    return np.where(raw & half, below - magnitude, half + magnitude)
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:
+    try:
+        return _FINFO(dtype)
+    except (ValueError, TypeError, KeyError):
+        return None
+
 
 _DEFAULTS = {
     "float64": (1e-12, 1e-14),
@@ -38,7 +146,7 @@ _DEFAULTS = {
 }
 
 
-class Stating(Protocol):
+class StatesTolerance(Protocol):
     """Anything that states a tolerance."""
 
     @property
@@ -68,7 +176,7 @@ class Tolerance:
     ulp: int | None = None
 
     @classmethod
-    def of(cls, case: Stating) -> Tolerance:
+    def of(cls, case: StatesTolerance) -> Tolerance:
         """Return what a case states.
 
         Args:
@@ -87,7 +195,7 @@ class Tolerance:
         """
         if self.ulp is not None:
             return Limits(rtol=0.0, atol=0.0, ulp=self.ulp)
-        rtol, scale = defaults(golden.dtype)
+        rtol, scale = find_defaults(golden.dtype)
         if self.rtol is not None:
             rtol, scale = self.rtol, 0.0
         if self.atol is not None:
@@ -122,15 +230,15 @@ class Limits:
         return f"rtol {self.rtol:g}" + (f", atol {self.atol:.2g}" if self.atol != 0 else "")
 
 
-def defaults(dtype: np.dtype[Any]) -> tuple[float, float]:
+def find_defaults(dtype: np.dtype[Any]) -> tuple[float, float]:
     """Return the default `(rtol, scale)` of a floating or complex dtype."""
     name = f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name
     if name in _DEFAULTS:
         return _DEFAULTS[name]
-    eps = float(ml_dtypes.finfo(dtype).eps)
+    eps = float(_FINFO(dtype).eps)
     return eps, eps / 2
 
 
 def _largest(array: NDArray[Any]) -> float:
-    magnitudes = np.abs(parts(array).astype(np.float64))
+    magnitudes = np.abs(split_complex(array).astype(np.float64))
     return float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))

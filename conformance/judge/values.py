@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.judge.comparison import Agreement, Comparison, Difference, beyond
-from conformance.judge.tolerance import Tolerance
-from conformance.judge.ulp import is_float, parts, raw_bits, ulp_distance
+from conformance.judge.tolerance import (
+    Tolerance,
+    compute_ulp_distance,
+    is_float,
+    split_complex,
+    view_bits,
+)
 from conformance.model.case import ulp_of
 from conformance.model.codec import to_array, to_python
 from conformance.wording import plural
@@ -23,6 +29,87 @@ if TYPE_CHECKING:
     from conformance.model.value import Leaf, Value
 
     Array = NDArray[Any]
+
+
+class Agreement(IntEnum):
+    """How far two values agree; the larger, the worse."""
+
+    EQUAL = 0
+    """The same bits."""
+    WITHIN = 1
+    """Other bits, within the tolerance."""
+    BEYOND = 2
+    """Another structure, shape, dtype or placement, or numbers beyond the tolerance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One difference, of a leaf or of the whole.
+
+    Attributes:
+        path: Path of the leaf, `out` for the whole.
+        aspect: `structure`, `leaves`, `kind`, `shape`, `dtype`, `weak type`, `sharding`,
+            `memory kind` or `numbers`.
+        agreement: `WITHIN` or `BEYOND`.
+        message: Where, got, expected.
+        count: Elements beyond the tolerance, or that differ at all when none is.
+        size: Elements of the leaf.
+        first: Index of the first such element.
+        worst: Index of the one farthest beyond the tolerance.
+        max_ulp: Largest distance in units in the last place; 0 for exact types.
+        max_abs: Largest absolute error.
+        max_rel: Largest relative error; infinite against zero.
+    """
+
+    path: str
+    aspect: str
+    agreement: Agreement
+    message: str
+    count: int = 0
+    size: int = 0
+    first: tuple[int, ...] = ()
+    worst: tuple[int, ...] = ()
+    max_ulp: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All differences of two values, in leaf order; none when they are the same bits."""
+
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def agreement(self) -> Agreement:
+        """The worst agreement of all leaves."""
+        return max((d.agreement for d in self.differences), default=Agreement.EQUAL)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing lies beyond the tolerance."""
+        return self.agreement is not Agreement.BEYOND
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """One sentence a difference, the worst kind only."""
+        worst = self.agreement
+        return tuple(d.message for d in self.differences if d.agreement is worst)
+
+
+def make_violation(path: str, aspect: str, message: str) -> Difference:
+    """Return a difference that no tolerance covers.
+
+    Args:
+        path: Path of the leaf.
+        aspect: What differs.
+        message: Where, got, expected.
+
+    Returns:
+        The difference.
+    """
+    return Difference(path=path, aspect=aspect, agreement=Agreement.BEYOND, message=message)
+
 
 GOLDEN: Final = "golden"
 REFERENCE: Final = "reference"
@@ -58,7 +145,7 @@ def compare_values(
         return Comparison()
     if observed.structure != golden.structure:
         text = f"out has structure {observed.structure}, {word} {golden.structure}"
-        return Comparison(differences=(beyond("out", "structure", text),))
+        return Comparison(differences=(make_violation("out", "structure", text),))
     paths = _compare_paths(observed, golden, word, ordered=True)
     if paths is not None:
         return Comparison(differences=(paths,))
@@ -124,7 +211,7 @@ def _compare_paths(
     text = f"out has {plural(len(got), 'leaf', 'leaves')}, {word} {len(wanted)}"
     text += f"; missing {', '.join(missing[:5])}" if missing else ""
     text += f"; unexpected {', '.join(extra[:5])}" if extra else ""
-    return beyond("out", "leaves", text)
+    return make_violation("out", "leaves", text)
 
 
 def _golden_leaf(
@@ -134,19 +221,19 @@ def _golden_leaf(
     for aspect in ("kind", "shape", "dtype"):
         got, expected = getattr(observed, aspect), getattr(golden, aspect)
         if got != expected:
-            yield beyond(path, aspect, f"{path} {aspect} {got}, {word} {expected}")
+            yield make_violation(path, aspect, f"{path} {aspect} {got}, {word} {expected}")
             return
     if observed.weak_type != golden.weak_type:
         words = {True: "weak", False: "strong"}
         one, other = words[observed.weak_type], words[golden.weak_type]
         text = f"{path} is {one}ly typed, {word} {other}ly"
-        yield beyond(path, "weak type", text)
+        yield make_violation(path, "weak type", text)
     if observed.sharding != golden.sharding and observed.sharding and golden.sharding:
         text = f"{path} sharding {observed.sharding}, {word} {golden.sharding}"
-        yield beyond(path, "sharding", text)
+        yield make_violation(path, "sharding", text)
     if observed.memory_kind != golden.memory_kind:
         got, expected = observed.memory_kind or "default", golden.memory_kind or "default"
-        yield beyond(path, "memory kind", f"{path} memory kind {got}, {word} {expected}")
+        yield make_violation(path, "memory kind", f"{path} memory kind {got}, {word} {expected}")
     if observed.data != golden.data:
         number = _compare_elements(observed, golden, tolerance, word)
         if number is not None:
@@ -170,10 +257,10 @@ def _reference_leaf(
         return _compare_text(observed, reference, word)
     if observed.shape != reference.shape:
         text = f"{word} of {path} has shape {reference.shape}, value {observed.shape}"
-        return beyond(path, "shape", text)
+        return make_violation(path, "shape", text)
     if not _same_dtype(observed, reference):
         text = f"{path} dtype {observed.dtype}, {word} {reference.dtype}"
-        return beyond(path, "dtype", text)
+        return make_violation(path, "dtype", text)
     got, wanted = _comparable(to_array(observed), to_array(reference))
     return compare_numbers(path, got, wanted, tolerance, _label(word))
 
@@ -212,7 +299,7 @@ def _compare_text(observed: Leaf, expected: Leaf, word: str) -> Difference | Non
     got, wanted = _shown(observed), _shown(expected)
     if got == wanted and observed.kind == expected.kind:
         return None
-    return beyond(observed.path, "numbers", f"{observed.path} is {got}, {word} {wanted}")
+    return make_violation(observed.path, "numbers", f"{observed.path} is {got}, {word} {wanted}")
 
 
 def _shown(leaf: Leaf) -> str:
@@ -249,11 +336,11 @@ def compare_numbers(
 def _compare_floats(
     path: str, observed: Array, expected: Array, limits: Limits, word: str
 ) -> Difference | None:
-    left, right = parts(observed), parts(expected)
-    differs = raw_bits(left) != raw_bits(right)
+    left, right = split_complex(observed), split_complex(expected)
+    differs = view_bits(left) != view_bits(right)
     if not differs.any():
         return None
-    ulps = ulp_distance(left, right)
+    ulps = compute_ulp_distance(left, right)
     left64, right64 = left.astype(np.float64), right.astype(np.float64)
     errors = _errors(left64, right64)
     allowed = limits.atol + limits.rtol * np.abs(np.where(np.isnan(right64), 0, right64))

@@ -6,14 +6,18 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING, Final, assert_never
 
-from conformance.judge.agreement import against_golden, disagreement
-from conformance.judge.comparison import Agreement
-from conformance.judge.conformance import conformance, ending
-from conformance.judge.deviation import applicable, described, shows
-from conformance.judge.ir import changed_facts, status
+from conformance.judge.agreement import compare_golden, find_disagreement
+from conformance.judge.conformance import (
+    describe_deviation,
+    describe_ending,
+    judge_conformance,
+    matches_deviation,
+    select_deviations,
+)
+from conformance.judge.ir import compare_ir, find_changed_facts
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import GOLDEN, REFERENCE
-from conformance.judge.ways import checked_ways
+from conformance.judge.values import GOLDEN, REFERENCE, Agreement
+from conformance.judge.variants import find_checked_variants
 from conformance.model.case import Policy
 from conformance.model.observation import ExpectedError, is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -115,9 +119,9 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
     """
     match observation.outcome:
         case Outcome.INFRA | Outcome.NOT_RUN:
-            return unjudged(Verdict.INFRA, observation)
+            return make_unjudged(Verdict.INFRA, observation)
         case Outcome.UNSUPPORTED:
-            return unjudged(Verdict.EXCLUDED, observation)
+            return make_unjudged(Verdict.EXCLUDED, observation)
         case (
             Outcome.OK
             | Outcome.RAISED
@@ -135,24 +139,24 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
     if flaky:
         verdict, reasons = _flaky(flaky)
     else:
-        verdict, reasons = _verdict(evidence, applicable(case, release, platform, versions))
+        verdict, reasons = _verdict(evidence, select_deviations(case, release, platform, versions))
     return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons, ir=irs)
 
 
 def _irs(seen: Observation, golden: GoldenEntry) -> dict[str, IrStatus]:
-    return {ir: status(kept, golden.ir.get(ir)) for ir, kept in seen.ir.items()}
+    return {ir: compare_ir(kept, golden.ir.get(ir)) for ir, kept in seen.ir.items()}
 
 
 def _gating(case: Case, seen: Observation, golden: GoldenEntry) -> Iterator[str]:
     """Yield what differs in facts and IRs where the case's policy says that it gates."""
     if case.policy_of("facts") is Policy.GATE:
-        yield from changed_facts(seen.facts, golden.facts)
+        yield from find_changed_facts(seen.facts, golden.facts)
     for ir, found in _irs(seen, golden).items():
         if found is IrStatus.CHANGED and case.policy_of(ir) is Policy.GATE:
             yield f"{ir} changed"
 
 
-def unjudged(verdict: Verdict, observation: Observation) -> Judgement:
+def make_unjudged(verdict: Verdict, observation: Observation) -> Judgement:
     """Return the judgement of a job that says nothing about JAX.
 
     Args:
@@ -160,20 +164,20 @@ def unjudged(verdict: Verdict, observation: Observation) -> Judgement:
         observation: What it says instead.
     """
     # Whole, for it ends with what to do; it is our own words, not a program's.
-    reason = observation.error.message if observation.error else ending(observation)
+    reason = observation.error.message if observation.error else describe_ending(observation)
     return Judgement(conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(reason,))
 
 
 def _gather(
     case: Case, observation: Observation, golden: GoldenEntry | None, tolerance: Tolerance
 ) -> _Evidence:
-    conforms, why = conformance(case, observation)
+    conforms, why = judge_conformance(case, observation)
     tainted = golden is not None and golden.tainted
     usable = None if tainted else golden
     agreement = Agreement.EQUAL
     changes: tuple[str, ...] = ()
     if usable is not None:
-        agreement, changes = against_golden(observation, usable, tolerance)
+        agreement, changes = compare_golden(observation, usable, tolerance)
         if agreement is not Agreement.BEYOND:
             gating = tuple(_gating(case, observation, usable))
             if gating:
@@ -198,7 +202,9 @@ def _disagreement(
     observation: Observation, attempts: Sequence[Observation], tolerance: Tolerance
 ) -> str:
     for attempt in attempts:
-        text = disagreement(attempt, observation, tolerance) if attempt.outcome.observed else ""
+        text = (
+            find_disagreement(attempt, observation, tolerance) if attempt.outcome.observed else ""
+        )
         if text:
             return text
     return ""
@@ -206,7 +212,7 @@ def _disagreement(
 
 def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
     for deviation in declared:
-        if shows(deviation, evidence.seen, evidence.conforms, evidence.why):
+        if matches_deviation(deviation, evidence.seen, evidence.conforms, evidence.why):
             return _known(evidence, deviation)
     if evidence.conforms is Conformance.DEVIATES:
         return _deviates(evidence, declared)
@@ -215,7 +221,7 @@ def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
         return _no_longer(evidence, refuted)
     match evidence.seen.outcome:
         case Outcome.CRASHED | Outcome.OUT_OF_MEMORY | Outcome.TIMED_OUT:
-            return abnormal(evidence.seen), (ending(evidence.seen),)
+            return judge_failure(evidence.seen), (describe_ending(evidence.seen),)
         case _:
             return _by_golden(evidence)
 
@@ -226,13 +232,17 @@ def _refutes(evidence: _Evidence, declared: Deviation) -> bool:
         return True
     # A job that ran says nothing of a deviation in its value when no reference applies, or when
     # a way in which it may deviate was not run.
-    unchecked = set(evidence.case.same_as) - set(checked_ways(evidence.case, evidence.seen))
+    unchecked = set(evidence.case.same_as) - set(
+        find_checked_variants(evidence.case, evidence.seen)
+    )
     ran = evidence.seen.outcome is Outcome.OK
     return evidence.conforms is Conformance.CONFORMS and not (ran and unchecked)
 
 
 def _known(evidence: _Evidence, deviation: Deviation) -> Answer:
-    known = f"{described(deviation)}: {_first(evidence.why, ending(evidence.seen))}"
+    known = (
+        f"{describe_deviation(deviation)}: {_first(evidence.why, describe_ending(evidence.seen))}"
+    )
     golden = evidence.golden
     if golden is None or evidence.agrees or _is_older(golden, deviation):
         return Verdict.KNOWN, (known,)
@@ -253,19 +263,19 @@ def _no_longer(evidence: _Evidence, declared: list[Deviation]) -> Answer:
     rotten = evidence.golden is not None and evidence.golden.exact and evidence.agrees
     verdict, word = (Verdict.STALE, "is stale") if rotten else (Verdict.FIXED, "is fixed")
     return verdict, tuple(
-        f"{described(d)} {word}: {ending(evidence.seen)}, as it should; "
+        f"{describe_deviation(d)} {word}: {describe_ending(evidence.seen)}, as it should; "
         f"end its range {d.releases or '(every release)'} in {case.file}:{case.line}"
         for d in declared
     )
 
 
 def _deviates(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
-    verdict = abnormal(evidence.seen)
+    verdict = judge_failure(evidence.seen)
     if verdict is not Verdict.REGRESSED:
         return verdict, evidence.why
     if not declared:
         return Verdict.REGRESSED, _each_once(evidence.why, evidence.changes)
-    other = f"not as the {described(declared[0])} declares: {_first(evidence.why, '')}"
+    other = f"not as the {describe_deviation(declared[0])} declares: {_first(evidence.why, '')}"
     verdict = Verdict.CHANGED if evidence.agrees else Verdict.REGRESSED
     return verdict, (other, *evidence.why[1:], *evidence.changes)
 
@@ -278,7 +288,7 @@ def _each_once(why: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
     return (*said, *(text for key, text in same.items() if key not in why))
 
 
-def abnormal(seen: Observation) -> Verdict:
+def judge_failure(seen: Observation) -> Verdict:
     """Return the verdict on a failure that nothing declares.
 
     Args:
@@ -304,7 +314,7 @@ def _by_golden(evidence: _Evidence) -> Answer:
         if is_case_error(evidence.seen.error):
             text = FIX_CASE
         failed = evidence.seen.outcome is not Outcome.OK
-        return Verdict.NEW, (ending(evidence.seen), text) if failed else (text,)
+        return Verdict.NEW, (describe_ending(evidence.seen), text) if failed else (text,)
     match evidence.agreement:
         case Agreement.EQUAL:
             return Verdict.MATCH, ()

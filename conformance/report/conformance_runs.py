@@ -11,8 +11,8 @@ from packaging.version import Version
 
 from conformance.engine.suite_changes import NOT_COLLECTED
 from conformance.errors import UsageError
-from conformance.judge.deviation import shows
-from conformance.judge.tests import XFAIL
+from conformance.judge.conformance import matches_deviation
+from conformance.judge.suite_verdict import XFAIL
 from conformance.model.observation import Observation
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.conformance_history import (
@@ -252,7 +252,9 @@ def make_result(
     if outcome is SuiteOutcome.SKIPPED and record.error and record.error.type == NOT_COLLECTED:
         return ABSENT
     observed = Observation(outcome=record.outcome, stage=record.stage, error=record.error)
-    shown = next((d for d in declared if shows(d, observed, Conformance.DEVIATES)), None)
+    shown = next(
+        (d for d in declared if matches_deviation(d, observed, Conformance.DEVIATES)), None
+    )
     if outcome is SuiteOutcome.PASSED:
         shown = next((one for one in declared if one.may_pass), None)
         outcome = outcome if shown is None else SuiteOutcome.KNOWN

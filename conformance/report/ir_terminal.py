@@ -13,7 +13,7 @@ from rich.text import Text
 from conformance.engine.job_comparison import group_by_changes
 from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.ir.change import Severity
-from conformance.judge.ir import changed_facts
+from conformance.judge.ir import find_changed_facts
 from conformance.report.diff_data import TextDiff
 from conformance.report.ir_differences import align_lines, compare_facts, fit_line, style_line
 from conformance.wording import plural
@@ -350,7 +350,7 @@ class DiffReport:
 def _describe_change(job: JobComparison, change: Transition) -> str:
     """Return what changed, in words: how it ended, its value, else its facts."""
     before, after = change.before.record, change.after.record
-    facts = "; ".join(changed_facts(after.facts, before.facts)).replace("golden", "before")
+    facts = "; ".join(find_changed_facts(after.facts, before.facts)).replace("golden", "before")
     return job.said or facts or f"{before.conformance} -> {after.conformance}"
 
 

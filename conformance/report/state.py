@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.golden.spans import version
-from conformance.judge.deviation import applicable
+from conformance.judge.conformance import select_deviations
 from conformance.model.run import RunCell
 from conformance.report.markup import fold, to_table
 from conformance.report.tracks import Track, group_tracks
@@ -50,7 +50,9 @@ class Recorded:
     def of(cls, job: Job, ending: str) -> Recorded:
         """Return the recorded outcome of a job; its case declares the deviations."""
         planned = job.planned
-        covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
+        covered = select_deviations(
+            job.case, planned.release, planned.cell.platform, planned.versions
+        )
         return cls(ending=ending, deviates=bool(covered))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from conformance.judge.tests import XFAIL
+from conformance.judge.suite_verdict import XFAIL
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.suite_warnings import render_warnings
 from conformance.report.summary import render_exclusions

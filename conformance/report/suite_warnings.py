@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.judge.errors import cause_of
-from conformance.judge.tests import WARNINGS
+from conformance.judge.errors import normalise_cause
+from conformance.judge.suite_verdict import WARNINGS
 from conformance.report.text import flatten
 from conformance.report.tracks import group_tracks
 from conformance.wording import plural
@@ -149,7 +149,7 @@ def collect_warnings(
     by_cell = [("", cell, found) for cell, found in collected.items()]
     for test, cell, warnings in (*by_test, *by_cell):
         for one in warnings:
-            groups[one.category, cause_of(one.message)].append(_Given(test, cell, one))
+            groups[one.category, normalise_cause(one.message)].append(_Given(test, cell, one))
     tracks = [[(cell.id, cell.label) for cell in track.cells] for track in group_tracks(cells)]
     newest = {track[-1][0] for track in tracks if track}
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from conformance.judge.deviation import applicable
+from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Verdict
 from conformance.triage.upgrade.culprit_search import cells_of
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, show_change
@@ -120,7 +120,7 @@ def upstream(one: ComparedCase, step: UpgradeStep) -> str:
     """
     fixed = step.effect is Effect.FIXED
     planned = one.axis.cells[step.before if fixed else step.after]
-    declared = applicable(one.case, planned.release, planned.cell.platform, planned.versions)
+    declared = select_deviations(one.case, planned.release, planned.cell.platform, planned.versions)
     failed = step.effect in {Effect.FIXED, Effect.BROKEN, Effect.WRONG, Effect.ENDING}
     return next((d.issue for d in declared if d.issue and failed), "")
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.transitions import ENDING
-from conformance.judge.deviation import applicable
+from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.markup import fence, fold, to_code
 from conformance.report.text import join_names, sanitize
@@ -265,7 +265,7 @@ def failure(one: ComparedCase) -> str:
     if record.verdict is Verdict.KNOWN:  # as a test says itself
         return ""
     cell = one.axis.cells[-1]
-    declared = applicable(one.case, cell.release, cell.cell.platform, cell.versions)
+    declared = select_deviations(one.case, cell.release, cell.cell.platform, cell.versions)
     return "" if declared else quoted(ending(record))
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from conformance.engine.job_comparison import IrLevel
-from conformance.judge.conformance import ending
-from conformance.judge.deviation import applicable
+from conformance.judge.conformance import describe_ending, select_deviations
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
 from conformance.report.markup import fence, to_code
@@ -100,7 +99,7 @@ def _render_description(bug: Upstream) -> Iterator[str]:
     if bug.case.doc:
         yield fence(bug.case.doc)
     yield f"Expected: {_describe_expected(bug)}"
-    yield f"Seen: {to_code(ending(bug.observation))}"
+    yield f"Seen: {to_code(describe_ending(bug.observation))}"
     if bug.observation.error is not None:
         yield fence(f"{bug.observation.error.type}: {bug.observation.error.message}")
     elif bug.reasons:
@@ -114,7 +113,7 @@ def _make_title(bug: Upstream) -> str:
     name, release = bug.case.name, bug.planned.release
     if bug.observation.outcome is Outcome.OK:
         return f"{name}: {bug.reasons[0] if bug.reasons else 'runs'} (jax {release})"
-    return f"{name}: {ending(bug.observation)} (jax {release})"
+    return f"{name}: {describe_ending(bug.observation)} (jax {release})"
 
 
 def _describe_expected(bug: Upstream) -> str:
@@ -134,7 +133,7 @@ def _render_declared(bug: Upstream) -> Iterator[str]:
     planned = bug.planned
     if bug.span:
         yield f"Recorded to end the same on jax {to_code(bug.span)}."
-    declared = applicable(bug.case, planned.release, planned.cell.platform, planned.versions)
+    declared = select_deviations(bug.case, planned.release, planned.cell.platform, planned.versions)
     for one in declared:
         told = "Known to be seen on "
         told += to_code(f"jax{one.releases}") if one.releases else "every release"

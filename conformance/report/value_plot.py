@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.judge.ulp import is_float, parts, ulp_distance
+from conformance.judge.tolerance import compute_ulp_distance, is_float, split_complex
 from conformance.model.codec import to_array
 
 if TYPE_CHECKING:
@@ -90,5 +90,5 @@ def _plot(before: Leaf, after: Leaf) -> ValuePlot | None:
 
 def _ulps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
     """Return the distance of each element; of a complex one that of its worse part."""
-    found = ulp_distance(parts(one), parts(other)).astype(np.float64)
+    found = compute_ulp_distance(split_complex(one), split_complex(other)).astype(np.float64)
     return found.max(axis=-1) if found.ndim > one.ndim else found

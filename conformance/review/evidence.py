@@ -14,10 +14,9 @@ from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.record_judge import golden_variant, load_observation
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
-from conformance.judge.comparison import Agreement
-from conformance.judge.conformance import ending
+from conformance.judge.conformance import describe_ending
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import compare_reference, compare_values
+from conformance.judge.values import Agreement, compare_reference, compare_values
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Policy
 from conformance.model.codec import CorruptValueError
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.record_judge import Judge
-    from conformance.judge.comparison import Difference
+    from conformance.judge.values import Difference
     from conformance.model.evidence import Evidence
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
@@ -267,7 +266,7 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
     else:
         lines.append(line(f"golden {_ending(golden)} ({golden.span})", BEFORE))
     texts = observation.error.message.splitlines() if observation.error is not None else ()
-    seen = line(f"seen {ending(observation)}", AFTER)
+    seen = line(f"seen {describe_ending(observation)}", AFTER)
     lines += indent_below(seen, limit_lines([*map(line, texts)], _MESSAGE, "... {} more lines"))
     lines += _values(example, observation, golden)
     if golden is not None and not golden.tainted:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from conformance.judge.errors import without_label
+from conformance.judge.errors import strip_label
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Deviation
 from conformance.model.observation import is_case_error
@@ -173,7 +173,7 @@ def _message(one: JudgedJob) -> str:
     record = one.record
     if record.outcome is not Outcome.OK and record.error is not None:
         return record.error.message
-    return without_label("\n".join(text.partition(IF_INTENDED)[0] for text in record.reasons))
+    return strip_label("\n".join(text.partition(IF_INTENDED)[0] for text in record.reasons))
 
 
 def find_common_pattern(texts: Sequence[str]) -> str:

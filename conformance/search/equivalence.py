@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from conformance.judge.errors import cause_of
+from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -93,12 +93,14 @@ def _names_differ(one: str, other: str) -> bool:
 
     Python words such errors alike, so that only the name tells them apart.
     """
-    found, others = ({m[1] for m in _NAMED.finditer(cause_of(text))} for text in (one, other))
+    found, others = (
+        {m[1] for m in _NAMED.finditer(normalise_cause(text))} for text in (one, other)
+    )
     return bool(found and others and not found & others)
 
 
 def _words(message: str) -> list[str]:
-    return _WORD.findall(cause_of(message))[:WORDS]
+    return _WORD.findall(normalise_cause(message))[:WORDS]
 
 
 class Classes(Generic[T]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.engine.job_comparison import load_value
 from conformance.errors import ConformanceError, UsageError
-from conformance.judge.ir import FACT, changed_facts
+from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, ExitCode, Outcome
 from conformance.search.equivalence import (
@@ -471,7 +471,7 @@ def differing(record: Record, good: Record) -> set[str]:
         record: The job at a point.
         good: The job at the good endpoint.
     """
-    sentences = changed_facts(record.facts, good.facts)
+    sentences = find_changed_facts(record.facts, good.facts)
     return {sentence.removeprefix(FACT).partition(":")[0] for sentence in sentences}
 
 

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from conformance.cells.nightly import stable_cell_ids
 from conformance.errors import UsageError
-from conformance.judge.ir import changed_facts
+from conformance.judge.ir import find_changed_facts
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.triage.repro.facts import READINGS
 
@@ -158,7 +158,7 @@ def with_recorded(case: Case, record: Record, golden: GoldenEntry | None) -> Cas
         name: golden.facts[name]
         for name in READINGS
         if name in golden.facts and name not in case.facts
-        and any(changed_facts({name: record.facts.get(name)}, {name: golden.facts[name]}))
+        and any(find_changed_facts({name: record.facts.get(name)}, {name: golden.facts[name]}))
     }  # fmt: skip
     return replace(case, facts={**case.facts, **recorded}) if recorded else case
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.judge.errors import signature
+from conformance.judge.errors import make_signature
 from tests.bench import planned_cell, python_of
 from tests.projects import ENVIRONMENT, RELEASE, ROOT
 
@@ -234,7 +234,7 @@ def test_an_error_keeps_its_signature(project: Project) -> None:
     code, text = alone(project.path / told["file"])
     last = text.rstrip().rpartition("\nValueError: ")[2]
     assert code == 1
-    assert signature("ValueError", last) == record["error"]["signature"]
+    assert make_signature("ValueError", last) == record["error"]["signature"]
     assert "\n````text\nRows are divided evenly ```or not``` at all.\n````\n" in ending.out
     assert "Known to be seen on every release (`a/b#1`)." in ending.out
 

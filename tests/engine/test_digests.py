@@ -9,7 +9,7 @@ import pytest
 from conformance.engine import digests
 from conformance.engine.digests import JobState, make_digest
 from conformance.engine.run_directory import RESULTS
-from conformance.judge.errors import cause_of
+from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import ErrorInfo
 from tests.engine.written_runs import FINISHED, STARTED, A, B, record, write
@@ -95,7 +95,7 @@ def test_a_cause_is_the_reason_without_what_differs_from_run_to_run(
 ) -> None:
     """Numbers, addresses, paths; names keep theirs."""
     expected = "out # of # differ, worst at [#]: # against #, # ulp" if cause is None else cause
-    assert cause_of(reason) == expected
+    assert normalise_cause(reason) == expected
 
 
 def test_a_run_of_a_part_of_its_matrix_says_so(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse
-from conformance.judge.ir import status
+from conformance.judge.ir import compare_ir
 from conformance.model.record import IrStatus
 from tests.builders import case, f32, ok
 from tests.ir.texts import stablehlo
@@ -84,8 +84,8 @@ def test_it_is_compared_with_the_golden_of_its_platform(tmp_path: Path) -> None:
     _accept(tmp_path, "0.5.0", SINE, tpu=SINE, cuda=COSINE)
     seen, _ = analyse_artifacts({"stablehlo-tpu": SINE.encode(), "stablehlo-cuda": SINE.encode()})
     golden = _golden(tmp_path, "0.6.0")
-    assert status(seen["stablehlo-tpu"], golden["stablehlo-tpu"]) is IrStatus.SAME
-    assert status(seen["stablehlo-cuda"], golden["stablehlo-cuda"]) is IrStatus.CHANGED
+    assert compare_ir(seen["stablehlo-tpu"], golden["stablehlo-tpu"]) is IrStatus.SAME
+    assert compare_ir(seen["stablehlo-cuda"], golden["stablehlo-cuda"]) is IrStatus.CHANGED
 
 
 def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
     _accept(tmp_path, "0.5.0", SINE)
     assert list(_golden(tmp_path, "0.5.0")) == ["stablehlo"]
     seen, _ = analyse_artifacts({"stablehlo-tpu": COSINE.encode()})
-    assert status(seen["stablehlo-tpu"], None) is IrStatus.UNKNOWN
+    assert compare_ir(seen["stablehlo-tpu"], None) is IrStatus.UNKNOWN
     assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [
         AcceptEffect.ADDED
     ]

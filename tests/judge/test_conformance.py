@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from conformance.errors import UsageError
-from conformance.judge.conformance import conformance, ending, is_expected, unmet_claims
+from conformance.judge.conformance import (
+    describe_ending,
+    find_unmet_claims,
+    is_expected,
+    judge_conformance,
+)
 from conformance.model.case import Budget
 from conformance.model.observation import RANKS_DIFFER, ExpectedError
 from conformance.model.outcome import Conformance, Outcome
@@ -20,12 +25,15 @@ EXPECTED = ExpectedError(type="TypeError|ValueError", match="shape")
 
 def test_a_value_that_agrees_conforms() -> None:
     """Within the tolerance is conforming, and needs no reason."""
-    assert conformance(case(), ok(f32(1.00001), reference=f64(1))) == (Conformance.CONFORMS, ())
+    assert judge_conformance(case(), ok(f32(1.00001), reference=f64(1))) == (
+        Conformance.CONFORMS,
+        (),
+    )
 
 
 def test_a_value_that_differs_deviates() -> None:
     """The reason names both numbers."""
-    answer, (reason,) = conformance(case(), ok(f32(1), reference=f64(2)))
+    answer, (reason,) = judge_conformance(case(), ok(f32(1), reference=f64(2)))
     assert answer is Conformance.DEVIATES
     assert reason.startswith("out 1 of 1 elements differ, worst at [0]: 1.0 against reference 2.0")
 
@@ -33,33 +41,35 @@ def test_a_value_that_differs_deviates() -> None:
 def test_the_cases_tolerance_applies() -> None:
     """A case may loosen the reference's tolerance."""
     seen = ok(f32(1.1), reference=f64(1))
-    assert conformance(case(rtol=0.2), seen)[0] is Conformance.CONFORMS
-    assert conformance(case(rtol=0), seen)[0] is Conformance.DEVIATES
+    assert judge_conformance(case(rtol=0.2), seen)[0] is Conformance.CONFORMS
+    assert judge_conformance(case(rtol=0), seen)[0] is Conformance.DEVIATES
 
 
 def test_the_budgets_of_the_platform_apply() -> None:
     """Those of another say nothing here, where the tolerance of the dtype is."""
     seen = ok(f32(1.000001), reference=f64(1))
     stated = case(budgets=(Budget(platform="cpu", ulp=2), Budget(platform="tpu", ulp=20)))
-    answers = {name: conformance(stated.on(name), seen)[0] for name in ("cpu", "tpu:v5e", "gpu")}
+    answers = {
+        name: judge_conformance(stated.on(name), seen)[0] for name in ("cpu", "tpu:v5e", "gpu")
+    }
     assert [name for name, one in answers.items() if one is Conformance.DEVIATES] == ["cpu"]
 
 
 def test_nothing_claimed_is_unknown() -> None:
     """Without reference and claims nothing is known."""
-    assert conformance(case(), ok(f32(1))) == (Conformance.UNKNOWN, ())
-    assert conformance(case(), raised()) == (Conformance.UNKNOWN, ())
+    assert judge_conformance(case(), ok(f32(1))) == (Conformance.UNKNOWN, ())
+    assert judge_conformance(case(), raised()) == (Conformance.UNKNOWN, ())
 
 
 def test_ranks_that_differ_deviate() -> None:
     """Processes of one program that disagree are wrong, also where nothing is claimed."""
     seen = ended(Outcome.RAISED, error=ErrorInfo(type=RANKS_DIFFER, message="hlo: line 1"))
-    assert conformance(case(), seen)[0] is Conformance.DEVIATES
+    assert judge_conformance(case(), seen)[0] is Conformance.DEVIATES
 
 
 def test_a_reference_without_a_value_is_unknown() -> None:
     """Compile-only cells have no value to compare."""
-    assert conformance(case(), ok(reference=f64(1)))[0] is Conformance.UNKNOWN
+    assert judge_conformance(case(), ok(reference=f64(1)))[0] is Conformance.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -76,25 +86,25 @@ def test_a_reference_without_a_value_is_unknown() -> None:
 def test_claims_must_hold(facts: dict[str, Any], reasons: tuple[str, ...]) -> None:
     """A claim unmet deviates; a fact not observed is unmet."""
     answer = Conformance.DEVIATES if reasons else Conformance.CONFORMS
-    assert conformance(case(facts=CLAIM), ok(facts=facts)) == (answer, reasons)
+    assert judge_conformance(case(facts=CLAIM), ok(facts=facts)) == (answer, reasons)
 
 
 def test_claims_survive_json() -> None:
     """A tuple claimed equals the list that JSON gives back."""
-    answer, _ = conformance(case(facts={"groups": ((0, 1),)}), ok(facts={"groups": [[0, 1]]}))
+    answer, _ = judge_conformance(case(facts={"groups": ((0, 1),)}), ok(facts={"groups": [[0, 1]]}))
     assert answer is Conformance.CONFORMS
 
 
 def test_value_and_claims_both_count() -> None:
     """A right value does not excuse a wrong fact."""
     seen = ok(f32(1), reference=f64(1), facts={"collectives": {}})
-    assert conformance(case(facts=CLAIM), seen)[0] is Conformance.DEVIATES
+    assert judge_conformance(case(facts=CLAIM), seen)[0] is Conformance.DEVIATES
 
 
 def test_the_expected_error_conforms() -> None:
     """Type (any of several) and message as expected."""
     seen = raised("ValueError", "bad shape (3,)", reference=EXPECTED)
-    assert conformance(case(facts=CLAIM), seen) == (Conformance.CONFORMS, ())
+    assert judge_conformance(case(facts=CLAIM), seen) == (Conformance.CONFORMS, ())
 
 
 @pytest.mark.parametrize(
@@ -116,7 +126,7 @@ def test_the_expected_error_conforms() -> None:
 )
 def test_any_other_ending_deviates_from_an_expected_error(seen: Any, reason: str) -> None:
     """The reason names what was seen and what is expected."""
-    answer, (text,) = conformance(case(), seen)
+    answer, (text,) = judge_conformance(case(), seen)
     assert answer is Conformance.DEVIATES
     assert text.startswith(reason)
     assert "reference expects TypeError|ValueError matching 'shape'" in text
@@ -135,7 +145,7 @@ def test_any_other_ending_deviates_from_an_expected_error(seen: Any, reason: str
 )
 def test_failing_where_success_is_meant_deviates(outcome: Outcome, what: Any, more: Any) -> None:
     """A value reference, a claim or a declared deviation shows that success was meant."""
-    answer, (reason,) = conformance(what, ended(outcome, **more))
+    answer, (reason,) = judge_conformance(what, ended(outcome, **more))
     assert answer is Conformance.DEVIATES
     assert reason == f"{outcome} at execute; the case expects a result"
 
@@ -143,7 +153,7 @@ def test_failing_where_success_is_meant_deviates(outcome: Outcome, what: Any, mo
 @pytest.mark.parametrize("outcome", [Outcome.UNSUPPORTED, Outcome.INFRA, Outcome.NOT_RUN])
 def test_outcomes_that_say_nothing_are_unknown(outcome: Outcome) -> None:
     """Infrastructure never deviates."""
-    assert conformance(case(facts=CLAIM), ended(outcome)) == (Conformance.UNKNOWN, ())
+    assert judge_conformance(case(facts=CLAIM), ended(outcome)) == (Conformance.UNKNOWN, ())
 
 
 def test_types_are_compared_by_class_name() -> None:
@@ -162,30 +172,32 @@ def test_a_wrong_pattern_is_a_usage_error() -> None:
 
 def test_an_ending_is_one_line() -> None:
     """Only the first line of a message is quoted."""
-    assert ending(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"
+    assert describe_ending(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"
 
 
 def test_a_claim_of_none_is_met_by_absence() -> None:
     """A count of 0 and no entry are the same fact."""
     claims = {"collectives": {"all-reduce": 1, "all-gather": 0}}
-    assert not list(unmet_claims(claims, {"collectives": {"all-reduce": 1}}))
-    assert list(unmet_claims(claims, {"collectives": {"all-reduce": 1, "all-gather": 2}}))
+    assert not list(find_unmet_claims(claims, {"collectives": {"all-reduce": 1}}))
+    assert list(find_unmet_claims(claims, {"collectives": {"all-reduce": 1, "all-gather": 2}}))
 
 
 def test_a_claim_on_results_need_not_state_shardings() -> None:
     """Releases and platforms differ in whether their HLO does; one that is stated must hold."""
     seen = {"results": [{"type": "f32[2]", "sharding": "replicated"}]}
-    assert not list(unmet_claims({"results": [{"type": "f32[2]"}]}, seen))
-    assert not list(unmet_claims({"results": [{"type": "f32[2]", "sharding": "replicated"}]}, seen))
-    assert list(unmet_claims({"results": [{"type": "f32[3]"}]}, seen))
-    assert list(unmet_claims({"results": [{"type": "f32[2]", "sharding": "tiled"}]}, seen))
-    assert list(unmet_claims({"results": []}, seen))
+    assert not list(find_unmet_claims({"results": [{"type": "f32[2]"}]}, seen))
+    assert not list(
+        find_unmet_claims({"results": [{"type": "f32[2]", "sharding": "replicated"}]}, seen)
+    )
+    assert list(find_unmet_claims({"results": [{"type": "f32[3]"}]}, seen))
+    assert list(find_unmet_claims({"results": [{"type": "f32[2]", "sharding": "tiled"}]}, seen))
+    assert list(find_unmet_claims({"results": []}, seen))
 
 
 def test_a_pattern_is_a_claim_of_its_own() -> None:
     """It is matched in the text of its IR; without that text it is not met."""
     claims = {"filecheck": {"hlo": "CHECK: add", "jaxpr": "CHECK: sin"}}
-    assert list(unmet_claims(claims, {}, {"hlo": "%add.1", "jaxpr": "cos"})) == [
+    assert list(find_unmet_claims(claims, {}, {"hlo": "%add.1", "jaxpr": "cos"})) == [
         "filecheck of jaxpr: `CHECK: sin` finds nothing in lines 1 to 1 (of the form neutral)"
     ]
-    assert len(list(unmet_claims(claims, {}))) == 2
+    assert len(list(find_unmet_claims(claims, {}))) == 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.judge.deviation import applicable, described, shows
+from conformance.judge.conformance import describe_deviation, matches_deviation, select_deviations
 from conformance.model.outcome import Conformance, Outcome
 from tests.builders import case, deviation, ended, f32, ok, raised
 
@@ -18,8 +18,8 @@ def test_only_deviations_of_the_cell_apply() -> None:
     old, tpu = deviation("<0.6"), deviation("", platform="tpu")
     flax = deviation("", packages={"flax": ">=0.10.7"})
     what = case(deviations=(old, tpu, flax))
-    assert applicable(what, "0.5.3", "cpu", {}) == (old,)
-    assert applicable(what, "0.6.0", "cpu", {"flax": "0.11"}) == (flax,)
+    assert select_deviations(what, "0.5.3", "cpu", {}) == (old,)
+    assert select_deviations(what, "0.6.0", "cpu", {"flax": "0.11"}) == (flax,)
 
 
 @pytest.mark.parametrize(
@@ -38,35 +38,39 @@ def test_only_deviations_of_the_cell_apply() -> None:
 def test_an_error_shows_what_names_it(declared: dict[str, Any], shown: bool) -> None:
     """Outcome, type and message must be as declared, as far as they are declared."""
     seen = raised("ValueError", "bad shape")
-    assert shows(deviation(**declared), seen, DEVIATES) is shown
+    assert matches_deviation(deviation(**declared), seen, DEVIATES) is shown
 
 
 def test_a_crash_without_an_error_is_shown_by_its_outcome() -> None:
     """A signal needs no message."""
-    assert shows(deviation(outcome="crashed"), ended(Outcome.CRASHED), DEVIATES)
-    assert not shows(deviation(outcome="crashed", match="x"), ended(Outcome.CRASHED), DEVIATES)
+    assert matches_deviation(deviation(outcome="crashed"), ended(Outcome.CRASHED), DEVIATES)
+    assert not matches_deviation(
+        deviation(outcome="crashed", match="x"), ended(Outcome.CRASHED), DEVIATES
+    )
 
 
 def test_a_wrong_value_shows_a_deviation_in_value() -> None:
     """`ok` means: it ran, but deviates."""
     wrong = deviation(outcome="ok")
-    assert shows(wrong, ok(f32(1)), DEVIATES)
-    assert not shows(wrong, ok(f32(1)), Conformance.CONFORMS)
-    assert not shows(wrong, ok(f32(1)), Conformance.UNKNOWN)
+    assert matches_deviation(wrong, ok(f32(1)), DEVIATES)
+    assert not matches_deviation(wrong, ok(f32(1)), Conformance.CONFORMS)
+    assert not matches_deviation(wrong, ok(f32(1)), Conformance.UNKNOWN)
 
 
 def test_the_pattern_of_a_deviation_in_value_is_searched_in_the_reasons() -> None:
     """A declared pattern is never ignored."""
     wrong = deviation(outcome="ok", match="dtype float64")
-    assert shows(wrong, ok(f32(1)), DEVIATES, ("out dtype float64, reference float32",))
-    assert not shows(wrong, ok(f32(1)), DEVIATES, ("out 1 against 2",))
+    assert matches_deviation(wrong, ok(f32(1)), DEVIATES, ("out dtype float64, reference float32",))
+    assert not matches_deviation(wrong, ok(f32(1)), DEVIATES, ("out 1 against 2",))
     number = deviation(outcome="ok", match="inf against 1.26")
-    assert shows(number, ok(f32(1)), DEVIATES, ("out inf against reference 1.26, exact",))
+    assert matches_deviation(
+        number, ok(f32(1)), DEVIATES, ("out inf against reference 1.26, exact",)
+    )
 
 
 def test_a_deviation_is_described_by_range_and_thread() -> None:
     """Messages name what to look for in the case file."""
-    assert described(deviation("<0.6")) == "deviation jax<0.6 (jax-ml/jax#1)"
-    assert described(deviation("", platform="tpu")) == (
+    assert describe_deviation(deviation("<0.6")) == "deviation jax<0.6 (jax-ml/jax#1)"
+    assert describe_deviation(deviation("", platform="tpu")) == (
         "deviation every release on tpu (jax-ml/jax#1)"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.judge.filecheck import filecheck
+from conformance.judge.filecheck import run_filecheck
 
 TEXT = """\
 conformance-ir 1 hlo abc
@@ -35,7 +35,7 @@ entry {
 )
 def test_a_pattern_that_holds(pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is said, and nothing printed."""
-    assert not filecheck(TEXT, pattern)
+    assert not run_filecheck(TEXT, pattern)
     assert not "".join(capsys.readouterr())
 
 
@@ -66,16 +66,16 @@ def test_a_pattern_that_holds(pattern: str, capsys: pytest.CaptureFixture[str]) 
 )
 def test_a_pattern_that_does_not_hold(pattern: str, said: str) -> None:
     """The check that fails, as written, and what was searched."""
-    assert filecheck(TEXT, pattern).startswith(said)
+    assert run_filecheck(TEXT, pattern).startswith(said)
 
 
 def test_nothing_is_printed_on_failure(capsys: pytest.CaptureFixture[str]) -> None:
     """What the judge says is a reason of the record, not output."""
-    assert filecheck(TEXT, "CHECK-DAG: return\nCHECK: all-reduce")
-    assert filecheck(TEXT, "CHECK: [[X:q*]]")
+    assert run_filecheck(TEXT, "CHECK-DAG: return\nCHECK: all-reduce")
+    assert run_filecheck(TEXT, "CHECK: [[X:q*]]")
     assert not "".join(capsys.readouterr())
 
 
 def test_an_empty_text_shows_nothing() -> None:
     """Not even what must not be there: nobody knows."""
-    assert filecheck("", "CHECK-NOT: all-gather")
+    assert run_filecheck("", "CHECK-NOT: all-gather")

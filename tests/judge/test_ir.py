@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.judge.ir import changed_facts, status
+from conformance.judge.ir import compare_ir, find_changed_facts
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.case import Policy
 from conformance.model.golden import GoldenEntry, GoldenIr
@@ -31,13 +31,13 @@ FACTS = {"collectives": {"all-reduce": 1}, "dtypes": ["f32"], "host_compute": Fa
 )
 def test_fingerprints_say_how_an_ir_compares(golden: GoldenIr | None, expected: IrStatus) -> None:
     """The same structure, the same work, or neither; nothing where nothing is recorded."""
-    assert status(SEEN, golden) is expected
+    assert compare_ir(SEEN, golden) is expected
 
 
 def test_what_was_not_understood_is_never_the_same() -> None:
     """Nor is it said to have changed."""
     nothing = IrRecord(version=1, not_understood={"hlo line 3: got '?'": 1})
-    assert status(nothing, GoldenIr(structure="s", neutral="n")) is IrStatus.UNKNOWN
+    assert compare_ir(nothing, GoldenIr(structure="s", neutral="n")) is IrStatus.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_was_not_understood_is_never_the_same() -> None:
 def test_a_changed_fact_is_one_sentence(fact: str, seen: Any, sentence: str) -> None:
     """It names the fact, what is seen and what is recorded."""
     golden = {**FACTS, "parameters": []}
-    assert list(changed_facts({**golden, fact: seen}, golden)) == [sentence]
+    assert list(find_changed_facts({**golden, fact: seen}, golden)) == [sentence]
 
 
 def test_a_sharding_that_one_side_does_not_say_is_no_change() -> None:
@@ -64,15 +64,15 @@ def test_a_sharding_that_one_side_does_not_say_is_no_change() -> None:
     said = {"parameters": [{"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"}]}
     unsaid = {"parameters": [{"type": "f32[2]"}]}
     other = {"parameters": [{"type": "f32[2]", "sharding": "replicated"}]}
-    assert not list(changed_facts(unsaid, said))
-    assert list(changed_facts(other, said)) == [
+    assert not list(find_changed_facts(unsaid, said))
+    assert list(find_changed_facts(other, said)) == [
         "fact parameters[0] sharding: replicated, golden tiled [4] over 0,1,2,3"
     ]
 
 
 def test_facts_that_do_not_gate_are_left_alone() -> None:
     """The number of fusions is the compiler's affair."""
-    assert not list(changed_facts({"fusions": {"kLoop": 2}}, {"fusions": {"kLoop": 1}}))
+    assert not list(find_changed_facts({"fusions": {"kLoop": 2}}, {"fusions": {"kLoop": 1}}))
 
 
 def _judge(what: Any, **seen: Any) -> Judgement:

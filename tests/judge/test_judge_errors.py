@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.judge.errors import MAX_CHARS, MAX_LINES, normalise, signature
+from conformance.judge.errors import MAX_CHARS, MAX_LINES, make_signature, normalise
 
 FRAGMENTS = [
     "0x7f931dda19e0",
@@ -156,5 +156,5 @@ def test_long_messages_end_in_the_hash_of_the_rest() -> None:
 
 def test_signature_is_type_and_message() -> None:
     """The type always stands; an empty message leaves it alone."""
-    assert signature("TypeError", "bad\n") == "TypeError: bad"
-    assert signature("SIGSEGV", "") == "SIGSEGV"
+    assert make_signature("TypeError", "bad\n") == "TypeError: bad"
+    assert make_signature("SIGSEGV", "") == "SIGSEGV"

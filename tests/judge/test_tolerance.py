@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.judge.tolerance import Tolerance, defaults
+from conformance.judge.tolerance import Tolerance, find_defaults
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from conformance.judge.tolerance import Tolerance, defaults
 )
 def test_default_rtol(dtype: type, rtol: float) -> None:
     """Each dtype has the default its table states."""
-    assert defaults(np.dtype(dtype))[0] == rtol
+    assert find_defaults(np.dtype(dtype))[0] == rtol
 
 
 def test_default_atol_follows_the_largest_finite_magnitude() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from conformance.judge.ulp import UlpError, bits_of, max_ulp, ulp_distance
+from conformance.judge.tolerance import UlpError, compute_ulp_distance, count_bits, max_ulp
 from conformance.model.codec import dtype_of
 
 FLOATS = [
@@ -26,13 +26,13 @@ FLOATS = [
 def test_neighbours_are_one_apart(name: str) -> None:
     """The numbers of a format, in order, are one ULP from the next, zeros included."""
     dtype = dtype_of(name)
-    spare = max(bits_of(dtype) - 10, 0)  # wide formats are sampled by their ten highest bits
-    raw = np.arange(1 << (bits_of(dtype) - spare), dtype=np.uint64) << np.uint64(spare)
+    spare = max(count_bits(dtype) - 10, 0)  # wide formats are sampled by their ten highest bits
+    raw = np.arange(1 << (count_bits(dtype) - spare), dtype=np.uint64) << np.uint64(spare)
     numbers = raw.astype(f"u{dtype.itemsize}").view(dtype)
     numbers = numbers[np.isfinite(numbers)]
     wide = numbers.astype(np.float64)
     numbers = numbers[np.lexsort((~np.signbit(wide), wide))]
-    gaps = ulp_distance(numbers[:-1], numbers[1:])
+    gaps = compute_ulp_distance(numbers[:-1], numbers[1:])
     assert set(gaps.tolist()) <= {1, 1 << spare}
 
 

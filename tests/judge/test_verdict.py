@@ -285,7 +285,7 @@ def test_a_broken_case_is_not_offered_for_acceptance(golden: GoldenEntry | None)
 def test_a_tainted_golden_asks_for_another() -> None:
     """Another version of the normal form is not a difference."""
     (reason,) = _judge(PLAIN, SEEN, TAINTED).reasons
-    assert reason == "golden is tainted: regenerate with conformance accept family/name"
+    assert reason.startswith("golden is tainted: convert it with conformance accept --migrate")
 
 
 def test_compile_only_goldens_say_that_it_ended_well() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.engine.digests import Digest, JobState
-from conformance.judge.errors import cause_of
+from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Conformance, Outcome, Verdict, is_unexpected
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def state(verdict: Verdict, reason: str = "", **more: Any) -> JobState:
     """Return what is known of a job that ran to its end."""
     conformance = more.pop("conformance", Conformance.CONFORMS)
     told = reason if is_unexpected(verdict, conformance) else ""
-    fields = {"outcome": Outcome.OK, "reason": told, "cause": cause_of(told), **more}
+    fields = {"outcome": Outcome.OK, "reason": told, "cause": normalise_cause(told), **more}
     return JobState(verdict=verdict, conformance=conformance, **fields)
 
 

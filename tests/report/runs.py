@@ -8,7 +8,7 @@ from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.run_loader import load_run
-from conformance.judge.errors import signature
+from conformance.judge.errors import make_signature
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
@@ -67,7 +67,7 @@ class Directory:
         said: dict[str, Any] = {"outcome": Outcome.OK, "conformance": Conformance.CONFORMS}
         if error is not None:
             type_, message = error
-            info = ErrorInfo(type=type_, message=message, signature=signature(type_, message))
+            info = ErrorInfo(type=type_, message=message, signature=make_signature(type_, message))
             said = {"outcome": Outcome.RAISED, "conformance": Conformance.DEVIATES, "error": info}
         fields: dict[str, Any] = {
             "stage": Stage.EXECUTE, "case_hash": "", "cell_hash": "", "verdict": Verdict.MATCH,

@@ -10,7 +10,7 @@ import pytest
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore
 from conformance.engine.record_judge import load_observation, make_record
-from conformance.judge.conformance import conformance
+from conformance.judge.conformance import judge_conformance
 from conformance.model.case import VARIANTS
 from conformance.model.outcome import Conformance, Outcome
 
@@ -52,7 +52,7 @@ def reasons(bench: Bench, body: str, decorator: str, top: str = TOP) -> tuple[st
     """Return why a case does not conform."""
     finished = bench.run(body, decorator, top)
     assert finished.outcome is Outcome.OK, finished.error
-    answer, why = conformance(finished.job.case, observed(finished, bench.folder))
+    answer, why = judge_conformance(finished.job.case, observed(finished, bench.folder))
     assert answer is (Conformance.DEVIATES if why else Conformance.CONFORMS)
     return why
 
@@ -70,7 +70,7 @@ def test_a_sound_program_is_the_same_in_every_way(bench: Bench) -> None:
     """
     finished = bench.run(body, CLAIM, TOP)
     seen = observed(finished, bench.folder)
-    assert conformance(finished.job.case, seen) == (Conformance.CONFORMS, ())
+    assert judge_conformance(finished.job.case, seen) == (Conformance.CONFORMS, ())
     assert seen.value is not None
     assert seen.value.leaves[0].sharding.startswith("tiles[")
     assert tuple(seen.ways) == VARIANTS
@@ -158,7 +158,7 @@ def test_a_crash_in_a_way_keeps_what_came_before(bench: Bench) -> None:
     finished = bench.run(body, "program(same_as=('jit', 'eager', 'aot'))", TOP)
     assert finished.outcome is Outcome.OK
     assert {"hlo", "value", "reference", "same_as-jit"} <= set(finished.blobs)
-    _, (told,) = conformance(finished.job.case, observed(finished, bench.folder))
+    _, (told,) = judge_conformance(finished.job.case, observed(finished, bench.folder))
     assert told == "same_as eager: crashed SIGABRT: the process was ended by SIGABRT"
 
 
@@ -173,7 +173,7 @@ def test_a_hang_in_a_way_keeps_what_came_before(bench: Bench) -> None:
     """
     finished = bench.run(body, "program(timeout=3, same_as=('eager', 'jit'))", TOP)
     assert "value" in finished.blobs
-    _, (told,) = conformance(finished.job.case, observed(finished, bench.folder))
+    _, (told,) = judge_conformance(finished.job.case, observed(finished, bench.folder))
     assert told == "same_as eager: timed_out timeout: no end within the timeout of 3 s"
 
 

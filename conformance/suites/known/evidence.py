@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
 from conformance.golden.spans import is_release
-from conformance.judge.tests import XFAIL
+from conformance.judge.suite_verdict import XFAIL
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo
 from conformance.suites.catalogue.named import NODE

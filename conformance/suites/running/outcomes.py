@@ -16,8 +16,8 @@ from conformance.engine.job import Finished
 from conformance.engine.messages import JobEnd
 from conformance.engine.observe import printed, raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
-from conformance.judge.errors import signature
-from conformance.judge.tests import FALSIFYING, WARNINGS, XFAIL
+from conformance.judge.errors import make_signature
+from conformance.judge.suite_verdict import FALSIFYING, WARNINGS, XFAIL
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, traceback_artifact
@@ -186,7 +186,7 @@ def failure_of(info: SessionInfo) -> tuple[Outcome, ErrorInfo]:
 
 def describe_end(type_: str, message: str) -> ErrorInfo:
     """Return the error of a test that did not raise one."""
-    return ErrorInfo(type=type_, message=message, signature=signature(type_, message))
+    return ErrorInfo(type=type_, message=message, signature=make_signature(type_, message))
 
 
 def _cut_short(end: JobEnd, late: str) -> tuple[Outcome, ErrorInfo]:
@@ -208,8 +208,10 @@ def _raised(report: TestReport) -> ErrorInfo:
     if not report.falsifying:
         return error
     # Hypothesis drew the values: another run, or another release, may draw others.
-    return replace(error, signature=signature(error.type, without_values(error.message)))
+    return replace(error, signature=make_signature(error.type, without_values(error.message)))
 
 
 def _error(type_: str, message: str, where: str = "") -> ErrorInfo:
-    return ErrorInfo(type=type_, message=message, signature=signature(type_, message), where=where)
+    return ErrorInfo(
+        type=type_, message=message, signature=make_signature(type_, message), where=where
+    )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
-from conformance.judge.comparison import Agreement
-from conformance.judge.values import compare_values
+from conformance.judge.values import Agreement, compare_values
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import ending, quoted
 from conformance.search.predicates import (

@@ -20,7 +20,7 @@ from conformance.engine.observe import Transcript
 from conformance.engine.record_judge import load_claimed_observation, make_record
 from conformance.engine.worker_probes import make_worker_probe
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.judge.conformance import conformance
+from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Outcome
 from conformance.scratch import Scratch, temporary_folder
 from conformance.search.equivalence import ending
@@ -275,7 +275,7 @@ def judged(finished: Finished, blobs: BlobStore) -> StoredJob:
         blobs: Where its artifacts go.
     """
     case, record = finished.job.case, make_record(finished, blobs)
-    found, reasons = conformance(case, load_claimed_observation(case, record, blobs))
+    found, reasons = judge_conformance(case, load_claimed_observation(case, record, blobs))
     return StoredJob(replace(record, conformance=found, reasons=reasons), blobs)
 
 

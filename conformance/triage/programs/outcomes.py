@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.engine.observe import raised, signal_name
-from conformance.judge.errors import signature
+from conformance.judge.errors import make_signature
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs import process
@@ -130,7 +130,7 @@ def error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
         message: Its message.
         where: Where it was raised.
     """
-    said = signature(type_, message)
+    said = make_signature(type_, message)
     return ErrorInfo(type=type_, message=message, signature=said, where=where)
 
 

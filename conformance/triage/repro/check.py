@@ -12,7 +12,7 @@ from conformance.cells.secret_masking import is_secret
 from conformance.cells.uvtool import find_uv, make_uv_environment, run_uv
 from conformance.engine.environment import make_worker_environment
 from conformance.errors import ConformanceError
-from conformance.judge.errors import signature
+from conformance.judge.errors import make_signature
 from conformance.model.outcome import Conformance, Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
@@ -145,7 +145,7 @@ def _error(seen: Seen) -> tuple[str, str]:
 
 
 def _first_line(type_: str, message: str) -> str:
-    return signature(type_.rpartition(".")[2], message).partition("\n")[0]
+    return make_signature(type_.rpartition(".")[2], message).partition("\n")[0]
 
 
 def _raised(ended: Ended) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from conformance.judge.tolerance import defaults
-from conformance.judge.ulp import is_float
+from conformance.judge.tolerance import find_defaults, is_float
 from conformance.model.codec import CorruptValueError, dtype_of
 from conformance.triage.repro.templates import render_piece
 
@@ -56,7 +55,7 @@ def check_code(values: Iterable[Value | None], stated: Tolerances) -> str:
     return render_piece(
         "check", ulp=stated.ulp, rtol=stated.rtol, atol=stated.atol, has_text="text" in kinds,
         has_keys="key" in kinds, has_floats=bool(floats),
-        tolerances=[(name, *defaults(dtype_of(name))) for name in names],
+        tolerances=[(name, *find_defaults(dtype_of(name))) for name in names],
     )  # fmt: skip
 
 

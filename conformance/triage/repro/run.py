@@ -14,10 +14,10 @@ from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, UsageError
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
-from conformance.judge.agreement import against_golden
-from conformance.judge.comparison import Agreement
-from conformance.judge.conformance import conformance
+from conformance.judge.agreement import compare_golden
+from conformance.judge.conformance import judge_conformance
 from conformance.judge.tolerance import Tolerance
+from conformance.judge.values import Agreement
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.repro.header import Seen
@@ -108,7 +108,7 @@ def recorded_span(job: Job, observation: Observation) -> str:
         return ""
     if golden is None or golden.tainted or not golden.exact:
         return ""
-    agreement, _ = against_golden(observation, golden, Tolerance.of(job.case))
+    agreement, _ = compare_golden(observation, golden, Tolerance.of(job.case))
     return "" if agreement is Agreement.BEYOND else golden.span
 
 
@@ -126,7 +126,7 @@ def seen_job(job: Job, side: StoredJob) -> SeenJob:
     if record.outcome is Outcome.UNSUPPORTED:
         raise UsageError(f"{record.case} on {record.cell}: unsupported: {said}; name another cell")
     observation = load_claimed_observation(job.case, record, side.blobs)
-    conforms, reasons = conformance(job.case, observation)
+    conforms, reasons = judge_conformance(job.case, observation)
     hlo = load_ir_text(side, "hlo") if job.case.kind == "program" else None
     seen = Seen(
         observation=observation,

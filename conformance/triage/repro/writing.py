@@ -8,7 +8,7 @@ from functools import cached_property
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.judge.ways import SAME_AS, checked_ways
+from conformance.judge.variants import SAME_AS, find_checked_variants
 from conformance.model.case import ulp_of
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
@@ -122,7 +122,7 @@ class _Writer:
     @cached_property
     def variants(self) -> tuple[str, ...]:
         """The variants of the program that the harness ran, and the file runs, too."""
-        ran = checked_ways(self.job.case, self.seen.observation)
+        ran = find_checked_variants(self.job.case, self.seen.observation)
         return tuple(one for one in ran if not (self.has_static and one in _STATIC_MATTERS))
 
     @cached_property

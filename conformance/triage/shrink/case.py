@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.corpus.discovery import BrokenCasesError, discover
 from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
-from conformance.judge.conformance import conformance
+from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import quoted
 from conformance.triage.repro.source import extract
@@ -221,7 +221,7 @@ class CaseShrinker:
                     raise
                 continue
             found = self._original(worker)
-            conforms, why = conformance(self.case, found.observation)
+            conforms, why = judge_conformance(self.case, found.observation)
             runs = not required and found.outcome is Outcome.OK
             is_good = conforms is Conformance.CONFORMS or (runs and conforms is Conformance.UNKNOWN)
             if is_good or (self.named and self.fact):
@@ -286,7 +286,8 @@ class CaseShrinker:
             results = [self._run(worker, found, alone=True) for worker in fresh]
             same = trials.criterion.holds(results[0], results[1] if len(results) > 1 else None)
             deviates = [
-                conformance(found, each.observation)[0] is Conformance.DEVIATES for each in results
+                judge_conformance(found, each.observation)[0] is Conformance.DEVIATES
+                for each in results
             ]
             alone = results[0].outcome is not Outcome.OK or (deviates[0] and not any(deviates[1:]))
             sizes = _sizes(final, found.devices, results[0])

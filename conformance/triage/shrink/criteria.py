@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
-from conformance.judge.comparison import Agreement
-from conformance.judge.errors import cause_of
-from conformance.judge.values import compare_reference
+from conformance.judge.errors import normalise_cause
+from conformance.judge.values import Agreement, compare_reference
 from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
 from conformance.search.equivalence import differing_lines, quoted, same_failure, same_output
@@ -26,8 +25,8 @@ from conformance.triage.shrink.results import TrialResult
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.judge.comparison import Comparison
     from conformance.judge.tolerance import Tolerance
+    from conformance.judge.values import Comparison
     from conformance.model.value import Value
     from conformance.triage.shrink.results import CaseResult, ScriptResult
 
@@ -91,7 +90,7 @@ class SameFailure:
         return self.guarded or self._words(bad) == self._words(self.seen)
 
     def _words(self, result: TrialResult) -> set[str]:
-        words = _WORD.findall(cause_of(result.ending)[:REASON])
+        words = _WORD.findall(normalise_cause(result.ending)[:REASON])
         return {one for one in words if one not in self.names and not _DTYPE.fullmatch(one)}
 
     def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
-from conformance.judge.agreement import disagreement
-from conformance.judge.conformance import conformance
+from conformance.judge.agreement import find_disagreement
+from conformance.judge.conformance import judge_conformance
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.ways import broken_ways
+from conformance.judge.variants import compare_variants
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import SILENT, quoted
@@ -43,7 +43,7 @@ def refuse_flaky(case: Case, cell: str, results: Sequence[CaseResult]) -> None:
     """
     first = results[0].observation
     tolerance = Tolerance.of(case)
-    if not any(disagreement(first, one.observation, tolerance) for one in results[1:]):
+    if not any(find_disagreement(first, one.observation, tolerance) for one in results[1:]):
         return
     counts = Counter(quoted(one.ending) for one in results)
     told = "; ".join(f"{count} of {len(results)}: {ending}" for ending, count in counts.items())
@@ -56,7 +56,7 @@ def refuse_flaky(case: Case, cell: str, results: Sequence[CaseResult]) -> None:
 def _deviating_fact(case: Case, result: CaseResult) -> str:
     """Return the fact that a case claims and does not state; empty if it deviates otherwise."""
     stated = result.stored.record.facts
-    _, reasons = conformance(case, replace(result.observation, facts=stated))
+    _, reasons = judge_conformance(case, replace(result.observation, facts=stated))
     names = [name for name in case.facts if reasons and reasons[0].startswith(f"fact {name} ")]
     return names[0] if names else ""
 
@@ -76,8 +76,8 @@ def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
     said, observation = quoted(result.ending), result.observation
     if result.outcome in SILENT:
         raise UsageError(f"{case.id} on {cell} says nothing: {said}; name another cell")
-    conforms, _ = conformance(case, replace(observation, ways={}))
-    if conforms is not Conformance.DEVIATES and (broken := broken_ways(case, observation)):
+    conforms, _ = judge_conformance(case, replace(observation, ways={}))
+    if conforms is not Conformance.DEVIATES and (broken := compare_variants(case, observation)):
         raise UsageError(
             f"{case.id} on {cell} deviates in {' and '.join(broken)} alone, of its same_as: a case "
             "is cut by what the program itself does; write the other way as a program of its own"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.engine.job_comparison import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, TransitionKind
 from conformance.engine.variants import load_variants
-from conformance.judge.ir import FACT, changed_facts
-from conformance.judge.ways import SAME_AS, way_ending
+from conformance.judge.ir import FACT, find_changed_facts
+from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import ending, quoted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Transition
-    from conformance.judge.comparison import Difference
+    from conformance.judge.values import Difference
     from conformance.model.record import Record
     from conformance.model.value import Value
 
@@ -147,7 +147,7 @@ def _shown_changes(change: Transition) -> Iterator[ShownChange]:
             yield ShownChange(WAYS, *apart(*ways))
     if before.conformance is not after.conformance and ended_as(before) != ended_as(after):
         yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
-    for sentence in changed_facts(after.facts, before.facts):
+    for sentence in find_changed_facts(after.facts, before.facts):
         name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
         yield ShownChange(name, *_parts(before.facts[name], after.facts[name]))
     for name in _grown(before, after):
@@ -183,7 +183,7 @@ def _in_ways(side: StoredJob) -> str:
     if not said:
         seen = load_variants(side.record.artifacts, side.blobs)
         failed = {way: one for way, one in seen.items() if one.checked and one.value is None}
-        said = [f"{way}: {way_ending(one)}" for way, one in failed.items()]
+        said = [f"{way}: {describe_variant(one)}" for way, one in failed.items()]
     return "; ".join(said) or "agrees"
 
 

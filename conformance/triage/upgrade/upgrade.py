@@ -12,8 +12,8 @@ from conformance.engine.plan import why_not
 from conformance.engine.record_judge import load_observation
 from conformance.engine.run_info import describe_cases
 from conformance.engine.transitions import make_transition
-from conformance.judge.agreement import DISAGREE, disagreement
-from conformance.judge.ir import changed_facts
+from conformance.judge.agreement import DISAGREE, find_disagreement
+from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
 from conformance.search.bisection import find_changes, next_points
@@ -127,8 +127,8 @@ class CaseUpgrade:
         """Compare what was seen at a place with what is seen there now."""
         first = self.sides[place]
         tolerance = Tolerance.of(self.case)
-        said = disagreement(load_observation(*first), load_observation(*again), tolerance)
-        facts = changed_facts(again.record.facts, first.record.facts)
+        said = find_disagreement(load_observation(*first), load_observation(*again), tolerance)
+        facts = find_changed_facts(again.record.facts, first.record.facts)
         said = said or next((f"{DISAGREE}{one}" for one in facts), "")
         if said and not self.flaky:
             self.flaky = f"{self.axis.labels[place]}: {said}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from conformance.judge.tolerance import Stating
+from conformance.judge.tolerance import StatesTolerance
 from conformance.judge.values import compare_reference
 from conformance.model.outcome import Outcome
 
@@ -20,7 +20,7 @@ SAME_AS: Final = "same_as"
 VMAP_OF_ONE: Final = "vmap_of_one"
 
 
-class Claiming(Stating, Protocol):
+class ClaimsVariants(StatesTolerance, Protocol):
     """A claim that a program gives the same value in other ways."""
 
     @property
@@ -29,7 +29,7 @@ class Claiming(Stating, Protocol):
         ...
 
 
-def broken_ways(case: Claiming, observation: Observation) -> dict[str, tuple[str, ...]]:
+def compare_variants(case: ClaimsVariants, observation: Observation) -> dict[str, tuple[str, ...]]:
     """Return how a program differs in other ways, by way.
 
     Values are compared as with a reference: within the case's tolerance; weak type, sharding and
@@ -44,12 +44,12 @@ def broken_ways(case: Claiming, observation: Observation) -> dict[str, tuple[str
     """
     found = {
         way: tuple(f"{SAME_AS} {way}: {text}" for text in _differs(case, way, observation))
-        for way in checked_ways(case, observation)
+        for way in find_checked_variants(case, observation)
     }
     return {way: sentences for way, sentences in found.items() if sentences}
 
 
-def checked_ways(case: Claiming, observation: Observation) -> tuple[str, ...]:
+def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tuple[str, ...]:
     """Return the ways of a case in which its program was run, whatever came of it."""
     if observation.outcome is not Outcome.OK or observation.value is None:
         return ()
@@ -57,7 +57,7 @@ def checked_ways(case: Claiming, observation: Observation) -> tuple[str, ...]:
     return tuple(way for way in case.same_as if way in ways and ways[way].checked)
 
 
-def way_ending(seen: VariantResult) -> str:
+def describe_variant(seen: VariantResult) -> str:
     """Return how a way ended in a few words, e.g. `raised TypeError: bad shape`."""
     words, error = seen.outcome.value, seen.error
     if error is None:
@@ -66,10 +66,10 @@ def way_ending(seen: VariantResult) -> str:
     return f"{words} {error.type}: {first[:200]}" if first else f"{words} {error.type}"
 
 
-def _differs(case: Claiming, way: str, observation: Observation) -> Iterator[str]:
+def _differs(case: ClaimsVariants, way: str, observation: Observation) -> Iterator[str]:
     seen = observation.ways[way]
     if observation.value is None or seen.value is None:
-        yield way_ending(seen)
+        yield describe_variant(seen)
         return
     given = seen.value
     if way == VMAP_OF_ONE:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.judge.agreement import disagreement
-from conformance.judge.conformance import ending
-from conformance.judge.deviation import described, shows
+from conformance.judge.agreement import find_disagreement
+from conformance.judge.conformance import describe_deviation, describe_ending, matches_deviation
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.verdict import Judgement, abnormal, unjudged
+from conformance.judge.verdict import Judgement, judge_failure, make_unjudged
 from conformance.model.outcome import Conformance, Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def judge_test(
         Conformance, verdict and reasons.
     """
     if observation.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
-        return unjudged(Verdict.INFRA, observation)
+        return make_unjudged(Verdict.INFRA, observation)
     if observation.outcome is Outcome.UNSUPPORTED:
         return _not_run(observation, deviations)
     passed = observation.outcome is Outcome.OK
@@ -54,7 +53,7 @@ def judge_test(
     if passed:
         verdict, reasons = _of_pass(deviations)
     elif declared:
-        verdict, reasons = Verdict.KNOWN, (ending(observation),)
+        verdict, reasons = Verdict.KNOWN, (describe_ending(observation),)
     else:
         verdict, reasons = _of_failure(observation, deviations)
     return Judgement(conformance=conformance, verdict=verdict, reasons=reasons)
@@ -62,10 +61,10 @@ def judge_test(
 
 def _not_run(observation: Observation, deviations: Sequence[Deviation]) -> Judgement:
     """Return the judgement of a test that is not run there, maybe though it is known to fail."""
-    judgement = unjudged(Verdict.EXCLUDED, observation)
+    judgement = make_unjudged(Verdict.EXCLUDED, observation)
     if not deviations:
         return judgement
-    told = f"so its {described(deviations[0])} is not seen"
+    told = f"so its {describe_deviation(deviations[0])} is not seen"
     return Judgement(
         conformance=judgement.conformance, verdict=judgement.verdict,
         reasons=(*judgement.reasons, told),
@@ -80,7 +79,7 @@ def _disagreement(
     sometimes = [one for one in deviations if one.may_pass]
     if sometimes and all(_either(one, sometimes) for one in (observation, *seen)):
         return ""
-    told = (disagreement(attempt, observation, Tolerance()) for attempt in seen)
+    told = (find_disagreement(attempt, observation, Tolerance()) for attempt in seen)
     return next(filter(None, told), "")
 
 
@@ -91,7 +90,9 @@ def _either(observation: Observation, sometimes: Sequence[Deviation]) -> bool:
 
 def _shown(observation: Observation, deviations: Sequence[Deviation]) -> Deviation | None:
     """Return the deviation that a failure shows, None if it shows none."""
-    return next((d for d in deviations if shows(d, observation, Conformance.DEVIATES)), None)
+    return next(
+        (d for d in deviations if matches_deviation(d, observation, Conformance.DEVIATES)), None
+    )
 
 
 def _of_pass(deviations: Sequence[Deviation]) -> tuple[Verdict, tuple[str, ...]]:
@@ -99,7 +100,8 @@ def _of_pass(deviations: Sequence[Deviation]) -> tuple[Verdict, tuple[str, ...]]
     if not gone:
         return Verdict.MATCH, ()
     return Verdict.FIXED, tuple(
-        f"{described(one)} is fixed: the test passes; the deviation may end at this release"
+        f"{describe_deviation(one)} is fixed: the test passes; "
+        "the deviation may end at this release"
         for one in gone
     )
 
@@ -108,12 +110,14 @@ def _of_failure(
     observation: Observation, deviations: Sequence[Deviation]
 ) -> tuple[Verdict, tuple[str, ...]]:
     if known := _shown(observation, deviations):
-        return Verdict.KNOWN, (f"{described(known)}: {known.reason or ending(observation)}",)
+        return Verdict.KNOWN, (
+            f"{describe_deviation(known)}: {known.reason or describe_ending(observation)}",
+        )
     if not deviations:
-        return abnormal(observation), (ending(observation),)
+        return judge_failure(observation), (describe_ending(observation),)
     declared = deviations[0]
-    other = f"not as the {described(declared)} declares: {ending(observation)}"
-    return abnormal(observation), (f"{other}; declared {_spelled(declared)}",)
+    other = f"not as the {describe_deviation(declared)} declares: {describe_ending(observation)}"
+    return judge_failure(observation), (f"{other}; declared {_spelled(declared)}",)
 
 
 def _spelled(deviation: Deviation) -> str:

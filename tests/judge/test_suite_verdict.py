@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.judge.tests import judge_test
+from conformance.judge.suite_verdict import judge_test
 from conformance.model.case import Deviation
 from conformance.model.observation import Observation
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from conformance.judge.agreement import disagreement
-from conformance.judge.conformance import conformance
+from conformance.judge.agreement import find_disagreement
+from conformance.judge.conformance import judge_conformance
 from conformance.judge.tolerance import Tolerance
+from conformance.judge.variants import compare_variants, find_checked_variants
 from conformance.judge.verdict import judge
-from conformance.judge.ways import broken_ways, checked_ways
 from conformance.model.case import VARIANTS
 from conformance.model.observation import VariantResult
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -52,12 +52,12 @@ def seen(way: str = "eager", *, as_: VariantResult, own: Value | None = None) ->
 
 def test_a_way_that_agrees_vouches_for_the_program() -> None:
     """Also without a reference the case conforms."""
-    assert conformance(EAGER, seen(as_=gave(f32(1, 2)))) == (Conformance.CONFORMS, ())
+    assert judge_conformance(EAGER, seen(as_=gave(f32(1, 2)))) == (Conformance.CONFORMS, ())
 
 
 def test_a_way_that_differs_is_named_with_its_numbers() -> None:
     """Way, path and both numbers: the program's first."""
-    answer, reasons = conformance(EAGER, seen(as_=gave(f32(1, 3))))
+    answer, reasons = judge_conformance(EAGER, seen(as_=gave(f32(1, 3))))
     assert answer is Conformance.DEVIATES
     assert reasons[0].startswith(
         "same_as eager: out 1 of 2 elements differ, worst at [1]: 2.0 against 3.0"
@@ -67,9 +67,9 @@ def test_a_way_that_differs_is_named_with_its_numbers() -> None:
 def test_the_cases_tolerance_applies() -> None:
     """A case may loosen it, or ask for the same bits."""
     close = seen(as_=gave(f32(1.000001, 2)))
-    assert not broken_ways(EAGER, close)
-    assert broken_ways(replace(EAGER, rtol=0), close)
-    assert not broken_ways(replace(EAGER, rtol=1), seen(as_=gave(f32(1, 3))))
+    assert not compare_variants(EAGER, close)
+    assert compare_variants(replace(EAGER, rtol=0), close)
+    assert not compare_variants(replace(EAGER, rtol=1), seen(as_=gave(f32(1, 3))))
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_the_cases_tolerance_applies() -> None:
 )
 def test_a_way_that_fails_deviates(outcome: Outcome, told: str) -> None:
     """The program itself ran: how the way ended is the reason."""
-    assert conformance(EAGER, seen(as_=failed(outcome))) == (Conformance.DEVIATES, (told,))
+    assert judge_conformance(EAGER, seen(as_=failed(outcome))) == (Conformance.DEVIATES, (told,))
 
 
 def test_every_way_that_differs_is_told() -> None:
     """In the order in which the case names them, after what the reference says."""
     one = ok(f32(1), reference=f64(2), ways={way: failed() for way in reversed(VARIANTS)})
-    _, (reference, *ways) = conformance(ALL, one)
+    _, (reference, *ways) = judge_conformance(ALL, one)
     assert reference.startswith("out ")
     assert [text.partition(":")[0] for text in ways] == [f"same_as {way}" for way in VARIANTS]
 
@@ -101,24 +101,24 @@ def test_placement_and_weak_types_do_not_count() -> None:
     there = value(
         leaf(np.array([1], np.float32), sharding="single", weak_type=True), structure="[*]"
     )
-    assert not broken_ways(EAGER, seen(as_=gave(there), own=here))
+    assert not compare_variants(EAGER, seen(as_=gave(there), own=here))
 
 
 def test_dtypes_and_shapes_count() -> None:
     """They belong to the value; the way is what stands against it."""
     wide = value(np.array([1, 2], np.float64))
-    assert broken_ways(EAGER, seen(as_=gave(wide))) == {
+    assert compare_variants(EAGER, seen(as_=gave(wide))) == {
         "eager": ("same_as eager: out dtype float32, eager float64",)
     }
-    (told,) = broken_ways(EAGER, seen(as_=gave(f32(1))))["eager"]
+    (told,) = compare_variants(EAGER, seen(as_=gave(f32(1))))["eager"]
     assert told == "same_as eager: eager of out has shape (1,), value (2,)"
 
 
 def test_python_scalars_stand_for_arrays() -> None:
     """Without jit a constant stays what it is."""
     own = value(np.int32(3))
-    assert not broken_ways(EAGER, seen(as_=gave(value(python(3))), own=own))
-    assert broken_ways(EAGER, seen(as_=gave(value(python(4))), own=own))
+    assert not compare_variants(EAGER, seen(as_=gave(value(python(3))), own=own))
+    assert compare_variants(EAGER, seen(as_=gave(value(python(4))), own=own))
 
 
 @given(
@@ -128,13 +128,13 @@ def test_a_leading_axis_of_one_is_all_that_vmap_adds(array: np.ndarray) -> None:
     """The same bytes with that axis agree; without it, or with another one, they do not."""
     claim, own = case(same_as=("vmap_of_one",)), value(array)
     mapped = seen("vmap_of_one", as_=gave(value(array[None])), own=own)
-    assert not broken_ways(claim, mapped)
+    assert not compare_variants(claim, mapped)
     twice = gave(value(np.stack([array, array])))
     assert "expected a leading axis of 1" in str(
-        broken_ways(claim, seen("vmap_of_one", as_=twice, own=own))
+        compare_variants(claim, seen("vmap_of_one", as_=twice, own=own))
     )
     if array.shape[:1] != (1,):
-        assert broken_ways(claim, seen("vmap_of_one", as_=gave(own), own=own))
+        assert compare_variants(claim, seen("vmap_of_one", as_=gave(own), own=own))
 
 
 def test_what_is_no_array_has_no_leading_axis() -> None:
@@ -142,20 +142,20 @@ def test_what_is_no_array_has_no_leading_axis() -> None:
     own = value(np.array([1], np.float32), python(None, "out[1]"))
     mapped = value(np.array([[1]], np.float32), python(None, "out[1]"))
     claim = case(same_as=("vmap_of_one",))
-    assert not broken_ways(claim, seen("vmap_of_one", as_=gave(mapped), own=own))
+    assert not compare_variants(claim, seen("vmap_of_one", as_=gave(mapped), own=own))
 
 
 def test_a_way_that_was_not_run_says_nothing() -> None:
     """Neither does a way of which an older run knew nothing, nor one of a program that failed."""
-    assert conformance(EAGER, ok(None, ways={"eager": SKIPPED})) == (Conformance.UNKNOWN, ())
-    assert conformance(EAGER, seen(as_=SKIPPED)) == (Conformance.UNKNOWN, ())
-    assert conformance(EAGER, ok(f32(1))) == (Conformance.UNKNOWN, ())
-    assert checked_ways(EAGER, raised()) == ()
+    assert judge_conformance(EAGER, ok(None, ways={"eager": SKIPPED})) == (Conformance.UNKNOWN, ())
+    assert judge_conformance(EAGER, seen(as_=SKIPPED)) == (Conformance.UNKNOWN, ())
+    assert judge_conformance(EAGER, ok(f32(1))) == (Conformance.UNKNOWN, ())
+    assert find_checked_variants(EAGER, raised()) == ()
 
 
 def test_a_program_that_is_to_run_in_other_ways_is_to_run() -> None:
     """A failure deviates: success was meant."""
-    assert conformance(EAGER, raised())[0] is Conformance.DEVIATES
+    assert judge_conformance(EAGER, raised())[0] is Conformance.DEVIATES
 
 
 def test_a_declared_disagreement_is_known() -> None:
@@ -189,6 +189,6 @@ def test_a_way_that_was_not_run_refutes_no_deviation() -> None:
 )
 def test_attempts_agree_in_every_way(again: VariantResult, told: str) -> None:
     """A way that gives now this, now that is flaky, as a program is."""
-    found = disagreement(seen(as_=gave(f32(1, 2))), seen(as_=again), Tolerance())
+    found = find_disagreement(seen(as_=gave(f32(1, 2))), seen(as_=again), Tolerance())
     assert found.startswith(told)
     assert bool(found) is bool(told)
