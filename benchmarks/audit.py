@@ -96,7 +96,7 @@ def fresh_records(statements: Iterable[Statement]) -> Records:
 def run_cases(cases: Sequence[str], release: str, folder: Path) -> list[Record]:
     """Run cases on a release; those that are not for it are left out."""
     command = [sys.executable, "-m", "conformance", "run", *cases, "--cell", release]
-    command += ["--fresh", "--run-dir", str(folder)]
+    command += ["--fresh", "--run", str(folder)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if ended.returncode not in {0, 1, NOTHING_RAN}:
         sys.exit(f"conformance run on {release} ends with {ended.returncode}: {ended.stderr}")

@@ -61,7 +61,7 @@ def write_shards(run: LoadedRun, folder: Path) -> int:
 def merge(folder: Path, out: Path) -> None:
     """Merge the shards of a folder by the command."""
     shards = map(str, sorted(folder.glob("shard-*")))
-    command = [sys.executable, "-m", "conformance", "merge", "--no-report", "--run-dir", str(out)]
+    command = [sys.executable, "-m", "conformance", "merge", "--no-report", "--run", str(out)]
     subprocess.run([*command, *shards], check=False, stdout=subprocess.DEVNULL)
 
 

@@ -72,7 +72,7 @@ def noticed(
         python = planted(release, copy, [plant] if plant else [])
         conformance(
             "run", *families, "--cell", f"path:{python}@cpu8", "--fresh", "--no-report",
-            "--run-dir", str(run), "--json", str(folder / "result.json"),
+            "--run", str(run), "--json", str(folder / "result.json"),
         )  # fmt: skip
         results = json.loads((folder / "result.json").read_text())["results"]
     finally:

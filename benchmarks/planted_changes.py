@@ -40,9 +40,7 @@ def row(name: str, release: Path, folder: Path) -> None:
     python = planted(release, folder / "copy", chosen)
     start = perf_counter()
     run = folder / "run"
-    conformance(
-        "run", "--cell", f"path:{python}@cpu8", "--fresh", "--no-report", "--run-dir", str(run)
-    )
+    conformance("run", "--cell", f"path:{python}@cpu8", "--fresh", "--no-report", "--run", str(run))
     middle = perf_counter()
     conformance("triage", str(run), "--json", str(folder / "triage.json"))
     took = f"run {middle - start:.0f} s, triage {perf_counter() - middle:.0f} s"

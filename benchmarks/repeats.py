@@ -1,6 +1,6 @@
 """Whether the same jobs, run again and again, end the same way.
 
-    for n in 1 2 3 4 5; do conformance run --matrix releases --fresh --run-dir RUNS/$n; done
+    for n in 1 2 3 4 5; do conformance run --matrix releases --fresh --run RUNS/$n; done
     python benchmarks/repeats.py RUNS/*
 
 Printed is, over the jobs that all runs have, how many end in one way in one run and in another in

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.app.context import load_context
-from conformance.app.diff_inputs import cases_of, cells_of, named_run, records_of
+from conformance.app.diff_inputs import cases_of, cells_of, records_of
 from conformance.app.session import Session
 from conformance.cells.provision import environment_folder
 from conformance.cli import main as conformance
@@ -38,7 +38,7 @@ def main() -> None:
     """Compare, and print what differs and how many agree."""
     name, selector, *selects = sys.argv[1:]
     context = load_context()
-    run = named_run(context, name)
+    run = context.run(name)
     (cell,) = cells_of(context, run, [selector])
     records = records_of(run)
     planned = Session(context=context).prepare([context.cell(cell)])

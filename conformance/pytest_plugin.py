@@ -53,7 +53,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cell", action="append", default=[], help="run cases in these cells, e.g. 0.6.2"
     )
-    group.addoption("--run-dir", type=Path, help="run directory, for `conformance accept`")
+    group.addoption(
+        "--run", "--run-dir", dest="run_dir", type=Path,
+        help="run directory, for `conformance accept`",
+    )  # fmt: skip
     group.addoption(
         "--require-platform",
         action="store_true",

@@ -111,19 +111,20 @@ def _text(node: ast.expr) -> str:
 
 def in_help() -> Iterator[tuple[str, str]]:
     """Yield the commands that the help of each command shows, with the command's name."""
-    for name, command in _commands(cli, "conformance"):
+    for name, command in commands(cli, "conformance"):
         context = click.Context(command, info_name=name, max_content_width=200)
         yield from ((name, _COMMENT.sub("", one)) for one in in_text(command.get_help(context)))
 
 
-def _commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and those below it, each with its name."""
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for inner in command.list_commands(context):
             found = command.get_command(context, inner)
             assert found is not None
-            yield from _commands(found, f"{name} {inner}")
+            yield from commands(found, f"{name} {inner}")
 
 
 def words_of(command: str) -> list[str]:
@@ -169,8 +170,10 @@ def check(command: str) -> click.Context:
 
 
 def _cells(params: dict[str, Any]) -> Iterable[str]:
-    ends = () if params.get("axis", "jax") not in {None, "", "jax"} else ("good", "bad")
-    for name in (*ends, "cell", "good_cell", "bad_cell", "before", "after"):
+    # `none` is no cell for `shrink`; on another axis the ends are no releases.
+    on_jax = params.get("axis", "jax") in {None, "", "jax"} and params.get("good") != "none"
+    ends = ("good", "bad") if on_jax else ()
+    for name in (*ends, "cell", "cells", "before", "after"):
         given = params.get(name)
         given = (given,) if isinstance(given, str) else given
         yield from filter(None, given if isinstance(given, tuple) else ())

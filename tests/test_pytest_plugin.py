@@ -100,7 +100,7 @@ def test_the_run_directory_is_written_and_accepted(
     project: Project, workers: tuple[str, ...]
 ) -> None:
     """`conformance accept --run` takes what pytest saw; then the verdict is match."""
-    _, said = run_pytest(project, "cases", "--cell", "0.6.2", "--run-dir", "out", *workers)
+    _, said = run_pytest(project, "cases", "--cell", "0.6.2", "--run", "out", *workers)
     assert f"results in {project.path / 'out'}" in said.replace(
         "results in out", f"results in {project.path / 'out'}"
     )
@@ -125,10 +125,10 @@ def test_the_run_directory_is_written_and_accepted(
 
 def test_a_run_directory_in_use_is_refused(project: Project) -> None:
     """As for `conformance run`: results of two runs are not mixed."""
-    run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run-dir", "out")
-    code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run-dir", "out")
+    run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run", "out")
+    code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run", "out")
     assert code == 4
-    assert "ERROR: out is not empty; name another folder with --run-dir" in said
+    assert "ERROR: out is not empty; name another folder with --run" in said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 `python benchmarks/attack/concurrent_writers.py [--pairs 50] [--kill] [--only KIND]`. Each pair is
 two commands of `conformance`, started together in a copy of one project: `accept`, `accept --gone`,
-`review`, `history add`, `history prune`, and `matrix --prune` beside a run. What they leave must be
+`review`, `history add`, `history prune`, and `cache prune` beside a run. What they leave must be
 what the same commands leave one after the other. With `--kill` the second is killed (kill -9) at a
 random moment and started again. Prints one row for each kind of pair; exit status 1 if a pair lost
 something.
@@ -107,7 +107,7 @@ class Bench:
         lock = "jax0.6.1-py311.txt"
         locks = self.template / "matrix" / "locks"
         shutil.copy(ROOT / "matrix" / "locks" / lock, locks / lock)
-        runs = ("run", "--no-report", "--run-dir")
+        runs = ("run", "--no-report", "--run")
         self.call(self.template, *runs, "reports/runs/1")
         self.call(self.template, "accept", "--run", "reports/runs/1")
         (self.template / "cases" / "gone" / "topic.py").unlink()
@@ -136,9 +136,9 @@ class Bench:
             "history add, history prune": Kind(
                 (*history, "reports/runs/2"), ("history", "prune", "--keep-days", "0"), self.newest
             ),
-            "run, matrix --prune": Kind(
-                ("run", "--no-report", "--fresh", "--run-dir", "reports/runs/4"),
-                ("matrix", "--prune", "--unused", "0"),
+            "run, cache prune": Kind(
+                ("run", "--no-report", "--fresh", "--run", "reports/runs/4"),
+                ("cache", "prune", "--unused", "0"),
                 verdicts,
             ),
         }

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
+from conformance.app.run_request import request_of
 from conformance.app.session import Session
 from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
@@ -46,7 +47,6 @@ class Acceptance:
 def accept_run(
     context: ProjectContext,
     directory: RunDirectory,
-    planned: Sequence[str],
     *,
     select: Sequence[str] = (),
     cells: Sequence[str] = (),
@@ -57,7 +57,6 @@ def accept_run(
     Args:
         context: The project.
         directory: The run.
-        planned: The SELECTs that the run was started with.
         select: Families, case ids or globs to accept; empty is every case of the run.
         cells: Cells to accept; empty is every cell of the run.
         dry_run: Whether to write nothing.
@@ -69,7 +68,7 @@ def accept_run(
     """
     seen = [
         one
-        for one in _judge_records(context, directory, planned, select)
+        for one in _judge_records(context, directory, select)
         if not cells or one.record.cell in cells
     ]
     if not seen:
@@ -199,10 +198,7 @@ def acceptance_lines(acceptance: Acceptance) -> Iterator[str]:
 
 
 def _judge_records(
-    context: ProjectContext,
-    directory: RunDirectory,
-    planned: Sequence[str],
-    select: Sequence[str],
+    context: ProjectContext, directory: RunDirectory, select: Sequence[str]
 ) -> tuple[JudgedJob, ...]:
     """Return the selected records of a run with their jobs, judged by the goldens as they are now.
 
@@ -210,7 +206,7 @@ def _judge_records(
     """
     wanted = [
         case
-        for case in context.cases(planned)
+        for case in context.cases(request_of(directory).select)
         if not select or any(matches(case, text) for text in select)
     ]
     judge = Session(context=context).judge(directory.blobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from conformance.app.axes import axis_of, nightlies_answer
-from conformance.app.context import TIMEOUT, default_jobs
 from conformance.app.session import Session
 from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
 from conformance.engine.job import CALL
 from conformance.engine.run_directory import RESULTS, Results, RunDirectory
-from conformance.errors import UsageError
 from conformance.model.case import Case
-from conformance.search.axes import JAX, Points
-from conformance.search.point_predicates import MEMORY, PRINTED, TIME, time_of, time_of_region
+from conformance.search.axes import Points
 from conformance.search.prober import CaseProber, known_of
 from conformance.search.trials import Trials
 from conformance.triage.bisect.bisection import Bisection
@@ -32,13 +28,13 @@ from conformance.triage.programs.runner import ProgramRunner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from conformance.app.bisect_options import BisectOptions
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.search.axes import SearchAxis
-    from conformance.search.point_predicates import Metric
     from conformance.search.prober import Prober
     from conformance.search.trials import SearchStep
     from conformance.triage.bisect.bisection import BisectAnswer
@@ -49,106 +45,8 @@ K = TypeVar("K")
 
 LOGS: Final = Path("reports") / "bisect"
 """Folder of the logs of searches, below the project."""
-METRICS: Final = ("time", "memory")
-"""Metrics by their names for `--when`."""
-TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
-"""Stages whose time is measured of a case; `call` is one call once all is compiled."""
 CALLS: Final = 20
 """Warm calls of a job, of which the fastest counts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BisectOptions:
-    """Options of `conformance bisect`.
-
-    Attributes:
-        good: The good end.
-        bad: The bad end.
-        axis: The name of the axis.
-        jax: The release of jax on another axis.
-        values: Values of an option, in order, comma-separated.
-        find: `bad` or `fix`.
-        when: The predicate, None for any that tells both ends apart.
-        fact: The fact that makes it bad.
-        stage: The stage whose time counts.
-        region: The region of a program whose time counts.
-        metric: Pattern of a number that a program prints.
-        platform: Where, empty for the default.
-        timeout: Seconds that a script may take.
-        wanted: Requirements in addition to the packages of the cells.
-        fresh: Whether the log of an earlier search is forgotten.
-        jobs: Probes at the same time.
-        every: Whether every point is tried.
-        repeat: How often a point must be good to be so.
-    """
-
-    good: str
-    bad: str
-    axis: str = JAX
-    jax: str = "latest"
-    values: str = ""
-    find: str = "bad"
-    when: str | None = None
-    fact: str = ""
-    stage: str | None = None
-    region: str = ""
-    metric: re.Pattern[str] | None = None
-    platform: str = ""
-    timeout: float = TIMEOUT
-    wanted: tuple[str, ...] = ()
-    fresh: bool = False
-    jobs: int = 0
-    every: bool = False
-    repeat: int = 1
-
-    @property
-    def predicate(self) -> str:
-        """The name of the predicate; empty for a metric, or any that tells endpoints apart."""
-        return "" if self.measured else self.when or ""
-
-    @property
-    def width(self) -> int:
-        """Trials at the same time: a measured one is alone, for others would slow it down."""
-        return 1 if self.measured else self.jobs or default_jobs()
-
-    @property
-    def measured(self) -> Metric | None:
-        """The metric that is measured, None where one sample is enough.
-
-        Raises:
-            UsageError: If the options contradict each other.
-        """
-        asked = {
-            "--fact": self.fact, "--stage": self.stage, "--region": self.region,
-            "--metric": self.metric,
-        }  # fmt: skip
-        named = [f"{option} {_text(value)}" for option, value in asked.items() if value]
-        if len(named) > 1:
-            raise UsageError(f"{' and '.join(named)}: expected one of them")
-        goes = "facts" if self.fact else "time"
-        if named and self.when is not None and (self.metric or self.when != goes):
-            raise UsageError(f"{named[0]}: goes with --when {goes}, got --when {self.when}")
-        is_measured = self.stage or self.region or self.metric or self.when in METRICS
-        if is_measured and (self.every or self.repeat > 1):
-            option = "--every" if self.every else "--repeat"
-            raise UsageError(f"{option}: goes with what one look shows, expected nothing measured")
-        if self.metric is not None:
-            return PRINTED
-        if self.region:
-            return time_of_region(self.region)
-        if self.stage is not None:
-            return time_of(self.stage)
-        return {"time": TIME, "memory": MEMORY}.get(self.when or "")
-
-    @property
-    def words(self) -> str:
-        """Words that name the log of the question."""
-        given = (self.when, self.fact, self.stage, self.region, _text(self.metric))
-        return " ".join(word or "" for word in given)
-
-
-def _text(value: str | re.Pattern[str] | None) -> str:
-    return value.pattern if isinstance(value, re.Pattern) else value or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.bisect import needed_by, open_trials
 from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
-from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
-from conformance.app.target_lookup import on_one_cpu
+from conformance.app.target import Target, log_name_of, on_one_cpu, preparer_of, tolerance_of
 from conformance.cells.cell import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
@@ -28,7 +27,7 @@ from conformance.triage.programs.requirements import common_versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from conformance.app.bisect import BisectOptions
+    from conformance.app.bisect_options import BisectOptions
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.app.plan import check_any_job, plan_jobs
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore

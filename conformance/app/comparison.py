@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.app.diff_inputs import (
     STDIN,
     cases_of,
     cells_of,
+    is_cell_name,
     is_file,
-    named_run,
     no_cell,
     read_text,
     records_of,
-    run_of,
     wrong,
 )
 from conformance.engine.job_comparison import (
@@ -25,7 +24,6 @@ from conformance.engine.job_comparison import (
     diff_texts,
     load_ir_text,
 )
-from conformance.engine.run_directory import latest_run
 from conformance.engine.suite_changes import are_suite_tests, compare_cells, compare_runs
 from conformance.engine.transitions import make_transition
 from conformance.errors import NothingSelectedError, UsageError
@@ -109,7 +107,13 @@ def compare_named(
         return _compare_files(names, options)
     if options.kind is not None:
         raise UsageError("--kind says what files hold; jobs of runs are chosen with --ir")
-    runs = [(name, run) for name in names[:PAIR] if (run := run_of(context, name)) is not None]
+    runs = [(name, run) for name in names[:PAIR] if (run := context.find_run(name)) is not None]
+    if not runs and len(names) >= PAIR and all(is_cell_name(context, n) for n in names[:PAIR]):
+        if options.cells:
+            raise UsageError(
+                f"--cell {options.cells[0]}: {' and '.join(names[:PAIR])} are the cells already"
+            )
+        options, names = replace(options, cells=tuple(names[:PAIR])), names[PAIR:]
     if runs and options.run is not None:
         raise UsageError(f"--run {options.run}: {runs[0][0]} is a run already, expected only one")
     if len(runs) == PAIR:
@@ -117,7 +121,7 @@ def compare_named(
         return _compare_runs(context, both, names[PAIR:], options, track)
     if runs or not options.cells:
         raise UsageError(wrong(context, names, [name for name, _ in runs]))
-    run = named_run(context, options.run) if options.run else latest_run(context.project.root)
+    run = context.run(options.run)
     if options.between is not None:
         return _compare_irs(context, run, names, options.between, options)
     return _compare_cells(context, run, names, options, track)

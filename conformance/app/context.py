@@ -25,6 +25,7 @@ from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.settings import ProjectSettings, find_settings, settings_file
 from conformance.corpus.snapshot_cases import family_of, find_snapshots, render_snapshot_cases
 from conformance.engine.environment import select_passed_variables
+from conformance.engine.run_directory import REPORTS, RUN, RUNS, RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
@@ -255,6 +256,47 @@ class ProjectContext:
             names = join_names([cell.id for cell in found])
             raise UsageError(f"{text} is {len(found)} cells, expected one, e.g. of {names}")
         return found[0]
+
+    def run(self, name: str | None = None) -> RunDirectory:
+        """Return a recorded run.
+
+        Args:
+            name: Its directory or its id; None is the newest run of the project.
+
+        Raises:
+            UsageError: If there is no such run; the message suggests the nearest.
+            NothingSelectedError: If the project has no run.
+        """
+        if name is None:
+            return latest_run(self.project.root)
+        found = self.find_run(name)
+        if found is None and Path(name).is_dir():
+            return RunDirectory(Path(name))  # reading it reports the missing or broken files
+        if found is None:
+            raise UsageError(self.describe_missing_run(name))
+        return found
+
+    def find_run(self, name: str) -> RunDirectory | None:
+        """Return the run that a directory or an id names, None if there is none."""
+        paths = (Path(name), self.run_folder / name)
+        return next((RunDirectory(path) for path in paths if (path / RUN).is_file()), None)
+
+    def describe_missing_run(self, name: str) -> str:
+        """Return the message for a name that is no run."""
+        if Path(name).is_dir():
+            return f"{name} is a folder without {RUN}, expected a run"
+        near = did_you_mean(name, self.run_ids)
+        return f"{name}: no such run{near}, expected its folder or its id"
+
+    @property
+    def run_folder(self) -> Path:
+        """Folder of the project's runs."""
+        return self.project.root / REPORTS / RUNS
+
+    @property
+    def run_ids(self) -> list[str]:
+        """Ids of the project's runs, the oldest first."""
+        return sorted(path.parent.name for path in self.run_folder.glob(f"*/{RUN}"))
 
     def absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
         """Return SELECTs that mean the same from any working directory."""

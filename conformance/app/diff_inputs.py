@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.cell import PATH_PREFIX, is_cell_id, parse_cell
-from conformance.cells.selectors import matches_selector, split_platform
+from conformance.cells.selectors import matches_selector, resolve_selector, split_platform
 from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText
-from conformance.engine.run_directory import RUN, RunDirectory
-from conformance.errors import NothingSelectedError, UsageError
+from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.files import describe_os_error
 from conformance.ir.analysis import PARSERS, detect_kind
 from conformance.ir.graph import IrSyntaxError
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.app.context import ProjectContext
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
     from conformance.model.run import RunCell
 
 STDIN: Final = "-"
-RUNS: Final = Path("reports", "runs")
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """How compressed data begin."""
 
@@ -81,35 +80,14 @@ def is_file(name: str) -> bool:
     return name == STDIN or Path(name).is_file()
 
 
-def run_of(context: ProjectContext, name: str) -> RunDirectory | None:
-    """Return the run of a folder or an id, None if there is none."""
-    for path in (Path(name), context.project.root / RUNS / name):
-        if (path / RUN).is_file():
-            return RunDirectory(path)
-    return None
-
-
-def named_run(context: ProjectContext, name: str) -> RunDirectory:
-    """Return the run of a folder or an id.
-
-    Raises:
-        UsageError: If there is none; the message suggests the nearest.
-    """
-    found = run_of(context, name)
-    if found is None:
-        raise UsageError(_no_run(context, name))
-    return found
-
-
-def _no_run(context: ProjectContext, name: str) -> str:
-    if Path(name).is_dir():
-        return f"{name} is a folder without {RUN}, expected a run"
-    near = did_you_mean(name, _known_runs(context))
-    return f"{name}: no such run{near}, expected its folder or its id"
-
-
-def _known_runs(context: ProjectContext) -> list[str]:
-    return sorted(path.parent.name for path in (context.project.root / RUNS).glob(f"*/{RUN}"))
+def is_cell_name(context: ProjectContext, name: str) -> bool:
+    """Return whether a word names cells: a cell id, a release, a specifier or `path:`."""
+    if is_cell_id(name) or name.startswith(PATH_PREFIX):
+        return True
+    try:
+        return bool(resolve_selector(split_platform(name)[0], context.releases))
+    except ConformanceError:
+        return False
 
 
 def wrong(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> str:
@@ -122,23 +100,23 @@ def wrong(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> 
     """
     if not what:
         return (
-            "nothing to compare, expected two files, two runs, or --cell A --cell B; "
+            "nothing to compare, expected two files, two runs, or two cells; "
             "conformance diff --help shows how"
         )
     if len(runs) == 1 and len(what) > 1:
         other = next(name for name in what if name not in runs)
-        return f"{_no_run(context, other)}, to compare with {runs[0]}"
+        return f"{context.describe_missing_run(other)}, to compare with {runs[0]}"
     if runs:
         return (
             f"{runs[0]} is one run, expected a second one; for cells of one run: "
-            f"conformance diff --run {runs[0]} --cell A --cell B"
+            f"conformance diff A B --run {runs[0]}"
         )
     if Path(what[0]).is_dir():
-        return _no_run(context, what[0])
-    near = did_you_mean(what[0], [*_known_runs(context), *map(str, _beside(Path(what[0])))])
+        return context.describe_missing_run(what[0])
+    near = did_you_mean(what[0], [*context.run_ids, *map(str, _beside(Path(what[0])))])
     return (
         f"{what[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
-        f"conformance diff {what[0]} --cell A --cell B"
+        f"conformance diff A B {what[0]}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import (

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.app.axes import axis_to, cell_with, release_of
-from conformance.app.bisect import LOGS, BisectOptions, find_change
+from conformance.app.bisect import LOGS, find_change
+from conformance.app.bisect_options import BisectOptions
 from conformance.app.blame import blame_case
 from conformance.app.context import default_jobs
 from conformance.app.session import Session

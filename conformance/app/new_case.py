@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.notes import print_note
-from conformance.app.report_input import STDIN, read_report
+from conformance.app.output_files import print_note
 from conformance.app.session import Session
+from conformance.app.target import STDIN, read_report
 from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.engine.blobs import BlobStore
 from conformance.errors import UsageError

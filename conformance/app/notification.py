@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.app.history_store import open_store
-from conformance.app.notes import print_note
+from conformance.app.history import open_store
+from conformance.app.output_files import print_note
 from conformance.engine.digests import make_digest
-from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.notify.actions import ActionKind
 from conformance.notify.decisions import NotifyPolicy, When, decide, find_linked_issues
@@ -24,9 +23,9 @@ from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.engine.run_directory import RunDirectory
     from conformance.notify.actions import Action
     from conformance.notify.tracker import Tracker
     from conformance.store.store import Store
@@ -45,7 +44,7 @@ class NotifyOptions:
     """The options of `conformance notify`.
 
     Attributes:
-        run: The run directory, None for the newest.
+        run: Directory or id of the run, None for the newest.
         repository: Repository of the issues, None if only the store is read.
         yes: Whether to act instead of showing the actions.
         when: Which regressions open an issue, a `When`.
@@ -56,7 +55,7 @@ class NotifyOptions:
         store: Path or URL of the store, None for that of the project.
     """
 
-    run: Path | None
+    run: str | None
     repository: str | None
     yes: bool
     when: str
@@ -114,7 +113,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
     tracker = _open_tracker(options, options.repository) if options.repository else None
     if options.yes and tracker is None:
         raise UsageError("--yes: expected --github OWNER/REPO with it")
-    directory = RunDirectory(options.run) if options.run else latest_run(context.project.root)
+    directory = context.run(options.run)
     store = open_store(context, options.store)
     # Decide and act under one lock: otherwise another process opens the same issues.
     with store.alone(print_note) if options.yes else nullcontext():
@@ -190,7 +189,7 @@ def _decide_actions(
     if not digest.finished:
         raise UsageError(
             f"{directory.path}: the run did not end, expected one that did; "
-            f"conformance run --resume --run-dir {directory.path}"
+            f"conformance run --resume --run {directory.path}"
         )
     regressions, _ = store.regressions()
     night = read_night(directory, digest, store, regressions)

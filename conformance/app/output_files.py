@@ -1,4 +1,4 @@
-"""Files that an option names for output; `-` is standard output."""
+"""Files that options name for output, where - is standard output; notes on standard error."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ from conformance.files import describe_os_error, disk_error
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def print_note(text: str) -> None:
+    """Print a note on standard error.
+
+    Args:
+        text: One line.
+    """
+    sys.stderr.write(f"conformance: {text}\n")
+    sys.stderr.flush()
+
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """What says that a disk is full, which is nobody's mistake on the command line."""

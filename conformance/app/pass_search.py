@@ -46,9 +46,8 @@ class PassOptions:
     """Options of `conformance passes`.
 
     Attributes:
-        cell: The cell in which the target does what is asked about.
-        good_cell: A cell in which it does what it should.
-        bad_cell: The same as `cell`.
+        bad: Selector of the cell that shows the behaviour.
+        good: Selector of a cell to compare with, None for none.
         when: The predicate, None for a deviation, or any difference between both cells.
         fact: A fact of the optimised HLO to ask about, maybe with its value.
         settings: Whether XLA flags and options of jax are tried too.
@@ -57,9 +56,8 @@ class PassOptions:
         is_command: Whether the target is a command line for sure.
     """
 
-    cell: str | None = None
-    good_cell: str | None = None
-    bad_cell: str | None = None
+    bad: str
+    good: str | None = None
     when: str | None = None
     fact: str = ""
     settings: bool = True
@@ -72,16 +70,11 @@ class PassOptions:
         """Selectors of the cells: of the bad one, or of the good and the bad one.
 
         Raises:
-            UsageError: If the options contradict each other, or name no cell.
+            UsageError: If both are the same.
         """
-        if self.cell and self.bad_cell:
-            raise UsageError("--cell and --bad-cell are the same: give one of them")
-        last = self.cell or self.bad_cell
-        if self.good_cell and self.good_cell == last:
-            raise UsageError(f"{self.good_cell}: the same cell twice, expected two")
-        if not last:
-            raise UsageError("give --cell, or --good-cell and --bad-cell")
-        return (self.good_cell, last) if self.good_cell else (last,)
+        if self.good == self.bad:
+            raise UsageError(f"{self.good}: the same cell twice, expected two")
+        return (self.good, self.bad) if self.good else (self.bad,)
 
 
 @dataclass(frozen=True, kw_only=True)

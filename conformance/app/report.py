@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.context import default_jobs
-from conformance.app.since import STORE_NIGHTS
-from conformance.app.site_folder import write_site
+from conformance.app.output_files import print_note
+from conformance.app.since import HISTORY
 from conformance.app.suite_history import committed
+from conformance.cells.secret_masking import Masker
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digests import DigestStore
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.nights import merged_since
-from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory, latest_run
+from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory
 from conformance.engine.run_loader import find_runs, load_readable_runs
 from conformance.errors import ConformanceError, NothingSelectedError
-from conformance.files import readable_json
+from conformance.files import readable_json, write_atomically
+from conformance.garbage_collection import pause_garbage_collection
+from conformance.locking import lock_folders
 from conformance.report.data import make_report_json, render_json_lines
 from conformance.report.history import History, make_history, select_runs
 from conformance.report.junit import render_junit
@@ -37,6 +41,45 @@ if TYPE_CHECKING:
     from conformance.model.since import Since
     from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
+
+
+MANIFEST: Final = "files.txt"
+"""What the site consists of, a path a line: what a later one does not have is removed."""
+
+
+def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
+    """Write the files of a site.
+
+    Args:
+        files: Path below the folder, and content, of each.
+        folder: Where to; made if need be. Files that are not of a site are left alone.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    # Of two at once, each would remove pages of the other that it does not have itself.
+    with lock_folders({folder}, print_note):
+        before = _files(folder)
+        written, masker = [], Masker(os.environ)
+        with pause_garbage_collection():
+            for path, content in files:
+                write_atomically(folder / path, masker.content(content))
+                written.append(path)
+        text = "".join(f"{path}\n" for path in sorted(written))
+        write_atomically(folder / MANIFEST, text.encode())
+        for path in before.difference(written):
+            (folder / path).unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> set[str]:
+    """Return what an earlier site consists of; only what lies within the folder is believed."""
+    try:
+        lines = (folder / MANIFEST).read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return set()
+    root = folder.resolve()
+    return {line for line in lines if (folder / line).resolve().is_relative_to(root)}
+
 
 SITE: Final = "report"
 """Folder of a run's site, in its directory."""
@@ -66,22 +109,19 @@ class ReportedRuns:
     newest: Path
 
 
-def load_runs(
-    context: ProjectContext, given: Sequence[Path], store: str | None, say: Callable[[str], None]
-) -> ReportedRuns:
+def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | None) -> ReportedRuns:
     """Load runs for a report; what cannot be read is among the problems of the report.
 
     Args:
         context: The project.
-        given: Directories of runs, or folders of such; empty is the newest run.
+        folders: Run directories, and folders of them.
         store: Store of runs, which are history too; None for none.
-        say: Receives a line if the store had to be repaired.
 
     Raises:
         NothingSelectedError: If no run can be read.
         UsageError: If a folder has no run.
     """
-    found = list(_directories(context, given))
+    found = list(map(find_runs, folders))
     every = [run for runs in found for run in runs]
     digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(every)
     wanted: list[RunDirectory] = []
@@ -100,7 +140,7 @@ def load_runs(
     since, worst_of_all = _since(RunDirectory(newest))
     if since is not None:
         since = merged_since(since, {cause: one.found for cause, one in evidence.items()})
-    stored, unstored = _stored(store, say)
+    stored, unstored = _stored(store)
     conformance, unkept = _conformance(context, ordered)
     problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]
     return ReportedRuns(
@@ -132,13 +172,13 @@ def write_report_site(
     return folder / find_first_page(runs.report)
 
 
-def _stored(store: str | None, say: Callable[[str], None]) -> tuple[list[Digest], list[str]]:
+def _stored(store: str | None) -> tuple[list[Digest], list[str]]:
     """Return the digests of the runs of a store, if there is one, and its problems."""
     if not store:
         return [], []
-    module = importlib.import_module(STORE_NIGHTS)  # with its database
+    module = importlib.import_module(HISTORY)
     try:
-        return module.digests_in(store, say), []
+        return module.load_digests(store), []
     except ConformanceError as error:
         return [], [f"{error}; its runs are no history here"]
 
@@ -205,11 +245,3 @@ def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, CauseEvidence], l
         for cause, one in evidence.items():
             found[cause] = CauseEvidence(one, read_reproduction(run, one))
     return found, problems
-
-
-def _directories(context: ProjectContext, given: Sequence[Path]) -> Iterator[list[RunDirectory]]:
-    """Yield the runs of each given folder; the newest run if none is given."""
-    if not given:
-        yield [latest_run(context.project.root)]
-    for path in given:
-        yield find_runs(path)

@@ -8,13 +8,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.bisect import BisectOptions, find_change
+from conformance.app.bisect import find_change
+from conformance.app.bisect_options import BisectOptions
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
 from conformance.engine.job_comparison import compare_jobs
 from conformance.engine.plan import make_plan
-from conformance.engine.run_directory import RunDirectory
 from conformance.errors import (
     ConformanceError,
     InfrastructureError,
@@ -82,7 +82,7 @@ def reproduce_case(
     source, own = load_source(case, wanted, _read)
     plan, preparation = _plan(context, case, cells, wanted)
     _check_outputs(file, options)
-    with _seen(context, plan, preparation, options.run_dir) as jobs:
+    with _seen(context, plan, preparation, options.run) as jobs:
         if options.check:
             written, failure = _checked(context, jobs[0], wanted, name)
         else:
@@ -137,15 +137,13 @@ def _check_outputs(file: Path, options: ReproOptions) -> None:
     """Find out early that something cannot be written, or that two things go to one place."""
     printed = {
         "--out -": str(file) == "-",
-        "--json -": str(options.json_file) == "-",
+        "--json -": options.prints_json,
         "--issue": options.issue,
     }
     if sum(printed.values()) > 1:
         names = " and ".join(name for name, given in printed.items() if given)
         raise UsageError(f"{names} both print; expected one of them, name files for the others")
-    for option, path in (("--out", file), ("--json", options.json_file)):
-        if path is not None:
-            check_writable(option, path)
+    check_writable("--out", file)
 
 
 def _remarks(job: SeenJob, written: Written) -> Iterator[str]:
@@ -189,10 +187,10 @@ def _plan(
 
 @contextlib.contextmanager
 def _seen(
-    context: ProjectContext, plan: Plan, preparation: Preparation, run_dir: Path | None
+    context: ProjectContext, plan: Plan, preparation: Preparation, run: str | None
 ) -> Iterator[list[SeenJob]]:
-    if run_dir is not None:
-        yield recorded(plan, RunDirectory(run_dir))
+    if run is not None:
+        yield recorded(plan, context.run(run))
         return
     session = Session(context=context)
     with run_now(plan, session.executor(preparation.locks), session.results, session.judge) as jobs:

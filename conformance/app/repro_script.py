@@ -7,12 +7,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.app.bisect import BisectOptions, find_change
+from conformance.app.bisect import find_change
+from conformance.app.bisect_options import BisectOptions
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
-from conformance.app.target_lookup import on_one_cpu
+from conformance.app.target import on_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
@@ -88,7 +89,7 @@ def _refuse_case_options(options: ReproOptions) -> None:
     if len(options.cells) > 1:
         number = len(options.cells)
         raise UsageError(f"got {number} cells, expected one for a script; --good compares")
-    if options.run_dir is not None:
+    if options.run is not None:
         raise UsageError("--run: goes with a case, got a script")
     if options.good is not None and not options.issue:
         raise UsageError(f"--good {options.good}: goes with --issue")

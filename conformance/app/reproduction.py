@@ -18,20 +18,20 @@ class ReproOptions:
         out: File to write, None for a name made of the target and the cell.
         issue: Whether the text of an issue is made.
         good: A release in which the target is right; the first bad one is searched for from there.
-        run_dir: A run to take the result from, None to run the case.
+        run: Directory or id of a run to take the result from, None to run the case.
         check: Whether the file is run alone.
         wanted: Requirements in addition to the packages of the cell.
-        json_file: File for the result as JSON.
+        prints_json: Whether the result as JSON goes to standard output.
     """
 
     cells: tuple[str, ...]
     out: Path | None
     issue: bool
     good: str | None
-    run_dir: Path | None
+    run: str | None
     check: bool
     wanted: tuple[str, ...]
-    json_file: Path | None
+    prints_json: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

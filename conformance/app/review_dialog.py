@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rich.text import Text
 
-from conformance.app.review_data import outcome_lines
+from conformance.app.review import outcome_lines
 from conformance.errors import UsageError
 from conformance.report.text import flatten
 from conformance.review.decisions import Choice, Progress, Terms

@@ -9,30 +9,81 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.app.context import DEFAULT_MATRIX, load_context
-from conformance.app.nightlies import drop_untold, nights_of, with_its_nights
-from conformance.app.plan import check_any_job, plan_jobs
+from conformance.app.plan import check_any_job, durations_of, part_of, plan_jobs
 from conformance.app.run_request import RunRequest, request_of
 from conformance.app.session import Session
-from conformance.app.shards import durations_of, part_of
 from conformance.app.since import conclude_run
+from conformance.cells.cell import is_unresolved_id, parse_cell
+from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.releases import is_nightly
 from conformance.engine.plan import list_possible_jobs
 from conformance.engine.run_directory import RunDirectory, latest_run, new_run
 from conformance.engine.run_info import finish_run, make_run_info
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
     from conformance.app.plan import PlannedJobs
     from conformance.app.since import SinceOptions
+    from conformance.cells.cell import Cell
+    from conformance.cells.releases import Releases
     from conformance.engine.plan import Plan
     from conformance.engine.runner import Run
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record
     from conformance.model.run import RunInfo
     from conformance.report.report import Report
+
+
+def nights_of(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Return the ids of those cells that are of a nightly."""
+    return tuple(c.id for c in cells if c.is_unresolved or is_nightly(c.release))
+
+
+def with_its_nights(
+    cells: Sequence[Cell], nights: Iterable[str], releases: Releases
+) -> tuple[Cell, ...]:
+    """Return the cells of a run that goes on: its nightlies are those that it began with.
+
+    Of those that could not be told then, what is meant now.
+
+    Args:
+        cells: The cells as they are meant now.
+        nights: Ids of the nightly cells that the run began with.
+        releases: Known releases.
+    """
+    began = {place: cell for cell, place in stable_cell_ids(nights).items()}
+    known = {place: cell for place, cell in began.items() if not is_unresolved_id(cell)}
+    meant = stable_cell_ids(nights_of(cells))
+    return tuple(
+        parse_cell(known[meant[cell.id]], releases) if meant.get(cell.id) in known else cell
+        for cell in cells
+    )
+
+
+def drop_untold(directory: RunDirectory, plan: Plan) -> None:
+    """Remove the records of nightlies that could not be told, and are known since.
+
+    Args:
+        directory: The run.
+        plan: What it runs now.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    planned = {job.id for job in plan.jobs}
+    records = directory.read_records()
+    kept = [
+        record
+        for record in records
+        if (record.case, record.cell) in planned or not is_unresolved_id(record.cell)
+    ]
+    if len(kept) < len(records):
+        directory.write_records(kept)
+
 
 _CONTINUE: Final = "continue it with --resume, or name another folder"
 
@@ -76,7 +127,7 @@ class StartedRun:
     @property
     def remedy(self) -> str:
         """The command that continues it after an interrupt, in a sentence."""
-        return f"continue with: conformance run --resume --run-dir {self.directory.path}"
+        return f"continue with: conformance run --resume --run {self.directory.path}"
 
     def execute(self) -> list[Record]:
         """Run every job that has no record yet, and return the records of all.

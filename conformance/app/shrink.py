@@ -10,7 +10,7 @@ from conformance.app.bisect import needed_by
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.session import Session
-from conformance.app.target_lookup import on_one_cpu, script_named
+from conformance.app.target import find_script, on_one_cpu
 from conformance.cells.selectors import cell_python
 from conformance.corpus.discovery import discover
 from conformance.engine.blobs import BlobStore
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 NEAR: Final = 4
 """Releases that are tried in turn for one in which the target is right."""
 NONE: Final = "none"
-"""The value of `--good-cell` with which no other cell is tried."""
+"""The value of `--good` with which no other cell is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,32 +57,32 @@ class ShrinkOptions:
     """Options of `conformance shrink`.
 
     Attributes:
-        cell: Selector of the cell in which the target fails.
-        good_cell: Selector of a cell in which it is right, `none` for no other cell, None to
-            look for one.
+        bad: Selector of the cell in which the target fails.
+        good: Selector of a cell in which it is right, `none` for no other cell, None to look for
+            one.
         fact: The fact to keep, empty for none.
         out: File for the smallest target.
         repro: File that runs on its own, None for none.
         wanted: Requirements in addition to the packages of the cells.
         probes: How many candidates may be tried.
-        seconds: How long that may take.
+        timeout: How long that may take, in seconds.
         jobs: How many candidates are tried at the same time.
     """
 
-    cell: str
-    good_cell: str | None
+    bad: str
+    good: str | None
     fact: str
     out: Path
     repro: Path | None
     wanted: tuple[str, ...]
     probes: int
-    seconds: float
+    timeout: float
     jobs: int
 
     @property
     def limits(self) -> ShrinkLimits:
         """How much the search may take."""
-        return ShrinkLimits(probes=self.probes, seconds=self.seconds, width=self.jobs)
+        return ShrinkLimits(probes=self.probes, seconds=self.timeout, width=self.jobs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def shrink(
         InfrastructureError: If a cell cannot be provided.
     """
     with temporary_folder("shrink") as folder:
-        if (script := script_named(context, target)) is not None:
+        if (script := find_script(context, target)) is not None:
             name, shrunk = script.text, _shrink_script(context, script, options, report, folder)
         else:
             case = context.case(target)
@@ -142,7 +142,7 @@ def _find_good_cells(
     Args:
         context: The project.
         cell: The cell in which it fails.
-        good: The value of `--good-cell`.
+        good: The value of `--good`.
         deviations: The declared deviations of the target.
 
     Raises:
@@ -153,7 +153,7 @@ def _find_good_cells(
     if good is not None:
         named = context.cell(good)
         if named == cell:
-            raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
+            raise UsageError(f"--good {good}: the same cell twice, expected two")
         return (named,), True
     declared = tuple(deviations)
     found = [
@@ -173,8 +173,8 @@ def _shrink_case(
 ) -> Shrunk:
     if options.wanted:
         raise UsageError(f"--with {options.wanted[0]}: goes with a script, got a case")
-    cell, session = context.cell(options.cell), Session(context=context)
-    others, named = _find_good_cells(context, cell, options.good_cell, case.deviations)
+    cell, session = context.cell(options.bad), Session(context=context)
+    others, named = _find_good_cells(context, cell, options.good, case.deviations)
 
     def open_cell(cell: Cell) -> CellWorker:
         if cell.place.processes > 1:
@@ -217,7 +217,7 @@ def _shrink_script(
 ) -> Shrunk:
     if options.fact:
         raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
-    cell, good = context.cell(on_one_cpu(options.cell)), options.good_cell
+    cell, good = context.cell(on_one_cpu(options.bad)), options.good
     good = good if good is None or good == NONE else on_one_cpu(good)
     others, named = _find_good_cells(context, cell, good)
     locks: dict[str, Lock] = {}

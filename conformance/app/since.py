@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.engine.evidence_file import read_evidence
 from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, decide_exit
 from conformance.engine.nights import Night, compare, night_of
@@ -20,7 +19,9 @@ from conformance.report.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from conformance.app.context import ProjectContext
     from conformance.engine.exit_policy import ExitDecision
     from conformance.model.evidence import Evidence
     from conformance.model.record import Record
@@ -30,24 +31,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NONE: Final = "none"
 WHOLE: Final = "1/1"
-STORE_NIGHTS: Final = "conformance.app.stored_nights"
+HISTORY: Final = "conformance.app.history"
+"""Imported only with `--store`: its database takes long to import."""
 _SAME: Final = ("select", "cell", "wanted")
 """What two runs of a matrix must have been asked for alike, to be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceOptions:
-    """The options `--since` and `--store`, with the folder that runs are looked up in.
+    """The options `--since` and `--store`.
 
     Attributes:
         since: Run to compare with, `none` for none; None for the last one of the same matrix.
         store: Store of runs; None for none.
-        folder: Folder of the project's runs.
+        context: The project, whose runs are looked up.
     """
 
     since: str | None
     store: str | None
-    folder: Path
+    context: ProjectContext
 
     def check(self) -> None:
         """Refuse a run that does not exist, before hours have passed.
@@ -58,16 +60,13 @@ class SinceOptions:
         if self.since is not None and self.since != NONE and self.named is None and not self.store:
             raise UsageError(
                 f"--since {self.since}: no such run, expected its directory, the id of one in "
-                f"{self.folder}, or {NONE}"
+                f"{self.context.run_folder}, or {NONE}"
             )
 
     @property
     def named(self) -> RunDirectory | None:
         """The run that `--since` names by its directory or id, None if it does not exist."""
-        if self.since is None:
-            return None
-        paths = (Path(self.since), self.folder / self.since)
-        return next((RunDirectory(path) for path in paths if (path / RUN).is_file()), None)
+        return None if self.since is None else self.context.find_run(self.since)
 
 
 class Conclusion(NamedTuple):
@@ -187,7 +186,7 @@ def _from_directory(
 ) -> tuple[Night, Mapping[str, Evidence]] | None:
     found = options.named
     if options.since is None:
-        found = last_run(options.folder, directory, info)
+        found = last_run(options.context.run_folder, directory, info)
     if found is None:
         return None
     # Without them, root causes are as old as that run, and those of one culprit are several.
@@ -207,10 +206,10 @@ def _unless_corrupt(read: Callable[[], T]) -> T | None:
 def _from_store(
     directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night | None, frozenset[tuple[str, str, str]]]:
-    module = importlib.import_module(STORE_NIGHTS)
+    module = importlib.import_module(HISTORY)
     part = ", ".join((*info.request.get("select", ()), *info.request.get("cell", ())))
-    found: tuple[Night | None, frozenset[tuple[str, str, str]]] = module.from_store(
-        options.store, info.matrix, part, print_note, own=directory.id, name=options.since or ""
+    found: tuple[Night | None, frozenset[tuple[str, str, str]]] = module.load_earlier_run(
+        options.store, info.matrix, part, own=directory.id, name=options.since or ""
     )
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.engine.run_directory import CorruptRunError, RunDirectory
 from conformance.engine.run_loader import load_run
 from conformance.errors import NothingSelectedError, UsageError
@@ -49,18 +49,34 @@ class SuiteAcceptance:
     difference: Sequence[str]
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of tests that were added, changed and ended, and of those known to fail."""
+        old, new = self.before.by_test(), self.after.by_test()
+        both = old.keys() & new.keys()
+        return {
+            "added": len(new.keys() - old.keys()),
+            "changed": sum(set(map(repr, old[test])) != set(map(repr, new[test])) for test in both),
+            "ended": len(old.keys() - new.keys()),
+            "known": len(new),
+            "deviations": len(self.after.entries),
+        }
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The result as JSON has it."""
+        return {**self.counts, "refused": self.refused, "difference": self.difference}
+
+    @property
     def lines(self) -> Iterator[str]:
         """The difference, the refusals and the counts."""
         yield from map(sanitize, self.difference)
         for sentence in self.refused:
             yield sanitize(f"not accepted: {sentence}")
-        old, new = self.before.by_test(), self.after.by_test()
-        both = old.keys() & new.keys()
-        added, ended = len(new.keys() - old.keys()), len(old.keys() - new.keys())
-        changed = sum(set(map(repr, old[test])) != set(map(repr, new[test])) for test in both)
+        counts = self.counts
         yield (
-            f"{plural(added, 'test')} added, {changed} changed, {ended} ended; "
-            f"{len(new)} known to fail, {plural(len(self.after.entries), 'deviation')}"
+            f"{plural(counts['added'], 'test')} added, {counts['changed']} changed, "
+            f"{counts['ended']} ended; {counts['known']} known to fail, "
+            f"{plural(counts['deviations'], 'deviation')}"
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.engine.golden_history import find_recorded_outcomes
 from conformance.engine.plan import make_plan
@@ -73,14 +73,25 @@ class HistoryUpdate:
     files: Mapping[Path, bytes]
 
     @property
+    def data(self) -> dict[str, Any]:
+        """The releases, the files and the tests of no group as JSON has them."""
+        known = {one.release for one in self.before.releases} if self.before else set()
+        releases = [one.release for one in self.after.releases]
+        return {
+            "releases": releases,
+            "new": [release for release in releases if release not in known],
+            "files": list(map(str, self.files)),
+            "ungrouped": self.ungrouped,
+        }
+
+    @property
     def summary(self) -> str:
         """The releases and the files, in a line."""
-        held = () if self.before is None else self.before.releases
-        known = {one.release for one in held}
-        new = [one.release for one in self.after.releases if one.release not in known]
-        said = f", {', '.join(new)} new" if new and known else ""
-        written = ", ".join(map(str, self.files))
-        return f"{plural(len(self.after.releases), 'release')}{said}; written: {written}"
+        data = self.data
+        # Of a new history every release is new.
+        new = f", {', '.join(data['new'])} new" if data["new"] and self.before else ""
+        count = plural(len(data["releases"]), "release")
+        return f"{count}{new}; written: {', '.join(data['files'])}"
 
     @property
     def ungrouped(self) -> list[str]:

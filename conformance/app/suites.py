@@ -1,20 +1,22 @@
-"""A pytest suite in cells: its locks, its tests, and what runs them."""
+"""A pytest suite in cells: its locks, its tests, what runs them, and its files while it is used."""
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.lifetime import hold_until_end
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.app.session import Session
-from conformance.app.suite_traces import looked_after
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.requirements import parse_requirement
 from conformance.engine.preparation import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
+from conformance.report.text import join_names
 from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.known.deviations import refuse_dead
@@ -23,9 +25,10 @@ from conformance.suites.running.collecting import CollectedSuite, Collector
 from conformance.suites.running.collection_cache import Collections, Timings
 from conformance.suites.running.executor import SuiteExecutor
 from conformance.suites.running.session_pool import SessionPool
+from conformance.suites.running.traces import listing, traces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
@@ -37,7 +40,50 @@ if TYPE_CHECKING:
     from conformance.suites.catalogue.definition import NamedSuite
     from conformance.suites.catalogue.named import Checkout
     from conformance.suites.running.collection import Collection
+    from conformance.suites.running.traces import Traces
     from conformance.suites.suite import Suite
+
+
+@contextmanager
+def looked_after(suite: Suite, context: ProjectContext) -> Iterator[None]:
+    """Keep a suite's files while it is used, and tell what its tests leave among them.
+
+    Those in the cache are then made what they were; a user's own are left as they are.
+
+    Args:
+        suite: The suite.
+        context: The project.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    checkouts = Checkouts(context.cache, print_note)
+    held = nullcontext() if suite.checkout is None else checkouts.held(suite.checkout)
+    before = listing(suite)
+    try:
+        with held:
+            yield
+    finally:
+        if left := traces(before, listing(suite)):
+            said = f"its folder is not as it was before the run: {_words(left, suite)}"
+            print_note(f"{suite.name}: {said}{_undone(suite, checkouts)}")
+
+
+def _undone(suite: Suite, checkouts: Checkouts) -> str:
+    """Undo it where that is ours to do, and return what is told of it."""
+    if suite.checkout is None or suite.checkout.own:
+        return ""
+    tidy = checkouts.tidy(suite.checkout)
+    return "; that is undone" if tidy else "; the next run undoes that"
+
+
+def _words(left: Traces, suite: Suite) -> str:
+    parts = (("added", left.added), ("changed", left.changed), ("removed", left.removed))
+    return ", ".join(
+        f"{how} {join_names([os.path.relpath(path, suite.root) for path in paths])}"
+        for how, paths in parts if paths
+    )  # fmt: skip
+
 
 PYTEST: Final = "pytest"
 

@@ -1,26 +1,75 @@
-"""A target: a case, a program, or a test of a suite, with its name, tolerance and locks."""
+"""Targets: a case, a program or a test of a suite, found by the text that names it."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from conformance.app.output_files import print_note
 from conformance.app.session import Session
-from conformance.app.suite_target import SuiteTest
+from conformance.app.suite_target import SuiteTest, names_a_test, suite_target
+from conformance.cells.cell import is_cell_id
+from conformance.cells.selectors import split_platform
+from conformance.errors import UsageError
+from conformance.files import describe_os_error
 from conformance.judge.tolerance import Tolerance
 from conformance.model.case import Case
-from conformance.triage.programs.program import ProgramTarget
+from conformance.suites.catalogue.named import NODE
+from conformance.triage.programs.pasted_report import is_report, script_of_report
+from conformance.triage.programs.program import ProgramKind, ProgramTarget, program_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from conformance.app.bisect_options import BisectOptions
     from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import InSuite
     from conformance.cells.cell import Cell
     from conformance.engine.preparation import Preparation
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
+
+LARGEST: Final = 1 << 20
+"""Characters of a script that is read."""
+STDIN: Final = "-"
+"""What names standard input."""
+
+
+def read_report(script: str) -> tuple[str, str]:
+    """Return the text of a script or a report, and what it is called in messages.
+
+    Args:
+        script: Its file, or `-` for standard input.
+
+    Raises:
+        UsageError: If it cannot be read, or is no text.
+    """
+    if script == STDIN:
+        return _as_text(sys.stdin.buffer.read(LARGEST + 1), "standard input")
+    try:
+        with Path(script).open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(
+            f"{script}: cannot be read: {describe_os_error(error)}; expected a script"
+        ) from None
+    return _as_text(data, script)
+
+
+def _as_text(data: bytes, name: str) -> tuple[str, str]:
+    if len(data) > LARGEST:
+        raise UsageError(f"{name}: is larger than {LARGEST >> 20} MiB, expected a script")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name}: is no UTF-8 text, expected a Python script") from None
+    if "\0" in text:
+        raise UsageError(f"{name}: is no text, expected a Python script")
+    return text.replace("\r\n", "\n"), name
+
 
 Target: TypeAlias = Case | ProgramTarget | SuiteTest
 
@@ -61,3 +110,63 @@ def log_name_of(target: Target, question: str) -> str:
     digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
     word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
     return f"{word.strip('-')}-{digest}"
+
+
+def find_target(
+    context: ProjectContext, target: str, asked: BisectOptions, suite: InSuite, *, is_command: bool
+) -> Target:
+    """Return what a target names.
+
+    Args:
+        context: The project.
+        target: What is named.
+        asked: What is asked of it: what a test prints, holds or compiles is told of a whole
+            process, so it is a program then.
+        suite: What is asked of the suite, where it is a test.
+        is_command: Whether it is a command line for sure.
+
+    Raises:
+        UsageError: If it names nothing.
+        InfrastructureError: If a named suite cannot be fetched.
+    """
+    if not is_command and NODE in target and (calls := context.snapshots(target)):
+        return calls[0]
+    if not is_command and names_a_test(target, asked.when, asked.fact):
+        return suite_target(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
+    program = None if is_command else find_script(context, target)
+    program = program or program_named(target, command=is_command)
+    return program or context.case(target)
+
+
+def find_script(context: ProjectContext, target: str) -> ProgramTarget | None:
+    """Return the script that a target names, None for anything else.
+
+    Args:
+        context: The project.
+        target: A script, or a report that holds one; `-` for one on standard input.
+
+    Raises:
+        UsageError: If a report holds no Python.
+    """
+    if target == STDIN or is_report(Path(target)):
+        return _reported(context, target)
+    if target.endswith(".py") and Path(target).is_file():
+        return ProgramTarget(kind=ProgramKind.SCRIPT, text=target)
+    return None
+
+
+def on_one_cpu(selector: str) -> str:
+    """Return a selector that names one CPU where it names no platform.
+
+    Args:
+        selector: A selector of one cell.
+    """
+    named = is_cell_id(selector) or split_platform(selector)[1]
+    return selector if named else f"{selector}@cpu1"
+
+
+def _reported(context: ProjectContext, target: str) -> ProgramTarget:
+    """Return the script that a report holds, written where it can be run."""
+    text, called = read_report(target)
+    folder = context.project.root / "reports" / "pasted"
+    return script_of_report(text, Path(called).name, folder, print_note)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.app.investigation import Investigation, Services
-from conformance.app.notes import print_note
+from conformance.app.output_files import print_note
 from conformance.app.run_request import request_of
 from conformance.cells.cell import is_cell_id
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
@@ -52,13 +52,13 @@ class TriageOptions:
 
     Attributes:
         limit: Root causes to look into, None for all.
-        minutes: Minutes after which no other root cause is begun, None for no such limit.
+        timeout: Seconds after which no other root cause is begun, None for no such limit.
         blame: Whether packages are searched for.
         fresh: Whether earlier evidence is forgotten.
     """
 
     limit: int | None
-    minutes: float | None
+    timeout: float | None
     blame: bool
     fresh: bool
 
@@ -176,8 +176,8 @@ class Triage:
 
     def _limit_reached(self) -> str:
         """Return why no other root cause is begun, empty if the next one is."""
-        minutes, limit = self.options.minutes, self.options.limit
-        if minutes is not None and time.monotonic() >= self._start + 60 * minutes:
+        timeout, limit = self.options.timeout, self.options.limit
+        if timeout is not None and time.monotonic() >= self._start + timeout:
             return "no time is left; the same command goes on"
         if limit is not None and len(self.found) >= limit:
             return f"{limit} were looked into; the same command goes on with a higher --limit"

@@ -116,7 +116,7 @@ def find_room_problem(cell: Cell, cache: Path, *, free: int | None = None) -> st
         return ""
     return (
         f"{cell.id}: its environment takes up to {format_bytes(needed)}, {cache} has "
-        f"{format_bytes(free)} free; free some with: conformance matrix --prune, or set "
+        f"{format_bytes(free)} free; free some with: conformance cache prune, or set "
         "CONFORMANCE_CACHE to a folder with more room"
     )
 

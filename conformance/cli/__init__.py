@@ -14,7 +14,7 @@ import click
 from conformance import __version__
 from conformance.app.lifetime import lifetime
 from conformance.cells.child_processes import CHILD_PROCESSES
-from conformance.cli.commands import Commands
+from conformance.cli.commands import Commands, keep_examples
 from conformance.cli.environment_block import erase_environment_block
 from conformance.cli.guarded_output import guarded_output
 from conformance.engine.environment import is_allowed
@@ -36,9 +36,8 @@ REPORT = (
 )
 @click.version_option(__version__, prog_name="conformance")
 def cli() -> None:
-    """What a JAX version really does, before you ship on it.
+    """Test what a JAX version really does, before you ship on it.
 
-    \b
     conformance run                          a sample of every family, on four releases
     conformance run --all                    every case, on these releases
     conformance run --matrix releases        every case, on every release
@@ -48,7 +47,10 @@ def cli() -> None:
     Exit status: 0 nothing unexpected, 1 regressions or gated changes, 2 usage, 3 nothing
     selected or nothing ran, 4 infrastructure only, 70 internal error, 130
     interrupted.
-    """  # noqa: D301 - \b is click's own mark
+    """
+
+
+keep_examples(cli)
 
 
 def main(arguments: list[str] | None = None) -> int:

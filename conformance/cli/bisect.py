@@ -1,4 +1,4 @@
-"""`conformance bisect`: which release changed what a case, a script, a test or a command does."""
+"""`conformance bisect`: find the release that changed the behaviour of a target."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import METRICS, BisectOptions, find_change
+from conformance.app.bisect import find_change
+from conformance.app.bisect_options import BisectOptions
 from conformance.app.context import load_context
-from conformance.app.output_files import check_writable, write_file
-from conformance.app.target_lookup import target_named
-from conformance.cli.console import open_console
-from conformance.cli.options import jobs_option, json_option
-from conformance.cli.suite_options import in_suite_options
-from conformance.cli.target_options import measure_options, program_options
+from conformance.app.target import find_target
+from conformance.cli.options import jobs_option
+from conformance.cli.output import json_option
+from conformance.cli.target_options import predicate_options, program_options, suite_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
-from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.search.axes import JAX
-from conformance.search.predicates import PREDICATES
+from conformance.search.axes import JAX, RESTART
 from conformance.triage.bisect.render import answer_json, answer_lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conformance.app.suite_target import InSuite
+    from conformance.cli.output import Output
 
 
 @click.command("bisect")
@@ -44,14 +40,7 @@ if TYPE_CHECKING:
     "--find", type=click.Choice(["bad", "fix"]), default="bad", show_default=True,
     help="Find the first bad release, or the first fixed one.",
 )  # fmt: skip
-@click.option(
-    "--when", type=click.Choice([*PREDICATES, *METRICS]), default=None,
-    help="Predicate of a bad release.  [default: the difference between both ends]",
-)  # fmt: skip
-@click.option(
-    "--fact", default="", metavar="NAME",
-    help="Search for a change of this fact of the optimised HLO, e.g. collectives.all-gather.",
-)  # fmt: skip
+@predicate_options
 @click.option(
     "--every",
     is_flag=True,
@@ -61,7 +50,6 @@ if TYPE_CHECKING:
     "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
     help="Number of good runs that a good release needs.",
 )  # fmt: skip
-@measure_options
 @click.option(
     "--platform",
     default="",
@@ -70,24 +58,17 @@ if TYPE_CHECKING:
     help="Platform, e.g. cpu4 or tpu:v5e:2x2.",
 )
 @program_options
-@in_suite_options
-@click.option("--fresh", is_flag=True, help="Ignore the log of earlier searches.")
-@jobs_option()
+@suite_options
+@jobs_option("Number of parallel trials.")
 @json_option("the answer")
 def command(
-    *,
-    target: str,
-    is_command: bool,
-    suite: InSuite,
-    json_file: Path | None,
-    **options: Any,
+    *, target: str, is_command: bool, suite: InSuite, output: Output, **options: Any
 ) -> int:
     """Find the release that changed the behaviour of a target.
 
     TARGET is a case id, a Python script or pasted report, a test of a pytest suite by file or suite
     name, or a command line, which finds the programs of the environment first on PATH.
 
-    \b
     conformance bisect shard_map_while/fori_from[zeros] --good 0.5.3 --bad 0.12.0.1
     conformance bisect report.py --good 0.4.35 --bad latest
     conformance bisect report.py --good latest --bad 0.5.3 --find fix
@@ -101,23 +82,16 @@ def command(
 
     Both ends are tried first, and the answer is confirmed. Every trial is logged: the same command
     continues an interrupted search.
-    """  # noqa: D301 - \b is click's own mark
-    context = load_context()
-    if json_file is not None:
-        check_writable("--json", json_file)
-    asked = BisectOptions(**options)
-    console = open_console(json_file)
-    subject = target_named(context, target, asked, suite, is_command=is_command)
+    """
+    context, question = load_context(), BisectOptions(**options)
+    subject = find_target(context, target, question, suite, is_command=is_command)
     try:
-        found = find_change(context, subject, asked, console.print, scan=True)
+        found = find_change(context, subject, question, output.print, scan=True)
     except KeyboardInterrupt:
-        click.echo("conformance: interrupted; the same command goes on where it was", err=True)
+        click.echo(f"conformance: interrupted; {RESTART}", err=True)
         return ExitCode.INTERRUPTED
     answer = found.answer
-    told = [f"left out {name}: {reason}" for name, reason in found.left_out]
-    for line in ("", *answer_lines(answer, asked.find, found.axis), *told):
-        console.print(line)
-    if json_file is not None:
-        said = answer_json(answer, target, found.axis)
-        write_file("--json", json_file, readable_json(said))
+    output.print("", *answer_lines(answer, question.find, found.axis))
+    output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
+    output.write_json(answer_json(answer, target, found.axis))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED

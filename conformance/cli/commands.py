@@ -6,7 +6,9 @@ They are data, so that `conformance --help` answers without importing any of the
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+import re
 from typing import Final, NamedTuple
 
 import click
@@ -19,7 +21,7 @@ class CommandEntry(NamedTuple):
 
     Attributes:
         module: Module whose `command` it is; imported only when the command is called.
-        summary: What it does, in one line.
+        summary: The effect of the command, in one line.
     """
 
     module: str
@@ -38,6 +40,7 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
         "report": CommandEntry("report", "Render runs as a site, Markdown, JUnit XML or JSON."),
         "diff": CommandEntry("diff", "Compare two IRs, cells or runs."),
         "history": CommandEntry("history", "Record runs over time and query them."),
+        "matrix": CommandEntry("matrix", "Show matrices and cells; refresh releases and locks."),
     },
     "Upgrade": {
         "upgrade": CommandEntry(
@@ -64,7 +67,7 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
         "calibrate": CommandEntry("calibrate", "Detect flaky jobs on this host."),
     },
     "Environment": {
-        "matrix": CommandEntry("matrix", "Show matrices and cells; refresh releases and locks."),
+        "cache": CommandEntry("cache", "Show the disk usage of the cache, and prune it."),
         "doctor": CommandEntry("doctor", "Check that this machine can run the matrix."),
     },
 }
@@ -74,13 +77,31 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     for name, entry in group.items()
 }
 """Every subcommand by name, in the order of the groups."""
-COMPLETING = "_CONFORMANCE_COMPLETE"
+COMPLETING: Final = "_CONFORMANCE_COMPLETE"
 """Variable that a shell sets to complete a line."""
-COMPLETION = "conformance.cli.completion"
+COMPLETION: Final = "conformance.cli.completion"
+_EXAMPLE: Final = re.compile(r"^ *conformance ", re.MULTILINE)
+
+
+def keep_examples(command: click.Command) -> click.Command:
+    """Have the help of a command keep the line breaks of its examples, and return the command.
+
+    Args:
+        command: The command; a group with its subcommands.
+    """
+    # click keeps the lines of a paragraph that begins with a backspace.
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(
+        f"\b\n{text}" if _EXAMPLE.search(text) and not text.startswith("\b") else text
+        for text in paragraphs
+    )
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        keep_examples(inner)
+    return command
 
 
 class Commands(click.Group):
-    """The subcommands, in the order a newcomer meets them."""
+    """The subcommands, in the order of their groups."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all subcommands."""
@@ -91,7 +112,7 @@ class Commands(click.Group):
         ctx: click.Context,  # noqa: ARG002 - click's signature
         cmd_name: str,
     ) -> click.Command | None:
-        """Import a subcommand and return it, None when there is none of that name."""
+        """Import a subcommand and return it, None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         entry = COMMANDS[cmd_name]
@@ -101,14 +122,14 @@ class Commands(click.Group):
             return found
         command: click.Command = importlib.import_module(entry.module).command
         command.short_help = entry.summary
-        return command
+        return keep_examples(command)
 
     def format_commands(
         self,
         ctx: click.Context,  # noqa: ARG002 - click's signature
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the subcommands in their groups, without importing one."""
+        """Write the subcommands in their groups, without importing them."""
         width = max(map(len, COMMANDS))
         for group, entries in GROUPS.items():
             with formatter.section(group):
@@ -119,7 +140,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; the error for an unknown one names the nearest."""
+        """Find the subcommand; the error for an unknown name suggests the nearest."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             ctx.fail(f"no command {name!r}{did_you_mean(name, COMMANDS)}")

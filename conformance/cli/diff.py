@@ -1,19 +1,19 @@
-"""`conformance diff`: how two IRs, two cells or two runs differ."""
+"""`conformance diff`: compare two IRs, two cells or two runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.progress import track
 
 from conformance.app.comparison import DiffOptions, compare_named
 from conformance.app.context import load_context
-from conformance.cli.console import open_console
+from conformance.cli.options import run_option
+from conformance.cli.output import json_option, open_console
 from conformance.cli.words import CASES, CELLS
 from conformance.engine.job_comparison import IrLevel
 from conformance.errors import UsageError
-from conformance.files import readable_json
 from conformance.ir.analysis import PARSERS
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.report.diff_data import NormalForms, SuiteDiff
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from conformance.app.comparison import Both, Diff
+    from conformance.cli.output import Output
 
 ARTIFACTS: Final = (*IRS, *CROSS_LOWERED)
 MANY: Final = 50
@@ -31,14 +32,14 @@ MANY: Final = 50
 
 
 @click.command("diff")
-@click.argument("what", nargs=-1, type=CASES, metavar="[A B | SELECT... | RUN RUN [SELECT...] | A]")
+@click.argument("names", nargs=-1, type=CASES, metavar="[FROM TO | FILE] [SELECT]...")
 @click.option(
-    "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
-    help="Cells of a run, by id, release or specifier; the first is compared with the others.",
+    "--cell", "cells", multiple=True, metavar="SELECTOR", type=CELLS,
+    help="Only these cells of the runs, by id, release or specifier; of one cell, print the IRs.",
 )  # fmt: skip
-@click.option("--run", "run_dir", metavar="RUN", help="Run of --cell; the newest by default.")
+@run_option("Directory or id of the run that has the cells.  [default: the newest]")
 @click.option(
-    "--ir", multiple=True, type=click.Choice(ARTIFACTS), metavar="ARTIFACT",
+    "--ir", "irs", multiple=True, type=click.Choice(ARTIFACTS), metavar="ARTIFACT",
     help=f"IRs to compare: {', '.join(ARTIFACTS)}; by default all that differ for a reason of "
     "their own.",
 )  # fmt: skip
@@ -64,64 +65,59 @@ MANY: Final = 50
 @click.option(
     "--full", is_flag=True, help="Print all lines of excerpts, and all facts that differ."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option("the differences")
 def command(
     *,
-    what: tuple[str, ...],
-    cell: tuple[str, ...],
-    run_dir: str | None,
-    ir: tuple[str, ...],
-    between: tuple[str, str] | None,
-    kind: str | None,
+    names: tuple[str, ...],
     level: str,
-    only_changed: bool,
     patterns: bool,
     full: bool,
-    as_json: bool,
+    output: Output,
+    **options: Any,
 ) -> int:
     """Compare two IRs, two cells or two runs, and group the differences into patterns.
 
-    \b
+    FROM and TO are two files, two cells of a run, or two runs.
+
     Two files: HLO, StableHLO in the generic form, jaxprs from run directories, or goldens, also
     compressed (.zst); - is standard input.
         conformance diff before.hlo after.hlo
-        conformance diff before.hlo after.hlo --level neutral --json
-    \b
-    Cases in two cells of a run, by default the newest. SELECT is a family, a case id or a glob.
-        conformance diff shard_map_while/while_carry --cell 0.5.3 --cell 0.8.3
-        conformance diff 'nnx_*' --cell 0.6.2 --cell '>=0.8' --ir hlo --run reports/runs/ID
-    \b
+        conformance diff before.hlo after.hlo --level neutral --json diff.json
+
+    Two cells of a run, each a cell id, a release or a specifier. SELECT is a family, a case id or a
+    glob.
+        conformance diff 0.5.3 0.8.3 shard_map_while/while_carry
+        conformance diff 0.6.2 '>=0.8' 'nnx_*' --ir hlo --run reports/runs/ID
+
     Two platforms: the StableHLO of a program for its own cell and for another platform:
     --between takes two of stablehlo, stablehlo-tpu, stablehlo-cuda and stablehlo-rocm.
         conformance diff --cell 0.10.2 --between stablehlo stablehlo-tpu
-    \b
+
     Two runs, by folder or id: all common jobs, grouped by equal changes.
         conformance diff RUN_A RUN_B
         conformance diff RUN_A RUN_B --only-changed
         conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
-    \b
+
     Tests of a suite, in two cells or two runs; --full names every test.
-        conformance diff --cell 0.5.3 --cell 0.8.3
-    \b
+        conformance diff 0.5.3 0.8.3
+
     One file, or one case in one cell: its normal form as text, which goldens contain and
     `filecheck` claims of a case match; --json includes its facts.
         conformance diff after.hlo
         conformance diff shard_map_while/while_carry --cell 0.8.3 --ir hlo
 
     Exit status: 0 equal at --level, 1 different, 2 usage, 3 nothing to compare.
-    """  # noqa: D301 - \b is click's own mark
+    """
     if patterns and full:
         raise UsageError("--patterns and --full: give one of them")
-    options = DiffOptions(
-        cells=cell, run=run_dir, irs=ir, between=between, kind=kind, level=IrLevel(level),
-        only_changed=only_changed, complete=as_json,
-    )  # fmt: skip
-    found = compare_named(load_context(), what, options, _track)
-    if as_json:
-        click.echo(readable_json(found.data))
-    else:
+    # The JSON also has the facts of IRs that are equal.
+    complete = output.json_file is not None
+    diff_options = DiffOptions(level=IrLevel(level), complete=complete, **options)
+    found = compare_named(load_context(), names, diff_options, _track)
+    output.write_json(found.data)
+    if not output.prints_json:
         detail = Detail.PATTERNS if patterns else Detail.FULL if full else Detail.SHORT
-        _print(found, options.level, detail)
+        _print(found, diff_options.level, detail)
     return int(not found.equal)
 
 
@@ -134,7 +130,7 @@ def _track(pairs: Sequence[Both]) -> Iterable[Both]:
 
 def _print(found: Diff, level: IrLevel, detail: Detail) -> None:
     if isinstance(found, NormalForms):
-        click.echo(found.text, nl=False)
+        click.echo(found.text, nl=False)  # as it is: a console would expand its tabs
     elif isinstance(found, SuiteDiff):
         for line in render_suite_diff(found.changes, found.names, every=detail is Detail.FULL):
             click.echo(line)

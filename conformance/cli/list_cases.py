@@ -8,54 +8,48 @@ import click
 from rich.text import Text
 
 from conformance.app.context import load_context
-from conformance.cli.console import open_console
+from conformance.cli.output import json_option
 from conformance.cli.words import CASES, FAMILIES
-from conformance.corpus.case_template import render_template as topic_template
+from conformance.corpus.case_template import render_template
 from conformance.errors import UsageError
-from conformance.files import readable_json
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from conformance.cli.output import Output
     from conformance.model.case import Case
 
 
 @click.command("list")
 @click.argument("select", nargs=-1, type=CASES)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@json_option("the cases")
 @click.option(
     "--template",
     metavar="FAMILY",
     type=FAMILIES,
     help="Print a small topic file of a family instead.",
 )
-def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> int:
+def command(*, select: tuple[str, ...], output: Output, template: str | None) -> int:
     """List cases, without importing them.
 
-    \b
     conformance list                        all families
     conformance list nnx_vmap_while         one family
-    conformance list 'aot_placement/*' --json
+    conformance list 'aot_placement/*' --json -
     conformance list --template shard_map_while > cases/shard_map_while/my_topic.py
                                             a small case of a family, to edit
-    """  # noqa: D301 - \b is click's own mark
+    """
     if template is not None:
-        if select or as_json:
-            raise UsageError("--template prints one file: say neither SELECT nor --json with it")
-        click.echo(topic_template(load_context().cases(()), template), nl=False)
+        if select or output.json_file is not None:
+            raise UsageError("--template prints one file: give neither SELECT nor --json with it")
+        click.echo(render_template(load_context().cases(()), template), nl=False)
         return 0
     cases = load_context().cases(select)
-    if as_json:
-        data = [listed(case) for case in cases]
-        click.echo(readable_json(data))
-        return 0
-    console = open_console()
-    console.print(_listing(cases), soft_wrap=True)
+    output.show(list(map(case_data, cases)), [_render_list(cases)])
     return 0
 
 
-def _listing(cases: Sequence[Case]) -> Text:
+def _render_list(cases: Sequence[Case]) -> Text:
     """Return the cases below their families; as one text, which rich renders much faster."""
     text = Text()
     family = ""
@@ -71,8 +65,8 @@ def _listing(cases: Sequence[Case]) -> Text:
     return text.append(plural(len(cases), "case"))
 
 
-def listed(case: Case) -> dict[str, Any]:
-    """Return a case as the `--json` of `conformance list` holds it."""
+def case_data(case: Case) -> dict[str, Any]:
+    """Return a case as the `--json` of `conformance list` has it."""
     return {
         "case": case.id,
         "family": case.family,

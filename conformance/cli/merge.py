@@ -1,4 +1,4 @@
-"""`conformance merge`: the parts of a run, put together."""
+"""`conformance merge`: merge the shards of a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.lifetime import hold_until_end
-from conformance.app.output_files import check_writable
 from conformance.app.since import conclude_run
-from conformance.cli.console import open_console
-from conformance.cli.options import json_option, site_option
-from conformance.cli.run_output import hand_out
-from conformance.cli.since_options import fail_on_option, since_options
+from conformance.cli.options import run_folder_option
+from conformance.cli.output import json_option
+from conformance.cli.run_options import (
+    fail_on_option,
+    since_options,
+    site_option,
+    verbose_option,
+    write_outputs,
+)
 from conformance.engine.run_directory import RunDirectory, new_run
 from conformance.engine.run_loader import LoadedRun, find_runs
 from conformance.engine.shard_merge import merge_shards, order_shards
@@ -25,6 +29,7 @@ from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
     from conformance.app.since import SinceOptions
+    from conformance.cli.output import Output
 
 
 @click.command("merge")
@@ -32,22 +37,19 @@ if TYPE_CHECKING:
     "parts", metavar="DIR...", nargs=-1, required=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
 )  # fmt: skip
-@click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
+@run_folder_option
 @json_option("the whole result")
 @since_options
 @fail_on_option(None)
 @site_option
-@click.option(
-    "--verbose", "-v", is_flag=True,
-    help="Show every case instead of families, and the traceback of every unexpected job.",
-)  # fmt: skip
+@verbose_option
 def command(
     *,
     parts: tuple[Path, ...],
     run_dir: Path | None,
     compared: SinceOptions,
     fail_on: str | None,
-    json_file: Path | None,
+    output: Output,
     site: bool | None,
     verbose: bool,
 ) -> int:
@@ -56,47 +58,43 @@ def command(
     DIR is the run directory of a shard, or a folder of them. All shards of one run are required;
     they are not modified. The result and the exit status are those of a run on one machine.
 
-    \b
-    conformance run --matrix nightly --shard 1/4 --run-dir shard-1     on each runner
-    conformance merge shard-*                                          at the end
-    conformance merge shard-* --run-dir night --json night.json
+    conformance run --matrix nightly --shard 1/4 --run shard-1     on each runner
+    conformance merge shard-*                                      at the end
+    conformance merge shard-* --run night --json night.json
     conformance merge shard-* --since yesterday --fail-on new
-    """  # noqa: D301 - \b is click's own mark
-    context = load_context()
-    if json_file is not None:
-        check_writable("--json", json_file)
-    directory = RunDirectory(run_dir) if run_dir else new_run(context.project.root)
+    """
+    directory = RunDirectory(run_dir) if run_dir else new_run(load_context().project.root)
     directory.check_empty()
     with pause_garbage_collection():
-        ordered = order_shards(map(_as_written, chain.from_iterable(map(find_runs, parts))))
-        info, records = merge_shards(ordered)
+        shards = order_shards(map(_load_shard, chain.from_iterable(map(find_runs, parts))))
+        info, records = merge_shards(shards)
     hold_until_end(directory.held())
-    directory.check_empty()
-    for one in ordered:
-        _adopt(one, directory)
+    directory.check_empty()  # again: another run may have begun while the shards were read
+    for shard in shards:
+        _adopt_artifacts(shard, directory)
     if fail_on is not None:
         info = replace(info, request={**info.request, "fail_on": fail_on})
     directory.write_records(records)
     conclusion = conclude_run(directory, info, records, compared)
     report = conclusion.write(directory, info, records)
-    console = open_console(json_file)
-    print_report(console, report, directory=directory.path, verbose=verbose)
-    hand_out(report, directory, console, json_file=json_file, site=site)
+    print_report(output.console, report, directory=directory.path, verbose=verbose)
+    write_outputs(report, directory, output, site=site)
     return conclusion.decision.code
 
 
-def _as_written(part: RunDirectory) -> LoadedRun:
-    """Return a part as it stands there; of a job that was written twice, the last."""
-    records = {(record.case, record.cell): record for record in part.read_records()}
-    return LoadedRun.of(part, part.read_run(), records.values())
+def _load_shard(directory: RunDirectory) -> LoadedRun:
+    """Return a shard as it is on the disk, with the last record of a job that has two."""
+    records = {(record.case, record.cell): record for record in directory.read_records()}
+    return LoadedRun.of(directory, directory.read_run(), records.values())
 
 
-def _adopt(part: LoadedRun, directory: RunDirectory) -> None:
-    """Give the artifacts of a part to the whole run.
+def _adopt_artifacts(shard: LoadedRun, directory: RunDirectory) -> None:
+    """Copy or link the artifacts of a shard into the merged run.
 
     Raises:
-        CorruptBlobError: If one is missing, or is not what its name says.
+        CorruptBlobError: If an artifact is missing, or differs from its hash.
         InfrastructureError: If the disk refuses.
     """
-    for name in {name for record in part.records for name in record.artifacts.values()}:
-        directory.blobs.adopt(name, part.blobs, trusted=False)
+    for name in {name for record in shard.records for name in record.artifacts.values()}:
+        # Shards come from other machines: each blob is hashed.
+        directory.blobs.adopt(name, shard.blobs, trusted=False)

@@ -1,4 +1,4 @@
-"""`conformance new`: a script that somebody pasted, as a case."""
+"""`conformance new`: turn a pasted script into a case."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.new_case import NewOptions, port_script, write_case
-from conformance.app.output_files import check_writable, write_file
-from conformance.cli.console import open_console
-from conformance.cli.options import jobs_option, json_option
+from conformance.cli.options import jobs_option, timeout_option
+from conformance.cli.output import json_option
 from conformance.cli.words import CELLS, FAMILIES
-from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.new.summary import (
     make_json,
@@ -24,9 +22,7 @@ from conformance.triage.new.summary import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from conformance.triage.new.porting import PortedCase
+    from conformance.cli.output import Output
 
 
 @click.command("new")
@@ -53,25 +49,21 @@ if TYPE_CHECKING:
 @click.option(
     "--devices", type=click.IntRange(1), default=None, metavar="N", help="Number of devices."
 )
-@click.option(
-    "--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="SECONDS",
-    help="Timeout of one run.",
-)  # fmt: skip
+@timeout_option("Timeout of one run.", default=60.0)
 @click.option(
     "--cases", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Folder of the families.  [default: of the project]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the case instead of writing it.")
-@jobs_option()
+@jobs_option("Number of parallel trials.")
 @json_option("the case")
-def command(*, script: str, dry_run: bool, json_file: Path | None, **options: Any) -> int:
+def command(*, script: str, dry_run: bool, output: Output, **options: Any) -> int:
     """Turn a pasted script into a case that declares its deviations.
 
     SCRIPT is a Python file, or a text with a fenced Python block, with or without prompts; - is
     standard input. `new` runs the script and the case on a few releases, finds the first release of
     each change, and declares the deviations for you to review.
 
-    \b
     conformance new report.py
     conformance new issue.md --family shard_map_while --source jax-ml/jax#27664
     conformance new report.py --good 0.5.3          this release has the right value
@@ -80,31 +72,19 @@ def command(*, script: str, dry_run: bool, json_file: Path | None, **options: An
 
     Nothing is written before all trials, and existing content of a file is kept. Exit status:
     0 written, 1 written, but the case does not declare everything that was observed.
-    """  # noqa: D301 - \b is click's own mark
-    if json_file is not None:
-        check_writable("--json", json_file)
-    console = open_console(json_file)
-    asked = NewOptions(dry_run=dry_run, **options)
-    ported = port_script(load_context(), script, asked, console.print)
-    _print(console, ported, dry_run=dry_run)
-    if json_file is not None:
-        write_file("--json", json_file, readable_json(make_json(ported, written=not dry_run)))
-    return ExitCode.UNEXPECTED if ported.undeclared else ExitCode.OK
-
-
-def _print(console: Console, ported: PortedCase, *, dry_run: bool) -> None:
-    """Print the case that was made; write it, unless it is only to be shown."""
+    """
+    new_options = NewOptions(dry_run=dry_run, **options)
+    ported = port_script(load_context(), script, new_options, output.print)
     placement = ported.request.placement
-    for line in ("", *render_releases(ported), "", *render_summary(ported)):
-        console.print(line)
+    output.print("", *render_releases(ported), "", *render_summary(ported))
     if dry_run:
-        console.print(f"\n{ported.text}")
+        output.print(f"\n{ported.text}")
     else:
         write_case(ported)
-        console.print(f"\nwrote {placement.file}: {placement.id}, a {ported.draft.options.kind}")
-    for line in render_todo(ported):
-        console.print(f"left to you: {line}")
+        output.print(f"\nwrote {placement.file}: {placement.id}, a {ported.draft.options.kind}")
+    output.print(*(f"left to you: {line}" for line in render_todo(ported)))
     if dry_run:
-        console.print("a dry run: these commands find the case once it is written")
-    for line in render_undeclared(ported):
-        console.print(line)
+        output.print("a dry run: these commands find the case once it is written")
+    output.print(*render_undeclared(ported))
+    output.write_json(make_json(ported, written=not dry_run))
+    return ExitCode.UNEXPECTED if ported.undeclared else ExitCode.OK

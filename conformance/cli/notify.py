@@ -1,35 +1,35 @@
-"""`conformance notify`: one issue per root cause, opened, updated and closed."""
+"""`conformance notify`: open, update and close an issue for each root cause."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.app.context import load_context
-from conformance.app.notes import print_note
 from conformance.app.notification import (
     NotifyOptions,
     notification_data,
     notification_lines,
     notify,
 )
-from conformance.app.output_files import check_writable, write_file
-from conformance.cli.options import json_option, store_option
-from conformance.files import readable_json
+from conformance.app.output_files import print_note
+from conformance.cli.options import HiddenArgument, run_option, store_option
+from conformance.cli.output import json_option
 from conformance.model.outcome import ExitCode
 from conformance.notify.decisions import When
 
+if TYPE_CHECKING:
+    from conformance.cli.output import Output
+
 
 @click.command("notify")
-@click.argument(
-    "run", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False)
-)
+@click.argument("directory", cls=HiddenArgument, required=False)
+@run_option("Directory or id of the run, which is in the database.  [default: the newest]")
 @click.option("--github", "repository", metavar="OWNER/REPO", help="Repository of the issues.")
 @click.option("--yes", is_flag=True, help="Apply the changes; the default only prints them.")
 @click.option(
-    "--when", type=click.Choice([str(one) for one in When]), default=str(When.CONFIRMED),
+    "--when", type=click.Choice(list(map(str, When))), default=str(When.CONFIRMED),
     show_default=True, help="Open issues for confirmed regressions only, or also for new ones.",
 )  # fmt: skip
 @click.option(
@@ -43,33 +43,25 @@ from conformance.notify.decisions import When
     show_default=True, help="Address of the API, e.g. of GitHub Enterprise (also GITHUB_API_URL).",
 )  # fmt: skip
 @store_option
-@json_option("what is done")
-def command(*, json_file: Path | None, **given: Any) -> int:
+@json_option("the actions")
+def command(*, directory: str | None, run: str | None, output: Output, **options: Any) -> int:
     """Open, update and close an issue for each root cause of a run.
 
-    RUN is the directory of a run in the history database; the newest by default. Without --yes
-    the command only prints the changes, and needs no token for a public repository. With --yes,
-    GITHUB_TOKEN or GH_TOKEN must allow writing issues. Without --github, it uses the database
-    alone.
+    Without --yes the command only prints the changes, and needs no token for a public repository.
+    With --yes, GITHUB_TOKEN or GH_TOKEN must allow writing issues. Without --github, it uses the
+    database alone.
 
     Flaky jobs and host faults open no issue. Only the marked part of an issue's text is updated.
     An issue closed as not planned stays closed; one closed as completed is reopened if a later run
     shows the failure. An issue is closed when all of its jobs have run and pass.
 
-    \b
     conformance history add && conformance notify --github owner/repo          print the changes
     conformance notify --github owner/repo --yes --url https://owner.example/site
-    """  # noqa: D301 - \b is click's own mark
-    options = NotifyOptions(**given)
-    if json_file is not None:
-        check_writable("--json", json_file)
-    notification = notify(load_context(), options)
-    to_stderr = json_file is not None and str(json_file) == "-"
-    for line in notification_lines(notification):
-        click.echo(line, err=to_stderr)
-    if json_file is not None:
-        write_file("--json", json_file, readable_json(notification_data(notification)))
-    problems = [one.problem for one in notification.done if one.problem]
+    """
+    notification = notify(load_context(), NotifyOptions(run=run or directory, **options))
+    output.print(*notification_lines(notification))
+    output.write_json(notification_data(notification))
+    problems = [result.problem for result in notification.done if result.problem]
     for problem in problems:
         print_note(problem)
     if notification.stopped is not None:

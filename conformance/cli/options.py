@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,29 +12,46 @@ from conformance.cells.interpreters import DOWNLOADS, forbid_downloads
 from conformance.cli.words import CELLS, MATRICES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+    Command = Callable[..., Any]
+    Decorator = Callable[[Command], Command]
 
-
-def json_option(what: str) -> Decorator:
-    """Return the option `--json`, whose value is called `json_file`.
-
-    Args:
-        what: What is written.
-    """
-    return click.option(
-        "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-        help=f"Write {what} as JSON; - is standard output.",
-    )  # fmt: skip
+MOST_JOBS: Final = 256
 
 
-def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options `--matrix` and `--cell` of commands about the cells of a run.
+class RenamedOption(click.Option):
+    """An option that also accepts its earlier spellings, which the help does not show.
 
     Args:
-        command: The command.
+        old: The earlier spellings.
     """
+
+    def __init__(self, *arguments: Any, old: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.old = tuple(old)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Add the option under all its spellings."""
+        # The parser takes spellings from `opts`, and so do the help and the errors.
+        shown = self.opts
+        self.opts = [*shown, *self.old]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
+class HiddenArgument(click.Argument):
+    """An argument of an earlier release, accepted for scripts and not shown in the usage."""
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return no piece of the usage line."""
+        return []
+
+
+def cells_options(command: Command) -> Command:
+    """Add the options `--matrix` and `--cell` of commands about the cells of a run."""
     matrix = click.option(
         "--matrix", metavar="NAME|FILE", type=MATRICES, help="Cells to run in.  [default: smoke]"
     )
@@ -46,28 +63,10 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return matrix(cell(no_downloads_option(command)))
 
 
-def all_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--all` of commands about the cases of a run; its value is `everything`.
-
-    Args:
-        command: The command.
-    """
-    return click.option(
-        "--all", "everything", is_flag=True,
-        help="Select all cases instead of the sample of the smoke run.",
-    )(command)  # fmt: skip
-
-
-def no_downloads_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--no-python-downloads` of commands that set up cells.
-
-    Args:
-        command: The command.
-    """
-    return click.option(
-        "--no-python-downloads", is_flag=True, expose_value=False, callback=_forbid_downloads,
-        help=f"Do not let uv download a missing Python (also {DOWNLOADS}=0).",
-    )(command)  # fmt: skip
+all_option = click.option(
+    "--all", "everything", is_flag=True,
+    help="Select all cases instead of the sample of the smoke run.",
+)  # fmt: skip
 
 
 def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -76,72 +75,74 @@ def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -
         context.with_resource(forbid_downloads())
 
 
-def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--night` of commands about the cells of a run.
+no_downloads_option = click.option(
+    "--no-python-downloads", is_flag=True, expose_value=False, callback=_forbid_downloads,
+    help=f"Do not let uv download a missing Python (also {DOWNLOADS}=0).",
+)  # fmt: skip
+night_option = click.option(
+    "--night", metavar="DAY", default="",
+    help="Ignore nightlies after DAY, e.g. 2025-11-20; all runners of a run use the same.",
+)  # fmt: skip
+fresh_option = click.option("--fresh", is_flag=True, help="Ignore cached results.")
+with_option = click.option(
+    "--with", "wanted", multiple=True, metavar="PACKAGE",
+    help="Install an additional requirement, wheel, or ./FOLDER of a package; repeatable.",
+)  # fmt: skip
+store_option = click.option(
+    "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
+    help="File, or postgresql://USER:PASSWORD@HOST/DATABASE.  "
+    f"[default: {HISTORY_STORE} of the project, or CONFORMANCE_STORE]",
+)  # fmt: skip
+
+
+def run_option(text: str = "Directory or id of the run.  [default: the newest]") -> Decorator:
+    """Return the option `--run` of commands about a recorded run.
 
     Args:
-        command: The command.
+        text: The help.
     """
+    return click.option("--run", metavar="RUN", help=text)
+
+
+def run_folder_option(command: Command) -> Command:
+    """Add the option `--run` of commands that write a run; its value is called `run_dir`."""
     return click.option(
-        "--night", metavar="DAY", default="",
-        help="Ignore nightlies after DAY, e.g. 2025-11-20; all runners of a run use the same.",
+        "--run", "run_dir", cls=RenamedOption, old=["--run-dir"], metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Directory of the run.  [default: a new one in reports/runs]",
     )(command)  # fmt: skip
 
 
-def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options `--run`, whose value is called `run_dir`, and `--cell` of recorded runs.
-
-    Args:
-        command: The command.
-    """
-    run = click.option(
-        "--run", "run_dir", type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="Run directory; the newest by default.",
-    )  # fmt: skip
+def recorded_options(command: Command) -> Command:
+    """Add the options `--run` and `--cell` of commands about records of a run."""
     cell = click.option("--cell", multiple=True, metavar="ID", help="Only these cells of the run.")
-    return run(cell(command))
+    return run_option()(cell(command))
 
 
-def site_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--report` of commands that make a run, whose value is called `site`.
+def jobs_option(text: str = "Number of parallel jobs.") -> Decorator:
+    """Return the option `--jobs`.
 
     Args:
-        command: The command.
+        text: The help.
     """
     return click.option(
-        "--report/--no-report", "site", default=None,
-        help="Make the pages of the run, like `conformance report`.  [default: in a terminal]",
-    )(command)  # fmt: skip
-
-
-def jobs_option() -> Decorator:
-    """Return the option `--jobs` of commands that try one thing in several cells."""
-    return click.option(
-        "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
-        show_default="one per core", help="Number of parallel trials.",
+        "--jobs", "-j", type=click.IntRange(1, MOST_JOBS), default=default_jobs,
+        show_default="one per core", help=text,
     )  # fmt: skip
 
 
-def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--with` of additional packages of cells; its value is called `wanted`.
+def timeout_option(
+    text: str, old: str = "", *, least: float = 0.1, default: float | None = None
+) -> Decorator:
+    """Return the option `--timeout`, in seconds.
 
     Args:
-        command: The command.
+        text: The help.
+        old: An earlier spelling.
+        least: The smallest value.
+        default: The default, None for no limit.
     """
     return click.option(
-        "--with", "wanted", multiple=True, metavar="PACKAGE",
-        help="Install an additional requirement, wheel, or ./FOLDER of a package; repeatable.",
-    )(command)  # fmt: skip
-
-
-def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--store`.
-
-    Args:
-        command: The command that has it.
-    """
-    return click.option(
-        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
-        help="File, or postgresql://USER:PASSWORD@HOST/DATABASE.  "
-        f"[default: {HISTORY_STORE} of the project, or CONFORMANCE_STORE]",
-    )(command)  # fmt: skip
+        "--timeout", cls=RenamedOption, old=[old] if old else [], metavar="SECONDS",
+        type=click.FloatRange(least), default=default, show_default=default is not None, help=text,
+    )  # fmt: skip

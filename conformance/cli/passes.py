@@ -1,4 +1,4 @@
-"""`conformance passes`: which pass, flag or option makes a program do what it does."""
+"""`conformance passes`: find the HLO pass, flag or option behind the behaviour of a program."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.output_files import check_writable, write_file
 from conformance.app.pass_search import PassOptions, prepare_pass_search
-from conformance.cli.console import open_console
-from conformance.cli.options import json_option
+from conformance.cli.options import RenamedOption
+from conformance.cli.output import json_option
 from conformance.cli.target_options import program_options
 from conformance.cli.words import CASES, CELLS
-from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.passes.predicates import WHEN
 from conformance.triage.passes.render import answer_json, answer_lines, lines_to_paste, step_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rich.console import Console
 
     from conformance.app.pass_search import Report
+    from conformance.cli.output import Output
     from conformance.search.trials import SearchStep
     from conformance.triage.passes.pass_bisection import Setting
 
 
 @click.command("passes")
 @click.argument("target", type=CASES)
-@click.option("--cell", metavar="SELECTOR", type=CELLS, help="Cell that shows the behaviour.")
-@click.option("--good-cell", metavar="SELECTOR", type=CELLS, help="Cell to compare with.")
 @click.option(
-    "--bad-cell", metavar="SELECTOR", type=CELLS, help="Like --cell, for use with --good-cell."
-)
+    "--bad", cls=RenamedOption, old=["--cell", "--bad-cell"], required=True, metavar="SELECTOR",
+    type=CELLS, help="Cell that shows the behaviour.",
+)  # fmt: skip
+@click.option(
+    "--good", cls=RenamedOption, old=["--good-cell"], metavar="SELECTOR", type=CELLS,
+    help="Cell to compare with.",
+)  # fmt: skip
 @click.option(
     "--when", type=click.Choice(WHEN), default=None,
     help="Predicate.  [default: the deviation, or the difference between both cells]",
@@ -54,67 +55,55 @@ if TYPE_CHECKING:
 @program_options
 @click.option("--verbose", "-v", is_flag=True, help="Show every trial.")
 @json_option("the answer")
-def command(
-    *,
-    target: str,
-    verbose: bool,
-    json_file: Path | None,
-    **options: Any,
-) -> int:
+def command(*, target: str, verbose: bool, output: Output, **options: Any) -> int:
     """Find the HLO pass, XLA flag or option of jax behind the behaviour of a program.
 
     TARGET is the id of a program, a Python script, the node id of a pytest test, or a command line.
     `passes` finds a minimal set of passes without which the behaviour changes, then tries flags and
     options, one at a time.
 
-    \b
-    conformance passes my_family/division --cell 0.8.3            the cause of a deviation
-    conformance passes my_family/division --good-cell 0.4.38 --bad-cell 0.8.3
-    conformance passes my_family/step --cell 0.8.3 --fact collectives.all-reduce
-    conformance passes my_family/step --cell 0.8.3 --when bits    the cause of the last bits
-    conformance passes my_family/step --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather=0
-    conformance passes report.py --cell 0.8.3                     the cause of a failure
+    conformance passes my_family/division --bad 0.8.3             the cause of a deviation
+    conformance passes my_family/division --good 0.4.38 --bad 0.8.3
+    conformance passes my_family/step --bad 0.8.3 --fact collectives.all-reduce
+    conformance passes my_family/step --bad 0.8.3 --when bits     the cause of the last bits
+    conformance passes my_family/step --bad '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather=0
+    conformance passes report.py --bad 0.8.3                      the cause of a failure
 
     Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure,
     70 internal error, 130 interrupted.
-    """  # noqa: D301 - \b is click's own mark
-    context = load_context()
-    if json_file is not None:
-        check_writable("--json", json_file)
-    console = open_console(json_file)
-    search = prepare_pass_search(context, target, PassOptions(**options))
+    """
+    search = prepare_pass_search(load_context(), target, PassOptions(**options))
     cells = [planned.cell.id for planned in search.cells]
+    console = output.console
     try:
-        answers = search.run(partial(_report_trials, console, verbose=verbose))
-        console.print(f"{search.name} on {' and '.join(cells)}")
-        for line in answer_lines(answers):
-            console.print(_wrapped(line, console.width), soft_wrap=True)
-        for line in lines_to_paste(answers, search.cells[-1].release):
-            console.print(f"paste: {line}", soft_wrap=True)
+        answers = search.run(partial(_show_trials, console, verbose=verbose))
+        output.print(f"{search.name} on {' and '.join(cells)}")
+        output.print(*(_wrap(line, console.width) for line in answer_lines(answers)))
+        output.print(
+            *(f"paste: {line}" for line in lines_to_paste(answers, search.cells[-1].release))
+        )
     except KeyboardInterrupt:
-        click.echo("conformance: interrupted; nothing is left running", err=True)
+        click.echo("conformance: interrupted; no process is left running", err=True)
         return ExitCode.INTERRUPTED
-    if json_file is not None:
-        good_cell = cells[0] if len(cells) > 1 else ""
-        found = answer_json(answers, target=search.name, cell=cells[-1], good_cell=good_cell)
-        write_file("--json", json_file, readable_json(found))
+    good = cells[0] if len(cells) > 1 else ""
+    output.write_json(answer_json(answers, target=search.name, cell=cells[-1], good_cell=good))
     return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED
 
 
 @contextmanager
-def _report_trials(console: Console, *, verbose: bool) -> Iterator[Report]:
-    """Show the trial that ended last; all of them, if that is asked for."""
-    with console.status("trying the program as it is", spinner="line") as status:
+def _show_trials(console: Console, *, verbose: bool) -> Iterator[Report]:
+    """Show the last trial in a status line, and with `--verbose` a line for each."""
+    with console.status("trying the program without changes", spinner="line") as status:
 
         def report(step: SearchStep[Setting]) -> None:
             status.update(f"tried {step_line(step)[: console.width - 10]}")
             if verbose:
-                console.print(step_line(step), soft_wrap=True)
+                console.print(step_line(step))
 
         yield report
 
 
-def _wrapped(line: str, width: int) -> str:
+def _wrap(line: str, width: int) -> str:
     return textwrap.fill(
         line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )

@@ -1,8 +1,9 @@
-"""`conformance plan`: what a run would do, and how it is divided among runners."""
+"""`conformance plan`: show the jobs of a run, and split it across runners."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -11,8 +12,13 @@ from conformance.app.context import load_context
 from conformance.app.plan import parse_labels, split_run
 from conformance.app.run_request import RunRequest
 from conformance.cli.options import all_option, cells_options, night_option, with_option
+from conformance.cli.output import json_option
 from conformance.cli.words import CASES
+from conformance.files import readable_json
 from conformance.report.shards import make_github_matrix, make_shards_json, render_shards
+
+if TYPE_CHECKING:
+    from conformance.cli.output import Output
 
 
 @click.command("plan")
@@ -32,47 +38,43 @@ from conformance.report.shards import make_github_matrix, make_shards_json, rend
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "github"]), default="text",
-    show_default=True, help="Output format; github is the job matrix of a workflow, on one line.",
+    show_default=True, metavar="text|github",
+    help="Output format; github is the job matrix of a workflow, on one line.",
 )  # fmt: skip
 @click.option(
-    "--learn", "runs", multiple=True, metavar="DIR",
+    "--learn", "folders", multiple=True, metavar="DIR",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Update the durations of jobs from a run, or a folder of runs; repeatable.",
 )  # fmt: skip
+@json_option("the shards")
 def command(
     *,
-    select: tuple[str, ...],
-    everything: bool,
-    matrix: str | None,
-    cell: tuple[str, ...],
-    wanted: tuple[str, ...],
-    night: str,
     count: int,
     runners: tuple[str, ...],
     form: str,
-    runs: tuple[Path, ...],
+    folders: tuple[Path, ...],
+    output: Output,
+    **request: Any,
 ) -> int:
     """Show the jobs of a run, and split it across runners.
 
     Shards take about the same time, estimated from matrix/durations.json, which --learn updates.
     Jobs that need an accelerator have shards of their own.
 
-    \b
     conformance plan --matrix nightly                         cells, jobs and durations
     conformance plan --matrix nightly --shards 8              and the shards
     conformance plan --learn reports/runs                     update the durations
     conformance plan --matrix nightly --shards 8 --format github --runner gpu=self-hosted,h100
-    """  # noqa: D301 - \b is click's own mark
-    request = RunRequest(
-        select=select, everything=everything, matrix=matrix, cell=cell, wanted=wanted, night=night
-    )
+    """
     labels = parse_labels(runners)
-    split = split_run(load_context(night), request, count, runs)
-    if form == "text":
-        for line in render_shards(split.shards, split.exclusions, labels):
-            click.echo(line)
+    run_request = RunRequest(**request)
+    split = split_run(load_context(run_request.night), run_request, count, folders)
+    data = make_shards_json(split.shards, split.arguments, labels)
+    if form == "github":
+        matrix = make_github_matrix(split.shards, split.arguments, labels)
+        output.show(data, [msgspec.json.encode(matrix).decode()])
+    elif form == "json":  # the earlier spelling of --json -
+        click.echo(readable_json(data))
     else:
-        made = make_github_matrix if form == "github" else make_shards_json
-        text = msgspec.json.encode(made(split.shards, split.arguments, labels))
-        click.echo(text if form == "github" else msgspec.json.format(text, indent=1))
+        output.show(data, render_shards(split.shards, split.exclusions, labels))
     return 0

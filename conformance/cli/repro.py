@@ -1,22 +1,24 @@
-"""`conformance repro`: one file to send upstream."""
+"""`conformance repro`: write one file to send upstream."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.app.context import load_context
-from conformance.app.output_files import write_file
 from conformance.app.repro_case import reproduce_case
 from conformance.app.repro_script import reproduce_script
 from conformance.app.reproduction import ReproOptions
-from conformance.app.target_lookup import script_named
-from conformance.cli.options import json_option, with_option
+from conformance.app.target import find_script
+from conformance.cli.options import run_option, with_option
+from conformance.cli.output import json_option
 from conformance.cli.words import CASES, CELLS
-from conformance.files import readable_json
+
+if TYPE_CHECKING:
+    from conformance.cli.output import Output
 
 
 @click.command("repro")
@@ -35,23 +37,12 @@ from conformance.files import readable_json
     "--good", metavar="RELEASE",
     help="Good release, from which --issue searches for the first bad one.",
 )  # fmt: skip
-@click.option(
-    "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Use the results of a run instead of running the case.",
-)  # fmt: skip
-@click.option(
-    "--no-check", is_flag=True,
-    help="Do not run the file to check it.",
-)  # fmt: skip
+@run_option("Use the results of this run, a directory or id, instead of running the case.")
+@click.option("--no-check", is_flag=True, help="Do not run the file to check it.")
 @with_option
 @json_option("{file, cell, command, checked}")
 def command(
-    *,
-    case: str,
-    cell: tuple[str, ...],
-    no_check: bool,
-    json_file: Path | None,
-    **options: Any,
+    *, case: str, cell: tuple[str, ...], no_check: bool, output: Output, **options: Any
 ) -> int:
     """Write one Python file that reproduces a case or a script in a cell.
 
@@ -63,25 +54,25 @@ def command(
     or the facts. The command checks this in an empty folder. The file contains the modules that no
     index has: those of --with, and those beside a script.
 
-    \b
     conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
     conformance repro CASE --cell 0.6.2 --out bug.py --issue > issue.md
     conformance repro report.py --cell 0.6.2 --good 0.5.3 --issue > issue.md
     conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with the differences of their IRs
     conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue     with the first bad release
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, without a TPU
-    """  # noqa: D301 - \b is click's own mark
+    """
     context = load_context()
-    asked = ReproOptions(cells=cell, check=not no_check, json_file=json_file, **options)
+    repro_options = ReproOptions(
+        cells=cell, check=not no_check, prints_json=output.prints_json, **options
+    )
     say = partial(click.echo, err=True)
-    script = script_named(context, case)
+    script = find_script(context, case)
     if script is None:
-        made = reproduce_case(context, case, asked, say)
+        made = reproduce_case(context, case, repro_options, say)
     else:
-        made = reproduce_script(context, script, asked, say)
+        made = reproduce_script(context, script, repro_options, say)
     click.echo(made.issue, nl=False)
-    if json_file is not None:
-        write_file("--json", json_file, readable_json(made.data))
+    output.write_json(made.data)
     for line in made.lines:
         say(line)
     return 0

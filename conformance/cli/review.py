@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.app.context import load_context
-from conformance.app.output_files import check_writable
+from conformance.app.output_files import check_writable, print_note
 from conformance.app.review import (
     ReviewOptions,
     apply_decisions,
     check_outcomes,
+    exit_code_of,
     open_review,
     parse_range,
+    review_data,
+    review_lines,
 )
-from conformance.app.review_data import exit_code_of, review_data, review_lines
 from conformance.cli.options import recorded_options
+from conformance.cli.output import json_option
 from conformance.cli.review_keys import in_terminal, review_by_keys
 from conformance.cli.words import CASES
-from conformance.files import readable_json
 from conformance.report.text import join_names, sanitize
 from conformance.review.decisions import Terms
+
+if TYPE_CHECKING:
+    from conformance.cli.output import Output
 
 
 @click.command("review")
@@ -54,7 +59,7 @@ from conformance.review.decisions import Terms
     "--body", "markdown", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
     help="Write the review as Markdown, for a pull request.",
 )  # fmt: skip
-@click.option("--json", "as_data", is_flag=True, help="Print JSON.")
+@json_option("the groups, and the outcomes of decisions,")
 def command(
     *,
     reason: str,
@@ -62,7 +67,7 @@ def command(
     releases: str | None,
     platform: str | None,
     match: str | None,
-    as_data: bool,
+    output: Output,
     **given: Any,
 ) -> int:
     """Decide on what a run showed: make it golden, reject it, or declare it as a deviation.
@@ -72,16 +77,15 @@ def command(
     Flags decide and write at once, or with --export make patches and leave all files as they are.
     What a nightly showed is never golden.
 
-    \b
     conformance review                                   in a terminal: decide by keys
-    conformance review shard_map_while --json            what is pending, for scripts
+    conformance review shard_map_while --json -          what is pending, for scripts
     conformance review --accept 3f2a91c04d5e
     conformance review --reject 3f2a --reason 'wrong since jax-ml/jax#1, see there'
     conformance review --deviation 3f2a --reason 'no rule for while' --issue jax-ml/jax#27664
     conformance review --all --export goldens.patch --body pull-request.md
 
     Exit status: 0 nothing is pending, 1 something is, 2 usage.
-    """  # noqa: D301 - \b is click's own mark
+    """
     terms = Terms(
         reason=reason, issue=issue, releases=parse_range(releases), platform=platform, match=match
     )
@@ -91,17 +95,13 @@ def command(
             check_writable(option, file)
     context = load_context()
     review = open_review(context, options)
-    if review.groups and not (options.scripted or as_data) and in_terminal():
+    asks = not (options.scripted or output.json_file is not None)
+    if review.groups and asks and in_terminal():
         return review_by_keys(review, partial(check_outcomes, context))
     outcomes, written = apply_decisions(context, review, options)
-    if as_data:
-        click.echo(readable_json(review_data(review, outcomes, written=written)))
-        return exit_code_of(review)
-    for line in review_lines(review, outcomes, written=written):
-        click.echo(sanitize(line))
-    if review.changed:
+    lines = map(sanitize, review_lines(review, outcomes, written=written))
+    output.show(review_data(review, outcomes, written=written), lines)
+    if review.changed and not output.prints_json:
         names = join_names([case.id for case in review.changed])
-        click.echo(sanitize(
-            f"not judged: {names} changed since the run; conformance run makes another"
-        ), err=True)  # fmt: skip
+        print_note(sanitize(f"not judged: {names} changed since the run; run them again"))
     return exit_code_of(review)

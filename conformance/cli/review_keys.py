@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.app.review_data import pending_lines
+from conformance.app.review import pending_lines
 from conformance.cli.review_plain import PlainFrontEnd
 from conformance.model.outcome import ExitCode
 from conformance.report.text import sanitize

@@ -1,48 +1,51 @@
-"""`conformance run`: the main job."""
+"""`conformance run`: run cases in cells, and judge the results."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import default_jobs
-from conformance.app.output_files import check_writable
 from conformance.app.run import RunOptions, start_run
 from conformance.app.run_request import RunRequest
-from conformance.cli.console import open_console
 from conformance.cli.options import (
     all_option,
     cells_options,
-    json_option,
+    fresh_option,
+    jobs_option,
     night_option,
-    site_option,
+    run_folder_option,
     with_option,
 )
+from conformance.cli.output import json_option
 from conformance.cli.progress import live_progress
-from conformance.cli.run_output import hand_out
-from conformance.cli.since_options import fail_on_option, since_options
+from conformance.cli.run_options import (
+    fail_on_option,
+    since_options,
+    site_option,
+    verbose_option,
+    write_outputs,
+)
 from conformance.cli.words import CASES
 from conformance.engine.exit_policy import FailOn
 from conformance.model.outcome import ExitCode
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.app.since import SinceOptions
+    from conformance.cli.output import Output
 
 
 @click.command("run")
 @click.argument("select", nargs=-1, type=CASES)
 @all_option
 @cells_options
-@click.option(
-    "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
-    show_default="one per core", help="Number of parallel jobs.",
-)  # fmt: skip
-@click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
-@click.option("--resume", is_flag=True, help="Continue --run-dir, or the newest run.")
-@click.option("--fresh", is_flag=True, help="Ignore cached results.")
+@jobs_option()
+@run_folder_option
+@click.option("--resume", is_flag=True, help="Continue the run of --run, or the newest.")
+@fresh_option
 @click.option("--shard", default="1/1", metavar="I/N", help="Run shard I of N.")
 @click.option(
     "--require-platform", is_flag=True,
@@ -55,30 +58,19 @@ if TYPE_CHECKING:
 @fail_on_option(str(FailOn.UNEXPECTED))
 @json_option("the whole result")
 @site_option
-@click.option(
-    "--verbose", "-v", is_flag=True,
-    help="Show every case instead of families, and the traceback of every unexpected job.",
-)  # fmt: skip
+@verbose_option
 def command(
     *,
-    select: tuple[str, ...],
-    everything: bool,
-    matrix: str | None,
-    cell: tuple[str, ...],
     jobs: int,
     run_dir: Path | None,
     resume: bool,
     fresh: bool,
-    shard: str,
-    require_platform: bool,
-    wanted: tuple[str, ...],
-    night: str,
-    compared: SinceOptions,
-    fail_on: str,
     spawn: bool,
-    json_file: Path | None,
+    compared: SinceOptions,
+    output: Output,
     site: bool | None,
     verbose: bool,
+    **request: Any,
 ) -> int:
     """Run cases in cells and judge the results.
 
@@ -86,7 +78,6 @@ def command(
     the smoke run: a sample of every family on four releases. With --all, --matrix or --cell the
     default is all cases.
 
-    \b
     conformance run                                     the smoke run
     conformance run --all                               every case on these releases
     conformance run shard_map_while aot_placement       two families
@@ -99,16 +90,10 @@ def command(
                                                         ... a matrix and an environment
     conformance run --matrix nightly --fail-on new      ignore failures of the last nightly
     conformance run --resume                            after a crash or Ctrl-C
-    """  # noqa: D301 - \b is click's own mark
-    request = RunRequest(
-        select=select, everything=everything, matrix=matrix, cell=cell, shard=shard,
-        require_platform=require_platform, wanted=wanted, fail_on=fail_on, night=night,
-    )  # fmt: skip
+    """
     options = RunOptions(run_dir=run_dir, resume=resume, jobs=jobs, fresh=fresh, spawn=spawn)
-    if json_file is not None:
-        check_writable("--json", json_file)
-    console = open_console(json_file)
-    with start_run(request, options, console.print) as started:
+    console = output.console
+    with start_run(RunRequest(**request), options, output.print) as started:
         run = started.run
         try:
             with live_progress(console, len(run.plan.jobs), len(run.plan.cells)) as run.progress:
@@ -118,5 +103,5 @@ def command(
             return ExitCode.INTERRUPTED
         report, code = started.conclude(records, compared)
         print_report(console, report, directory=run.directory.path, verbose=verbose)
-        hand_out(report, run.directory, console, json_file=json_file, site=site)
+        write_outputs(report, run.directory, output, site=site)
     return code

@@ -1,4 +1,4 @@
-"""`conformance suite`: a user's own pytest suite, run in cells."""
+"""`conformance suite`: run a pytest suite in cells."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import default_jobs, load_context
-from conformance.app.notes import print_note
-from conformance.app.output_files import check_writable
+from conformance.app.context import load_context
+from conformance.app.output_files import print_note
 from conformance.app.suite_run import SuiteRunOptions, prepare_suite_run
-from conformance.cli import suite_accept, suite_fetch
-from conformance.cli.console import open_console
-from conformance.cli.options import cells_options, json_option, site_option, with_option
+from conformance.cli import suite_fetch, suite_records
+from conformance.cli.options import (
+    cells_options,
+    fresh_option,
+    jobs_option,
+    timeout_option,
+    with_option,
+)
+from conformance.cli.output import json_option
 from conformance.cli.progress import live_progress
-from conformance.cli.run_output import hand_out
-from conformance.cli.suite_history import history
-from conformance.cli.suite_options import in_suite_options
+from conformance.cli.run_options import site_option, write_outputs
+from conformance.cli.target_options import suite_options
 from conformance.cli.words import SUITES
 from conformance.model.outcome import ExitCode
 from conformance.suites.suite import TIMEOUT
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from conformance.cli.output import Output
 
 
 @click.group("suite")
 def command() -> None:
     """Run a pytest suite in cells, each test as a job.
 
-    \b
     conformance suite run tests --with ./my-package --matrix releases
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package
-    """  # noqa: D301 - \b is click's own mark
-
-
-command.add_command(history)
+    """
 
 
 @command.command("run", short_help="Run a suite in cells.")
@@ -44,16 +44,12 @@ command.add_command(history)
 )
 @cells_options
 @with_option
-@in_suite_options
-@click.option(
-    "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
-    help=f"Timeout of one test with its fixtures.  [default: of the suite, {TIMEOUT:g} for a path]",
-)  # fmt: skip
-@click.option(
-    "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
-    show_default="one per core", help="Number of parallel pytest workers.",
-)  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Ignore cached results.")
+@suite_options
+@timeout_option(
+    f"Timeout of one test with its fixtures.  [default: of the suite, {TIMEOUT:g} for a path]"
+)
+@jobs_option("Number of parallel pytest workers.")
+@fresh_option
 @click.option(
     "--repeat", type=click.IntRange(2, 1000), metavar="N",
     help="Run each test N times to detect flaky tests.",
@@ -65,14 +61,13 @@ command.add_command(history)
 @json_option("the whole result")
 @site_option
 @click.option("--verbose", "-v", is_flag=True, help="Show every failing test with its traceback.")
-def run(*, json_file: Path | None, site: bool | None, verbose: bool, **given: Any) -> int:
+def run(*, output: Output, site: bool | None, verbose: bool, **given: Any) -> int:
     """Run a pytest suite in cells.
 
     NAME is a named suite. PATH is a file or folder of tests, or the node id of a test. Arguments
     after -- are passed to pytest. The suite's configuration, conftest files, markers and plugins
     apply as usual. pytest is installed; add other requirements with --with.
 
-    \b
     conformance suite run tests --with ./my-package --matrix releases
     conformance suite run tests --with . --with pytest-xdist --cell 0.5.3 --cell latest
     conformance suite run tests/test_loss.py --cell '>=0.8' -- -k "not slow"
@@ -88,13 +83,11 @@ def run(*, json_file: Path | None, site: bool | None, verbose: bool, **given: An
 
     Exit status: 0 all tests pass, are skipped, or fail as declared; 1 a test fails, 2 usage, or the
     suite cannot be collected, 3 no tests, 4 infrastructure, 70 internal error, 130 interrupted.
-    """  # noqa: D301 - \b is click's own mark
+    """
     context = load_context()
-    if json_file is not None:
-        check_writable("--json", json_file)
     options = SuiteRunOptions(**given)
     prepared = prepare_suite_run(context, options)
-    console = open_console(json_file)
+    console = output.console
     try:
         with console.status("collecting", spinner="line"):
             collected = prepared.collect()
@@ -105,12 +98,12 @@ def run(*, json_file: Path | None, site: bool | None, verbose: bool, **given: An
         print_note(f"interrupted; {options.remedy}")
         return ExitCode.INTERRUPTED
     report, code = collected.conclude(records)
-    for line in collected.lines(report, records, every=verbose):
-        console.print(line)
-    hand_out(report, prepared.directory, console, json_file=json_file, site=site)
+    output.print(*collected.lines(report, records, every=verbose))
+    write_outputs(report, prepared.directory, output, site=site)
     return code
 
 
-command.add_command(suite_accept.command)
+command.add_command(suite_records.accept)
 command.add_command(suite_fetch.fetch)
+command.add_command(suite_records.history)
 command.add_command(suite_fetch.list_suites)

@@ -1,21 +1,33 @@
-"""Options of commands that search with a target: how it runs, and what is measured of it."""
+"""Options of commands about a target: how it runs, how it is measured, and those of suites."""
 
 from __future__ import annotations
 
 import re
+from functools import reduce, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import TIMED
+from conformance.app.bisect_options import METRICS, TIMED
 from conformance.app.context import TIMEOUT
-from conformance.cli.options import no_downloads_option
+from conformance.app.suite_target import InSuite
+from conformance.cli.options import no_downloads_option, timeout_option, with_option
+from conformance.search.predicates import PREDICATES
+from conformance.suites.catalogue.standards import CLAIMED
+from conformance.suites.suite import Examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    Command = Callable[..., Any]
+    Decorator = Callable[[Command], Command]
+    PatternType = click.ParamType[re.Pattern[str]]
+else:
+    PatternType = click.ParamType  # generic from click 8.2 on
 
 
-class Pattern(click.ParamType[re.Pattern[str]]):
+class Pattern(PatternType):
     """A regular expression."""
 
     name = "regex"
@@ -23,48 +35,97 @@ class Pattern(click.ParamType[re.Pattern[str]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> re.Pattern[str]:
-        """Return the pattern, or say where it is broken."""
+        """Return the compiled pattern; an error shows where it is malformed."""
         try:
             return re.compile(value, re.MULTILINE)
         except re.error as error:
             self.fail(f"{value}: {error}; expected a regular expression", param, ctx)
 
 
-def measure_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command."""
-    stage = click.option(
-        "--stage", type=click.Choice(TIMED), default=None,
-        help="Compare the time of this stage of a case; call is a warm call.",
-    )  # fmt: skip
-    region = click.option(
-        "--region", default="", metavar="NAME",
-        help="Compare the time of this region of a script: with conformance.timed(NAME).",
-    )  # fmt: skip
-    metric = click.option(
-        "--metric", type=Pattern(), default=None, metavar="REGEX",
-        help="Compare the last number that a program prints where this matches.",
-    )  # fmt: skip
-    return stage(region(metric(command)))
+def _add(options: Sequence[Decorator], command: Command) -> Command:
+    """Add options to a command, in the order in which its help lists them."""
+    return reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
-def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of scripts, tests and commands: `timeout`, `wanted` and `is_command`.
-
-    Args:
-        command: The command whose target may be one.
-    """
+def predicate_options(command: Command) -> Command:
+    """Add the options that decide whether a point is bad, and `--fresh`."""
     options = (
         click.option(
-            "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-            metavar="SECONDS", help="Timeout of a script, test or command.",
+            "--when", type=click.Choice([*PREDICATES, *METRICS]), default=None,
+            help="Predicate of a bad point.  [default: the difference between both ends]",
         ),
         click.option(
-            "--with", "wanted", multiple=True, metavar="PACKAGE",
-            help="Install an additional requirement, wheel, or ./FOLDER of a package; repeatable.",
+            "--fact", default="", metavar="NAME",
+            help="Search for a change of this fact of the optimised HLO, e.g. "
+            "collectives.all-gather.",
         ),
+        click.option(
+            "--stage", type=click.Choice(TIMED), default=None,
+            help="Compare the time of this stage of a case; call is a warm call.",
+        ),
+        click.option(
+            "--region", default="", metavar="NAME",
+            help="Compare the time of this region of a script: with conformance.timed(NAME).",
+        ),
+        click.option(
+            "--metric", type=Pattern(), default=None, metavar="REGEX",
+            help="Compare the last number that a program prints where this matches.",
+        ),
+        click.option("--fresh", is_flag=True, help="Ignore the log of earlier searches."),
+    )  # fmt: skip
+    return _add(options, command)
+
+
+def program_options(command: Command) -> Command:
+    """Add the options of scripts, tests and commands: `timeout`, `wanted` and `is_command`."""
+    options = (
+        timeout_option("Timeout of a script, test or command.", default=TIMEOUT),
+        with_option,
         click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
         no_downloads_option,
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )
+    return _add(options, command)
+
+
+SUITE_OPTIONS = (
+    click.option(
+        "--suite-path", metavar="DIR", type=click.Path(path_type=Path),
+        help="Checkout of a named suite to use instead of the one in the cache.",
+    ),
+    click.option(
+        "--max-examples", type=click.IntRange(1), metavar="N",
+        help="Number of Hypothesis examples per test.  [default: of the suite]",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0), metavar="N",
+        help="Seed of Hypothesis.  [default: from the source of each test]",
+    ),
+    click.option(
+        "--shrink", is_flag=True,
+        help="Shrink the failing example, which takes many runs of the test.",
+    ),
+    click.option(
+        "--standard", metavar="VERSION|claimed|all", default=CLAIMED, show_default=True,
+        help="Version of the standard to test releases against.",
+    ),
+)  # fmt: skip
+
+
+def suite_options(command: Command) -> Command:
+    """Add the options of a suite, as one value called `suite`, an `InSuite`."""
+
+    @wraps(command)
+    def call(
+        *,
+        suite_path: Path | None,
+        max_examples: int | None,
+        seed: int | None,
+        shrink: bool,
+        standard: str,
+        **others: Any,
+    ) -> Any:
+        examples = Examples(number=max_examples, seed=seed, shrink=shrink)
+        suite = InSuite(path=suite_path, examples=examples, standard=standard)
+        return command(suite=suite, **others)
+
+    return _add(SUITE_OPTIONS, call)

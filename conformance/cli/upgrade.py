@@ -1,24 +1,33 @@
-"""`conformance upgrade`: what breaks and what changes silently from one release to another."""
+"""`conformance upgrade`: find what breaks or silently changes between two releases."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from conformance.app.context import load_context
-from conformance.app.upgrade_run import UpgradeFiles, UpgradeRun, exit_code_of
-from conformance.app.upgrade_targets import PLATFORM, UpgradeOptions
-from conformance.cli.console import open_console
-from conformance.cli.options import jobs_option, json_option, no_downloads_option, with_option
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, exit_code_of
+from conformance.cli.options import (
+    fresh_option,
+    jobs_option,
+    no_downloads_option,
+    timeout_option,
+    with_option,
+)
+from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
 from conformance.cli.progress import ProgressLines
-from conformance.cli.run_output import write_site_of
-from conformance.cli.suite_options import in_suite_options
+from conformance.cli.run_options import write_site_of
+from conformance.cli.target_options import suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_text import render_upgrade
+from conformance.report.upgrade_data import make_upgrade_file
+from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.search.axes import RESTART
 from conformance.suites.suite import TIMEOUT
 from conformance.wording import plural
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from conformance.cli.output import Output
     from conformance.model.record import Record
 
 INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
@@ -56,15 +66,12 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
     help="A pytest suite instead of cases: its name, or a file or folder of tests; repeatable. "
     "Arguments after -- are passed to pytest.",
 )  # fmt: skip
-@click.option(
-    "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
-    help=f"Timeout of one test of a suite.  [default: of the suite, {TIMEOUT:g} for a path]",
-)  # fmt: skip
-@in_suite_options
+@timeout_option(f"Timeout of one test of a suite.  [default: of the suite, {TIMEOUT:g} for a path]")
+@suite_options
 @with_option
 @no_downloads_option
-@click.option("--fresh", is_flag=True, help="Ignore cached results.")
-@jobs_option()
+@fresh_option
+@jobs_option("Number of parallel trials.")
 @json_option("the whole result")
 @click.option(
     "--markdown", "markdown_file", type=click.Path(path_type=Path, allow_dash=True),
@@ -80,7 +87,7 @@ def command(
     before: str,
     after: str,
     select: tuple[str, ...],
-    json_file: Path | None,
+    output: Output,
     markdown_file: Path | None,
     site: bool | None,
     verbose: bool,
@@ -92,7 +99,6 @@ def command(
     pylock.toml, uv.lock, poetry.lock), or path: and an interpreter. Both ends are tried first;
     cases that differ are tried on the releases between, until the release of each change is known.
 
-    \b
     conformance upgrade 0.5.3 0.12.0.1                    all cases
     conformance upgrade 0.5.3 latest path/to/your/cases   your own cases
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
@@ -105,10 +111,11 @@ def command(
 
     Exit status: 0 nothing breaks, 1 a case breaks or silently changes, 2 usage,
     3 nothing selected, 4 infrastructure, 70 internal error, 130 interrupted.
-    """  # noqa: D301 - \b is click's own mark
-    files = UpgradeFiles(json_file, markdown_file)
-    files.check()
-    console = open_console(stderr=files.printed)
+    """
+    if markdown_file is not None:
+        check_writable("--markdown", markdown_file)
+    prints_file = output.prints_json or str(markdown_file) == STANDARD_OUTPUT
+    console = open_console(stderr=prints_file)
     run = UpgradeRun(load_context(), (before, after), select, UpgradeOptions(**options))
     try:
         with _open_progress(console) as take:
@@ -119,8 +126,12 @@ def command(
     with console.status("", spinner="line") as status:
         upgraded, complete = run.blame(upgraded, status.update)
     for line in (*render_upgrade(upgraded, every=verbose), f"results in {run.directory.path}"):
-        console.print(line, soft_wrap=True)
-    files.write(upgraded, run.directory)
+        console.print(line)
+    content = make_upgrade_file(upgraded)
+    run.directory.write_upgrade(readable_json(content))
+    output.write_json(content)
+    if markdown_file is not None:
+        write_file("--markdown", markdown_file, render_upgrade_markdown(upgraded).encode())
     if site or (site is None and console.is_terminal):
         write_site_of(run.directory.path)
     if not complete:
@@ -131,18 +142,12 @@ def command(
 @contextmanager
 def _open_progress(console: Console) -> Iterator[Callable[[Record], None]]:
     """Show each job that ended: in place in a terminal, as lines elsewhere."""
-    jobs = 0
-    with (
-        console.status("trying both ends", spinner="line") as status,
-        nullcontext() if console.is_terminal else ProgressLines() as lines,
-    ):
-
-        def take(record: Record) -> None:
-            nonlocal jobs
-            jobs += 1
-            if lines is None:
-                status.update(f"{plural(jobs, 'job')}: {record.case} on {record.cell}")
-            else:
-                lines.take(record)
-
-        yield take
+    with console.status("trying both ends", spinner="line") as status:
+        if not console.is_terminal:
+            with ProgressLines() as lines:
+                yield lines.take
+            return
+        jobs = count(1)
+        yield lambda record: status.update(
+            f"{plural(next(jobs), 'job')}: {record.case} on {record.cell}"
+        )

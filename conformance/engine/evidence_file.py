@@ -40,7 +40,7 @@ def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:
     except MALFORMED as error:
         raise CorruptRunError(
             f"{directory.path / EVIDENCE}: expected what was found out: {str(error).lower()}; "
-            f"conformance triage --fresh {directory.path} makes it anew"
+            f"conformance triage --fresh --run {directory.path} makes it anew"
         ) from None
     return {one.cause: one for one in found}
 

@@ -111,7 +111,7 @@ class RunDirectory:
         if is_new:
             (reports / ".gitignore").write_text(_GITIGNORE, encoding="utf-8")
 
-    def check_empty(self, remedy: str = "name another folder with --run-dir") -> None:
+    def check_empty(self, remedy: str = "name another folder with --run") -> None:
         """Check that nothing is here yet, but what a killed run left half written.
 
         Args:
@@ -127,7 +127,7 @@ class RunDirectory:
         except OSError as error:
             raise UsageError(
                 f"{self.path}: cannot be read: {describe_os_error(error)}; "
-                "name another folder with --run-dir"
+                "name another folder with --run"
             ) from None
         if any(not name.startswith(TEMPORARY) for name in names):
             raise UsageError(f"{self.path} is not empty; {remedy}")
@@ -280,7 +280,7 @@ def _lock(descriptor: int, path: Path) -> None:
     except BlockingIOError:
         raise UsageError(
             f"{path}: another run is writing to it; wait for its end, or name another folder with "
-            "--run-dir"
+            "--run"
         ) from None
     except OSError:  # a file system that cannot lock folders
         return

@@ -92,7 +92,7 @@ def blame(one: ComparedCase, step: UpgradeStep) -> str:
     how = (f" --when {when}" if when else "") + (f" --fact {quote(fact)}" if fact else "")
     # To pytest a test is the program that it is, with the packages that it needs.
     target = one.case.arguments.partition(" -- ")[0] or quote(one.case.id)
-    return f"conformance blame {target} {before} {after}{how}"
+    return f"conformance blame {target} --good {before} --bad {after}{how}"
 
 
 def unclear(

@@ -60,7 +60,7 @@ def make_entry(directory: RunDirectory, digest: Digest) -> StoreEntry:
     if not digest.finished:
         raise UsageError(
             f"{directory.path}: the run did not end, expected one that did; "
-            f"conformance run --resume --run-dir {directory.path}"
+            f"conformance run --resume --run {directory.path}"
         )
     info = directory.read_run_as(_Info)
     jobs = directory.read_records_as(_Job)

@@ -127,7 +127,7 @@ def test_too_little_room_is_one_line(tmp_path: Path) -> None:
     assert find_room_problem(CPU, tmp_path, free=500_000_000) == ""
     assert find_room_problem(CPU, tmp_path, free=20_000_000) == (
         f"jax0.6.0-py311-cpu8: its environment takes up to 0.5 GB, {tmp_path} has 20.0 MB free; "
-        "free some with: conformance matrix --prune, or set CONFORMANCE_CACHE to a folder with "
+        "free some with: conformance cache prune, or set CONFORMANCE_CACHE to a folder with "
         "more room"
     )
 

@@ -66,7 +66,7 @@ def test_a_dry_run_writes_nothing(new_project: MakeProject) -> None:
     project = new_project({TOPIC: GOOD})
     project.run("run")
     assert project.run("accept", "--dry-run").out.startswith("2 added")
-    data = project.run("accept", "--dry-run", "--json").json
+    data = project.run("accept", "--dry-run", "--json", "-").json
     assert [(e["case"], e["release"], e["change"]) for e in data["entries"]] == [
         ("fam/one", "0.6.2", "added"),
         ("fam/two", "0.6.2", "added"),
@@ -123,7 +123,9 @@ def test_goldens_of_cases_that_are_gone(new_project: MakeProject) -> None:
     assert project.run("accept", "--gone", "--dry-run").out == (
         "fam/golden/more/value\n1 to remove\n"
     )
-    assert project.run("accept", "--gone", "--json").json == {"removed": ["fam/golden/more/value"]}
+    assert project.run("accept", "--gone", "--json", "-").json == {
+        "removed": ["fam/golden/more/value"]
+    }
     assert not (project.path / "cases/fam/golden/more").exists()
     assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*/*")} == kept
     assert project.run("accept", "--gone").out == "0 removed\n"

@@ -48,7 +48,9 @@ pytestmark = pytest.mark.project({"cases/numbers/doubling.py": CASE, "report.py"
 
 def blamed(project: Project, target: str, *options: str) -> dict[str, Any]:
     """Return what is to blame from 0.6.0 to 0.6.1, between which jax's and others differ."""
-    ending = project.run("blame", target, "0.6.0", "0.6.1", "--json", "-", *options)
+    ending = project.run(
+        "blame", target, "--good", "0.6.0", "--bad", "0.6.1", "--json", "-", *options
+    )
     assert ending.code == 0, ending.err
     found: dict[str, Any] = ending.json
     return found
@@ -81,7 +83,7 @@ def test_a_script(project: Project) -> None:
     again = blamed(project, "report.py")
     assert again["culprits"] == [NUMPY]
     assert all(step["replayed"] != step["again"] for step in again["steps"])
-    lines = project.run("blame", "report.py", "0.6.0", "0.6.1").out.splitlines()
+    lines = project.run("blame", "report.py", "--good", "0.6.0", "--bad", "0.6.1").out.splitlines()
     assert "before   nothing moved: ok (from the log)" in lines
     assert "to blame: numpy 2.2.4 -> 2.2.6 (after: ends with KeyError: 'axis')" in lines
 
@@ -129,7 +131,7 @@ def mine(env):
 def test_a_package_of_the_users_own(project: Project) -> None:
     """It is beside each mixture; a release that it does not go with is no end."""
     project.write({"cases/numbers/owned.py": NEEDS_MINE, **packaged({"mine.py": MINE}, "mine")})
-    options = ("numbers/mine", "0.6.1", "0.6.2", "--json", "-")
+    options = ("numbers/mine", "--good", "0.6.1", "--bad", "0.6.2", "--json", "-")
     lacking = project.run("blame", *options)
     assert (lacking.code, "requires mine, the cell has none" in lacking.error) == (2, True)
     ending = project.run("blame", *options, "--with", "./mine")
@@ -140,7 +142,9 @@ def test_a_package_of_the_users_own(project: Project) -> None:
     ending = project.run("blame", "report.py", *options[1:], "--with", "./mine")
     assert ending.code == 0, ending.err
     assert ending.json["culprits"] == found["culprits"]
-    refused = project.run("blame", "numbers/mine", "0.6.0", "0.6.2", "--with", "./mine")
+    refused = project.run(
+        "blame", "numbers/mine", "--good", "0.6.0", "--bad", "0.6.2", "--with", "./mine"
+    )
     assert refused.code == 2
     assert "cannot be an end: does not go with mine: " in refused.error
 
@@ -179,7 +183,9 @@ def test_a_wanted_package_of_other_versions(
     project.write({"floats.py": FLOATS, "cases/numbers/floating.py": NEEDS_VERSION})
     # What a requirement resolves to is cached by its text.
     wanted = f"mine>={0 if oldest == 'jax' else 1}"
-    ending = project.run("blame", target, "0.6.0", "0.6.1", "--with", wanted, "--json", "-")
+    ending = project.run(
+        "blame", target, "--good", "0.6.0", "--bad", "0.6.1", "--with", wanted, "--json", "-"
+    )
     if (target, oldest) == ("floats.py", "jax"):
         assert (ending.code, "are alike: both end with ok" in ending.error) == (2, True)
         return
@@ -198,7 +204,7 @@ def test_a_command(project: Project) -> None:
 def test_a_pin(project: Project) -> None:
     """A cell id says more than a release; one package that differs is to blame."""
     pinned = "jax0.6.0-py311-cpu1-numpy2.2.6"
-    ending = project.run("blame", "report.py", "0.6.0", pinned, "--json", "-")
+    ending = project.run("blame", "report.py", "--good", "0.6.0", "--bad", pinned, "--json", "-")
     assert ending.code == 0, ending.err
     assert ending.json["culprits"] == [NUMPY]
     assert ending.json["packages"] == [NUMPY]
@@ -207,18 +213,18 @@ def test_a_pin(project: Project) -> None:
 def test_an_environment_that_exists(project: Project) -> None:
     """It is not touched: another one with its versions stands for it."""
     path = f"path:{python_of(planned_cell('0.6.0'))}"
-    ending = project.run("blame", "report.py", path, "0.6.1")
+    ending = project.run("blame", "report.py", "--good", path, "--bad", "0.6.1")
     assert ending.code == 0, ending.err
     assert "a new environment with the same versions, stands for it" in ending.out
     assert "to blame: numpy 2.2.4 -> 2.2.6" in ending.out
     own = path.removeprefix("path:").removesuffix("/bin/python")
     project.write({"own.py": f"import sys\nassert not sys.prefix.startswith({own!r})"})
-    ending = project.run("blame", "own.py", path, "0.6.1")
+    ending = project.run("blame", "own.py", "--good", path, "--bad", "0.6.1")
     assert ending.code == 2  # what stands for it does not fail as it does
     assert "are alike" in ending.error
     deed = f"import numpy\nraise (KeyError if sys.prefix == {own!r} else ValueError)(1)"
     project.write({"own.py": f"import sys\n{deed} if numpy.__version__ < '2.2.5' else OSError"})
-    ending = project.run("blame", "own.py", path, "0.6.1", "--when", "ending")
+    ending = project.run("blame", "own.py", "--good", path, "--bad", "0.6.1", "--when", "ending")
     assert ending.code == 1
     assert "what makes the difference is no version of a package" in ending.error
 
@@ -226,12 +232,24 @@ def test_an_environment_that_exists(project: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("report.py", "0.6.0", "0.6.0"), "no package differs, expected ends with other versions"),
-        (("report.py", "0.6.0", "0.6.1@cpu4"), "differ in devices, too, 1 and 4; expected ends"),
-        (("report.py", "0.6.0", "0.5.99"), "unknown jax release '0.5.99'"),
-        (("report.py", "0.6.0", "jax0.6.1-py311-cpu1-numpy99.0"), "cannot be an end: "),
-        (("gone.py", "0.6.0", "0.6.1"), "gone.py: no such file"),
-        (("report.py", "0.6.0", "0.6.1", "--fact", "ops", "--when", "value"), "--fact ops: goes"),
+        (
+            ("report.py", "--good", "0.6.0", "--bad", "0.6.0"),
+            "no package differs, expected ends with other versions",
+        ),
+        (
+            ("report.py", "--good", "0.6.0", "--bad", "0.6.1@cpu4"),
+            "differ in devices, too, 1 and 4; expected ends",
+        ),
+        (("report.py", "--good", "0.6.0", "--bad", "0.5.99"), "unknown jax release '0.5.99'"),
+        (
+            ("report.py", "--good", "0.6.0", "--bad", "jax0.6.1-py311-cpu1-numpy99.0"),
+            "cannot be an end: ",
+        ),
+        (("gone.py", "--good", "0.6.0", "--bad", "0.6.1"), "gone.py: no such file"),
+        (
+            ("report.py", "--good", "0.6.0", "--bad", "0.6.1", "--fact", "ops", "--when", "value"),
+            "--fact ops: goes",
+        ),
     ],
 )
 def test_what_cannot_be_searched(project: Project, arguments: tuple[str, ...], said: str) -> None:
@@ -244,7 +262,7 @@ def test_what_cannot_be_searched(project: Project, arguments: tuple[str, ...], s
 def test_ends_that_are_alike(project: Project) -> None:
     """There is nothing to search."""
     project.write({"report.py": "print(1)"})
-    ending = project.run("blame", "report.py", "0.6.0", "0.6.1")
+    ending = project.run("blame", "report.py", "--good", "0.6.0", "--bad", "0.6.1")
     assert ending.code == 2
     assert "are alike: both end with ok" in ending.error
 
@@ -252,7 +270,9 @@ def test_ends_that_are_alike(project: Project) -> None:
 def test_an_index_that_does_not_answer(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is infrastructure, and the same command may do later."""
     monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/index/")
-    ending = refused(project, "report.py", "0.6.2", "jax0.6.2-py311-cpu1-numpy2.0.1")
+    ending = refused(
+        project, "report.py", "--good", "0.6.2", "--bad", "jax0.6.2-py311-cpu1-numpy2.0.1"
+    )
     assert ending.code == 4
     assert "the same command goes on where it was" in ending.error
 
@@ -263,7 +283,7 @@ def test_a_search_that_is_interrupted(project: Project) -> None:
     note = project.path / "note"
     slow = f"import pathlib, time\npathlib.Path({str(note)!r}).touch()\ntime.sleep(60)\n"
     project.write({"report.py": slow})
-    with project.start("blame", "report.py", "0.6.0", "0.6.1") as search:
+    with project.start("blame", "report.py", "--good", "0.6.0", "--bad", "0.6.1") as search:
         while not note.exists():
             assert search.poll() is None
             time.sleep(0.05)

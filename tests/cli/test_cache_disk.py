@@ -1,4 +1,4 @@
-"""`conformance doctor --disk` and `conformance matrix --prune`: what the cache takes, and gives."""
+"""`conformance cache show` and `conformance cache prune`: what the cache takes, and gives."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def project(project: Project, cache: Path) -> Project:
 
 def test_doctor_shows_each_environment_and_all_together(project: Project, cache: Path) -> None:
     """Sizes, last use, and what nothing wants."""
-    ending = project.run("doctor", "--disk")
+    ending = project.run("cache", "show")
     assert ending.code == 0
     assert (
         "jax0.6.2-py311-abc    1.0 MB    1.1 MB  today        its lock no longer exists"
@@ -53,7 +53,7 @@ def test_doctor_shows_each_environment_and_all_together(project: Project, cache:
 
 def test_doctor_s_disk_as_json(project: Project) -> None:
     """The same, in bytes."""
-    data = project.run("doctor", "--disk", "--json").json
+    data = project.run("cache", "show", "--json", "-").json
     (row,) = data["environments"]
     assert row["environment"] == "jax0.6.2-py311-abc"
     assert row["kind"] == "cpu"
@@ -63,15 +63,15 @@ def test_doctor_s_disk_as_json(project: Project) -> None:
 
 def test_prune_says_what_it_would_remove_and_removes_it(project: Project, cache: Path) -> None:
     """A dry run first; then there is nothing left to remove."""
-    dry = project.run("matrix", "--prune", "--dry-run")
+    dry = project.run("cache", "prune", "--dry-run")
     assert dry.out.splitlines() == [
         "jax0.6.2-py311-abc: would go: its lock no longer exists",
         "1 environment, would free 1.1 MB",
     ]
-    data = project.run("matrix", "--prune", "--json").json
+    data = project.run("cache", "prune", "--json", "-").json
     assert (data["dry_run"], data["environments"][0]["kept"]) == (False, "")
     assert list((cache / "envs").iterdir()) == []
-    assert project.run("matrix", "--prune").out == "0 environments, freed 0.0 MB\n"
+    assert project.run("cache", "prune").out == "0 environments, freed 0.0 MB\n"
 
 
 @pytest.mark.parametrize("option", [("--dry-run",), ("--unused", "3")])

@@ -231,7 +231,7 @@ def test_a_helper_beside_the_case_that_is_broken(new_project: MakeProject) -> No
 def test_the_two_good_cases_stand(new_project: MakeProject) -> None:
     """The file the other tests build on lists as written."""
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{ONE}\n\n\n{TWO}"})
-    listed = project.run("list", "--json").json
+    listed = project.run("list", "--json", "-").json
     assert [(entry["case"], entry["line"]) for entry in listed] == [("fam/one", 6), ("fam/two", 11)]
 
 
@@ -240,7 +240,7 @@ def test_a_case_that_only_records_is_listed_with_the_reason(new_project: MakePro
     recording = '@probe(records="spelling is free")\ndef words(env):\n    pass\n'
     head = HEAD.replace("import program", "import probe, program")
     project = new_project({"cases/fam/topic.py": f"{head}\n\n\n{ONE}\n\n\n{recording}"})
-    listed = project.run("list", "--json").json
+    listed = project.run("list", "--json", "-").json
     assert [entry["records"] for entry in listed] == ["", "spelling is free"]
     lines = project.run("list").out.splitlines()
     assert [line.endswith("only records: spelling is free") for line in lines[1:3]] == [False, True]
@@ -251,5 +251,5 @@ def test_what_a_case_claims_to_be_the_same_as_is_listed(new_project: MakeProject
     claim = 'same_as=["eager", "jit"]'
     claiming = f"@program({claim})\ndef ways(env):\n    pass\n"
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{ONE}\n\n\n{claiming}"})
-    listed = project.run("list", "--json").json
+    listed = project.run("list", "--json", "-").json
     assert [entry["same_as"] for entry in listed] == [[], ["eager", "jit"]]

@@ -70,7 +70,7 @@ def test_a_matrix_that_is_narrowed_tells_of_the_cells_asked_for_alone(
     """What it leaves out elsewhere is not in the way."""
     axes = 'jax = ["0.4.30", "0.5.3", "0.6.2"], python = ["3.11", "3.14"]'
     project = new_project({**CASES, "matrix/wide.toml": f"[matrix]\naxes = {{ {axes} }}\n"})
-    data = project.run("matrix", "wide", "--cell", "0.6.2", "--json").json
+    data = project.run("matrix", "wide", "--cell", "0.6.2", "--json", "-").json
     assert [cell["cell"] for cell in data["cells"]] == [CELL]
     assert [out["cell"] for out in data["exclusions"]] == ["jax0.6.2-py314-cpu8"]
 
@@ -289,5 +289,5 @@ def test_a_matrix_says_which_cells_are_there(
     assert project.run("matrix", "--cell", CELL).out.splitlines()[0].endswith("not provisioned yet")
     assert project.run("matrix", "--cell", CELL, "--provision").code == 0
     assert project.run("matrix", "--cell", CELL).out.splitlines()[0].endswith(", provisioned")
-    (row,) = project.run("matrix", "--cell", CELL, "--json").json["cells"]
+    (row,) = project.run("matrix", "--cell", CELL, "--json", "-").json["cells"]
     assert (row["cell"], row["jax"], row["provisioned"]) == (CELL, "0.6.2", True)

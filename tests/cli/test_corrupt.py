@@ -254,9 +254,9 @@ def test_run_json_says_what_was_run(new_project: MakeProject) -> None:
 def test_a_run_is_resumed_and_accepted_from_another_folder(new_project: MakeProject) -> None:
     """What was asked for with relative paths means the same from anywhere."""
     project = new_project({**CASES, "mine/fam/a.py": GOOD, "own.toml": SMOKE, "sub/x": ""})
-    ended = project.run("run", "mine", "--matrix", "own.toml", "--run-dir", "out")
+    ended = project.run("run", "mine", "--matrix", "own.toml", "--run", "out")
     assert ended.code == 0
     below = type(project)(project.path / "sub", project.capsys)
-    assert below.run("run", "--resume", "--run-dir", "../out").code == 0
+    assert below.run("run", "--resume", "--run", "../out").code == 0
     assert below.run("accept", "--run", "../out").code == 0
     assert (project.path / "mine/fam/golden/a/one/spans.toml").exists()

@@ -117,7 +117,7 @@ def test_everything(project: Project) -> None:
 
 def test_the_json_of_two_files(project: Project) -> None:
     """One object that holds its contract."""
-    ending = project.run("diff", "add.hlo", "multiply.hlo", "--json")
+    ending = project.run("diff", "add.hlo", "multiply.hlo", "--json", "-")
     data = ending.json
     assert ending.code == 1
     assert list(data) == [
@@ -150,7 +150,7 @@ def test_one_file_is_printed_in_normal_form(project: Project) -> None:
     (project.path / "golden.txt").write_text(ending.out)
     assert project.run("diff", "golden.txt").out == ending.out
     assert project.run("diff", "golden.txt", "add.hlo", "--level", "neutral").code == 0
-    data = project.run("diff", "copied.hlo", "--json").json
+    data = project.run("diff", "copied.hlo", "--json", "-").json
     assert (data["kind"], data["text"]) == ("hlo", ending.out)
     assert data["facts"]["ops"]["copy"] == 1
 
@@ -158,7 +158,7 @@ def test_one_file_is_printed_in_normal_form(project: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "nothing to compare, expected two files, two runs, or --cell A --cell B; "),
+        ([], "nothing to compare, expected two files, two runs, or two cells; "),
         (["ad.hlo"], "ad.hlo: no such file or run (did you mean 'add.hlo'"),
         (["add.hlo", "ad.hlo"], "ad.hlo: cannot be read: no such file or directory (did you mean"),
         (["add.hlo", "plain.txt"], "plain.txt: begins with 'no IR at all', expected HLO, Stable"),
@@ -192,7 +192,7 @@ def test_a_case_in_two_cells(project: Project) -> None:
     assert ending.out.startswith(f"f/a on {OLD} -> {NEW}\n\nhlo  1 pattern: 1 semantic\n")
     assert project.run("diff", "--run", "1", "--cell", OLD, "--cell", NEW).code == 0
     assert project.run("diff", "f/a", "--cell", NEW).out == project.run("diff", "multiply.hlo").out
-    (form,) = project.run("diff", "f/a", "--cell", NEW, "--json").json
+    (form,) = project.run("diff", "f/a", "--cell", NEW, "--json", "-").json
     assert (form["case"], form["cell"], form["ir"]) == ("f/a", NEW, "hlo")
 
 
@@ -228,7 +228,7 @@ def test_two_runs(project: Project) -> None:
     assert f"\n1 job only in 2:\n  f/new on {OLD}\n" in out
     assert project.run("diff", "1", "2", "f/b", "--level", "neutral").code == 0
     assert project.run("diff", "1", "2", "f/a[1]", "--cell", "0.5.3").code == 1
-    data = project.run("diff", "1", "2", "--json").json
+    data = project.run("diff", "1", "2", "--json", "-").json
     assert [(e["case"], e["cells"], e["ir"]) for e in data][:1] == [("f/a[0]", [OLD, OLD], "hlo")]
     assert [entry["equal"] for entry in data] == [False] * 6
 
@@ -288,7 +288,7 @@ def test_two_platforms(lowered: Project) -> None:
     assert ending.out.startswith(f"f/a on {OLD}\n\nstablehlo -> stablehlo-tpu  1 pattern")
     assert "semantic  sine -> cosine" in ending.out
     assert lowered.run(*between, "stablehlo-cuda").code == 0
-    (told,) = lowered.run(*between, "stablehlo-tpu", "--json").json
+    (told,) = lowered.run(*between, "stablehlo-tpu", "--json", "-").json
     assert (told["cells"], told["ir"]) == ([OLD, OLD], "stablehlo -> stablehlo-tpu")
 
 
@@ -337,7 +337,7 @@ def test_only_what_changed(project: Project) -> None:
         "  f/0\n  f/1\n  f/2\n  ... 1 more job (--full)\n\n"
         "fixed in 1 job: raised ValueError at execute: bad -> ok at execute\n  f/x\n"
     )
-    told = project.run("diff", "1", "2", "--only-changed", "--json").json
+    told = project.run("diff", "1", "2", "--only-changed", "--json", "-").json
     assert [(one["case"], one["transition"]) for one in told] == [
         *((f"f/{n}", "regressed") for n in range(4)),
         ("f/x", "fixed"),

@@ -56,7 +56,7 @@ def test_two_cells(project: Project) -> None:
         "--cell",
         "0.6.2",
     )
-    ending = project.run(*some, "--json")
+    ending = project.run(*some, "--json", "-")
     assert (ending.code, ending.json["counts"]["added"], ending.json["equal"]) == (0, 1, True)
 
 
@@ -67,7 +67,7 @@ def test_two_runs(project: Project, *, complete: bool) -> None:
     other = {"t.py::same": ("passes",), "t.py::new": ("fails",), "t.py::fixed": ("passes",)}
     a = run_of(project.path / "reports" / "runs" / "1", one, complete=complete)
     b = run_of(project.path / "reports" / "runs" / "2", other, complete=complete)
-    ending = project.run("diff", a.id, b.id, "--json")
+    ending = project.run("diff", a.id, b.id, "--json", "-")
     counts = {change: count for change, count in ending.json["counts"].items() if count}
     alone = {"added": 1, "removed": 1} if complete else {"not_compared": 2}
     assert (ending.code, counts) == (1, {"fixed": 1, "same": 1, **alone})

@@ -63,14 +63,12 @@ def test_a_run_directory_on_a_full_disk(
     """The results there were stay, and once there is room the run is resumed."""
     disk = new_disk("size=2m")
     project = new_project({TOPIC: FIRST_SMALL})
-    ending = project.run("run", "--jobs", "1", "--fresh", "--run-dir", disk / "run")
+    ending = project.run("run", "--jobs", "1", "--fresh", "--run", disk / "run")
     assert ending.code == 4
     assert (
         "cannot be written: no space left on device; free some space and try again" in ending.error
     )
-    assert ending.error.endswith(
-        f"continue with: conformance run --resume --run-dir {disk / 'run'}"
-    )
+    assert ending.error.endswith(f"continue with: conformance run --resume --run {disk / 'run'}")
     lines = (disk / "run" / "results.jsonl").read_bytes().splitlines()
     assert len(lines) == 2
     run = disk / "run"
@@ -79,7 +77,7 @@ def test_a_run_directory_on_a_full_disk(
         shutil.copytree(disk / "run", run)
     else:
         subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
-    ending = project.run("run", "--resume", "--run-dir", run)
+    ending = project.run("run", "--resume", "--run", run)
     assert ending.code == 0
     assert (run / "results.jsonl").read_bytes().splitlines()[:2] == lines
     assert "3 new" in ending.out
@@ -90,7 +88,7 @@ def test_a_disk_that_is_full_from_the_start(new_project: MakeProject, new_disk: 
     disk = new_disk("size=64k")
     (disk / "ballast").write_bytes(bytes(60 << 10))
     project = new_project({TOPIC: GOOD})
-    ending = project.run("run", "--run-dir", disk / "run")
+    ending = project.run("run", "--run", disk / "run")
     assert ending.code == 4
     assert f"{disk / 'run'}" in ending.error
     assert "cannot be written: no space left on device" in ending.error
@@ -159,7 +157,7 @@ def test_a_file_in_the_way_of_the_cache(
 def test_a_project_that_cannot_be_written(
     new_project: MakeProject, new_disk: MakeDisk, tmp_path: Path
 ) -> None:
-    """Runs go elsewhere with --run-dir; accepting says which file it could not write."""
+    """Runs go elsewhere with --run; accepting says which file it could not write."""
     project = new_project({TOPIC: GOOD})
     disk = new_disk("size=1m")
     shutil.copytree(project.path, disk, dirs_exist_ok=True)
@@ -169,7 +167,7 @@ def test_a_project_that_cannot_be_written(
     assert ending.code == 4
     assert f"{disk / 'reports' / 'runs'}" in ending.error
     assert "cannot be written: read-only file system; check the permissions" in ending.error
-    assert there.run("run", "--run-dir", tmp_path / "run").code == 0
+    assert there.run("run", "--run", tmp_path / "run").code == 0
     ending = there.run("accept", "--run", tmp_path / "run")
     assert ending.code == 4
     assert "golden/topic/" in ending.error
@@ -189,7 +187,7 @@ def test_a_run_directory_that_cannot_be_written(
         (disk / "run", "read-only file system"),
         (project.path / "file" / "run", "not a directory"),
     ):
-        ending = project.run(*words, "--run-dir", folder)
+        ending = project.run(*words, "--run", folder)
         assert (ending.code, ending.err.count("\n")) in {(4, 1), (2, 1)}, ending.err
         assert str(folder) in ending.error
         assert reason in ending.error

@@ -57,7 +57,7 @@ def test_a_python_that_a_matrix_needs_is_absent(
     told = line(ending, "python 3.14")
     assert told.startswith("absent python 3.14: 1 cell of matrix pythons needs it: ")
     assert "uv python install 3.14" in told
-    status = {one["what"]: one["status"] for one in project.run("doctor", "--json").json}
+    status = {one["what"]: one["status"] for one in project.run("doctor", "--json", "-").json}
     assert status["python 3.14"] == "absent"
 
 

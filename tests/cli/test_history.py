@@ -65,7 +65,7 @@ def test_runs_are_added_and_listed(project: Project) -> None:
     lines = project.run("history", "runs").out.splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2"]
     assert lines[1].endswith("night-2  smoke  1 unexpected of 2 (1 match, 1 regressed)")
-    runs = project.run("history", "runs", "--json").json
+    runs = project.run("history", "runs", "--json", "-").json
     assert [(run["number"], run["name"]) for run in runs] == [(1, "night-1"), (2, "night-2")]
     assert runs[0]["cells"]["nightly-cpu8"] == [NIGHTLY, "0.13.0.dev20260501"]
     assert (runs[0]["host"], runs[0]["versions"]) == ({"cpus": 2}, {"python": "3.11"})
@@ -84,7 +84,7 @@ def test_what_cannot_be_added_is_told_and_the_rest_is(project: Project) -> None:
     assert "night-3" in told[0]
     assert told[1].endswith(
         "the run did not end, expected one that did; "
-        f"conformance run --resume --run-dir {half.relative_to(project.path)}"
+        f"conformance run --resume --run {half.relative_to(project.path)}"
     )
     ending = project.run("history", "add", half)
     assert (ending.code, ending.out) == (ExitCode.NOTHING, "")
@@ -105,7 +105,7 @@ def test_a_case_by_its_name(project: Project) -> None:
         "         1..3  match",
     ]
     assert project.run("history", "show", "f/a").out == ending.out
-    data = project.run("history", "f/a", "--json").json
+    data = project.run("history", "f/a", "--json", "-").json
     assert data["case"] == "f/a"
     assert [(s["first"], s["last"], s["runs"]) for s in data["places"][A]] == [(1, 2, 2), (3, 3, 1)]
     assert data["places"][A][1]["reason"] == REASON
@@ -130,7 +130,7 @@ def test_regressions_and_their_issues(project: Project) -> None:
     project.run("history", "add", "reports/runs")
     assert project.run("history", "regressions").out == "nothing is open\n"
     assert "fixed in 4, jax-ml/jax#1" in project.run("history", "regressions", "--all").out
-    data = project.run("history", "regressions", "--all", "--json").json
+    data = project.run("history", "regressions", "--all", "--json", "-").json
     (told,) = data["regressions"]
     assert (told["standing"], told["verdict"], told["places"]) == ("fixed", "regressed", [A])
     assert [(e["kind"], e["run"]) for e in data["events"]] == [
@@ -197,7 +197,7 @@ def test_a_damaged_store_is_mended_and_said(project: Project) -> None:
     project.run("history", "add", "reports/runs")
     file = project.path / "reports" / "history.db"
     file.write_bytes(file.read_bytes()[:5000])
-    ending = project.run("history", "runs", "--json")
+    ending = project.run("history", "runs", "--json", "-")
     assert len(json.loads(ending.out)) == 1
     assert ending.error.startswith(f"{file}: damaged: ")
 

@@ -84,7 +84,7 @@ def test_an_odd_exception_is_recorded_and_the_run_goes_on(new_project: MakeProje
     calm = case("return Observed(np.int32(3), reference=np.int32(3))", name="calm")
     project = new_project({"cases/family/odd.py": odd, "cases/family/calm.py": calm})
     for more in ([], ["--resume"]):
-        ended = project.run("run", "--json", "out.json", "--run-dir", "one", *more)
+        ended = project.run("run", "--json", "out.json", "--run", "one", *more)
         assert ended.code == 1, ended.err
         assert "Traceback (most" not in ended.err
         assert "no such file: \\udcff.txt" in ended.out

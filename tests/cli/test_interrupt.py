@@ -103,13 +103,13 @@ def test_during_a_job(project: Project, mark: str, tmp_path: Path, number: int) 
 
     error = _interrupt(project, mark, number, both_recorded, "--jobs", "1", "fam")
     directory = project.newest
-    line = "conformance: interrupted; continue with: conformance run --resume --run-dir {}\n"
+    line = "conformance: interrupted; continue with: conformance run --resume --run {}\n"
     *_, last = error.splitlines(keepends=True)  # after the progress, on a slow host
     assert last == line.format(directory.path)
     before = (directory.path / "results.jsonl").read_bytes()
     assert {record.case for record in directory.read_records()} == {"fam/one", "fam/two"}
     (tmp_path / "go").touch()
-    resumed = project.run("run", "--resume", "--run-dir", directory.path, "--json", "-")
+    resumed = project.run("run", "--resume", "--run", directory.path, "--json", "-")
     assert (resumed.code, resumed.json["counts"]) == (0, {"new": 3})
     after = (directory.path / "results.jsonl").read_bytes()
     assert after.startswith(before)

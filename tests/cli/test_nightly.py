@@ -221,7 +221,7 @@ def test_a_run_that_goes_on_keeps_its_nights(
 ) -> None:
     """Though there is a newer one, or none; what could not be told is looked for again."""
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
-    run = ("--run-dir", "night", "--json", "-")
+    run = ("--run", "night", "--json", "-")
     began = nightly_project.run("run", "--matrix", "nightly", *run)
     assert outcomes(began)[UNTOLD] == {"infra"}
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", upstream.index.url)
@@ -242,9 +242,9 @@ def test_runners_mean_the_same_night(nightly_project: Project) -> None:
     plan = nightly_project.run("plan", "--matrix", "nightly", "--shards", "2", "--format", "github")
     arguments = [part["arguments"] for part in plan.json["include"]]
     assert arguments[0] == "--matrix nightly --night 2026-01-11 --shard 1/2"
-    nightly_project.run("run", *arguments[0].split(), "--run-dir", "one")
+    nightly_project.run("run", *arguments[0].split(), "--run", "one")
     other = arguments[1].replace("2026-01-11", "2026-01-10")
-    nightly_project.run("run", *other.split(), "--run-dir", "two")
+    nightly_project.run("run", *other.split(), "--run", "two")
     ending = nightly_project.run("merge", "one", "two")
     assert ending.code == 2
     assert "was not asked for the same night" in ending.error
@@ -261,9 +261,9 @@ def test_a_runner_without_the_index_loses_its_own_jobs_alone(
     nightly_project.write({**files, "matrix/n.toml": '[matrix]\naxes = { jax = ["nightly"] }\n'})
     run = ("run", "--matrix", "n", "--night", "2026-01-11")
     night = f"jax{NIGHTS[1]}-py311-cpu8"
-    assert nightly_project.run(*run, "--shard", "1/2", "--run-dir", "one").code == 0
+    assert nightly_project.run(*run, "--shard", "1/2", "--run", "one").code == 0
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
-    assert nightly_project.run(*run, "--shard", "2/2", "--run-dir", "two").code == 4
+    assert nightly_project.run(*run, "--shard", "2/2", "--run", "two").code == 4
     merged = nightly_project.run("merge", "two", "one", "--json", "-")
     assert (merged.code, outcomes(merged)) == (4, {night: {"ok", "infra"}})
     assert len({one["case"] for one in merged.json["results"]}) == 6
@@ -278,7 +278,7 @@ def test_what_is_not_known_is_divided_and_put_together(project: Project) -> None
     plan = project.run("plan", "--matrix", "nightly", "--shards", "2")
     assert f"{UNTOLD}" in plan.out
     for number in (1, 2):
-        part = ("--shard", f"{number}/2", "--run-dir", f"part-{number}")
+        part = ("--shard", f"{number}/2", "--run", f"part-{number}")
         assert project.run("run", "--matrix", "nightly", *part).code in {0, 4}
     merged = project.run("merge", "part-1", "part-2", "--json", "-")
     assert (merged.code, outcomes(merged)) == (4, outcomes(whole))

@@ -223,7 +223,7 @@ def test_runs_that_cannot_be_told(project: Project) -> None:
     half = night(project, 1, bad(), finished="", exit=None)
     ending = notify(project)
     assert ending.code == ExitCode.USAGE
-    assert ending.error.endswith(f"conformance run --resume --run-dir {half}")
+    assert ending.error.endswith(f"conformance run --resume --run {half}")
     write(project.path / "reports" / "runs" / "night-02", bad())
     ending = notify(project)
     assert ending.code == ExitCode.USAGE

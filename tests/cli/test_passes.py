@@ -103,7 +103,7 @@ pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/family/topic.py": CA
 
 def asked(project: Project, name: str, *more: str) -> Ending:
     """Ask about a case, for JSON on standard output and words on the other."""
-    cell = () if "--good-cell" in more else ("--cell", CELL)
+    cell = () if "--good" in more else ("--bad", CELL)
     return project.run("passes", f"family/{name}", *cell, "--json", "-", *more)
 
 
@@ -147,7 +147,7 @@ def test_no_pass_flag_or_option_is_at_fault(project: Project) -> None:
 def test_two_cells_that_give_other_bits(project: Project) -> None:
     """Here one that runs without the pass, and one that runs with it."""
     good = f"{CELL}-xla.xla_disable_hlo_passes=algsimp"
-    ending = asked(project, "division", "--good-cell", good, "--bad-cell", CELL, "--when", "bits")
+    ending = asked(project, "division", "--good", good, "--bad", CELL, "--when", "bits")
     assert ending.code == 0
     assert ending.json["good_cell"] == good
     assert ending.json["culprits"] == ["algsimp"]
@@ -180,11 +180,9 @@ def test_a_program_that_does_not_do_the_same_twice(project: Project) -> None:
         ("free", (), "is a probe, expected a program"),
         ("division", ("--fact", "colours"), "--fact colours: no such fact, expected one of"),
         ("division", ("--fact", "collectives=x"), "expected JSON after ="),
-        ("division", ("--good-cell", CELL, "--bad-cell", CELL), "the same cell twice"),
-        ("division", ("--good-cell", CELL), "give --cell, or --good-cell and --bad-cell"),
-        ("division", ("--bad-cell", CELL), "--cell and --bad-cell are the same"),
-        ("division", ("--cell", ">=0.6"), "expected one"),
-        ("division", ("--cell", "0.6.2@cpu-mp2"), "passes are asked of one process"),
+        ("division", ("--good", CELL, "--bad", CELL), "the same cell twice"),
+        ("division", ("--bad", ">=0.6"), "expected one"),
+        ("division", ("--bad", "0.6.2@cpu-mp2"), "passes are asked of one process"),
     ],
 )
 def test_what_cannot_be_asked(
@@ -198,7 +196,7 @@ def test_what_cannot_be_asked(
 
 def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -> None:
     """Also where XLA runs a program that does not end."""
-    process = project.start("passes", "family/slow", "--cell", CELL)
+    process = project.start("passes", "family/slow", "--bad", CELL)
     children: list[psutil.Process] = []
     try:
         while not (tmp_path / "counter").exists():
@@ -220,7 +218,7 @@ def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -
 def test_a_pass_of_the_compiler_for_a_tpu_that_is_not_here(project: Project) -> None:
     """A fact is asked about, for nothing runs; what XLA dies of on the way is stepped around."""
     ending = project.run(
-        "passes", "family/division", "--cell", "0.6.2@tpu:v5e:2x2", "--fact", "ops.multiply",
+        "passes", "family/division", "--bad", "0.6.2@tpu:v5e:2x2", "--fact", "ops.multiply",
         "--no-settings", "--json", "-",
     )  # fmt: skip
     assert ending.code == 0, ending.err
@@ -254,7 +252,7 @@ def test_a_pass_that_makes_a_script_do_what_it_does(
     """It is disabled for all that the script compiles, whatever flags that sets itself."""
     project.write({"report.py": SCRIPT.format(ends=ends)})
     ending = project.run(
-        "passes", "report.py", "--cell", CELL, "--no-settings", *more, "--json", "-"
+        "passes", "report.py", "--bad", CELL, "--no-settings", *more, "--json", "-"
     )
     assert ending.code == 0, ending.err
     found = ending.json
@@ -266,6 +264,6 @@ def test_a_pass_that_makes_a_script_do_what_it_does(
 def test_a_script_that_gives_no_cause(project: Project) -> None:
     """It ends well, and nobody said what is asked."""
     project.write({"report.py": SCRIPT.format(ends="print(1)")})
-    ending = project.run("passes", "report.py", "--cell", CELL)
+    ending = project.run("passes", "report.py", "--bad", CELL)
     assert ending.code == 2
     assert "--when bits (of a script: output)" in ending.err

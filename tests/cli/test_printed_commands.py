@@ -167,7 +167,9 @@ def test_upgrades(tmp_path: Path) -> None:
     upgraded = tried.upgraded()
     found = printed.in_text("\n".join(render_upgrade(upgraded, every=True)))
     assert {command.split()[1] for command in found} >= {"repro", "diff", "suite", "blame"}
-    assert any("--good" in command for command in found) is False, "pins have no release to search"
+    assert not any("--good" in command for command in found if "blame" not in command), (
+        "pins have no release to search"
+    )
     found |= printed.in_markdown(render_upgrade_markdown(upgraded))
     found |= printed.in_text(render_upgrade_markdown(upgraded)) | printed.in_json(
         msgspec.to_builtins(make_upgrade_file(upgraded))

@@ -207,7 +207,7 @@ def test_pages_of_goldens_wait_for_who_accepts(
     [
         ([], "holds no run, expected one; `conformance run` makes it"),
         (["none"], "none: expected the directory of a run, or a folder of them"),
-        (["--goldens", "none"], "--goldens tells of no run: name none with it"),
+        (["--goldens", "none"], "--goldens is about the goldens alone: no DIR or --run with it"),
     ],
 )
 def test_nothing_to_tell_of(project: Project, arguments: list[str], words: str) -> None:
@@ -237,10 +237,10 @@ def test_a_file_that_cannot_be_written(project: Project) -> None:
 def test_a_run_makes_its_pages_when_it_is_asked_to(new_project: MakeProject) -> None:
     """In a pipe it does not by itself: its last line says where the results are."""
     project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})
-    quiet = project.run("run", "fam/one", "--run-dir", "quiet")
+    quiet = project.run("run", "fam/one", "--run", "quiet")
     assert quiet.out.splitlines()[-1].startswith("results in ")
     assert not (project.path / "quiet" / "report").exists()
-    told = project.run("run", "fam/one", "--run-dir", "told", "--report")
+    told = project.run("run", "fam/one", "--run", "told", "--report")
     assert told.code == 0
     assert told.out.splitlines()[-1].endswith("/told/report/index.html")
     assert (project.path / "told" / "report" / "cases" / "fam" / "one.html").exists()
@@ -269,10 +269,10 @@ def in_a_terminal(project: Project, *arguments: str) -> str:
 def test_in_a_terminal_the_last_line_of_a_run_is_a_link(new_project: MakeProject) -> None:
     """One click from there, without being asked to; `--no-report` leaves it out."""
     project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})
-    shown = in_a_terminal(project, "run", "fam/one", "--run-dir", "told")
+    shown = in_a_terminal(project, "run", "fam/one", "--run", "told")
     *_, last = shown.strip().splitlines()
     assert last.startswith("report in file:///")
     assert (project.path / "told" / "report" / "index.html").exists()
-    shown = in_a_terminal(project, "run", "fam/one", "--run-dir", "quiet", "--no-report")
+    shown = in_a_terminal(project, "run", "fam/one", "--run", "quiet", "--no-report")
     assert "report in" not in shown
     assert not (project.path / "quiet" / "report").exists()

@@ -222,7 +222,7 @@ def test_an_error_keeps_its_signature(project: Project) -> None:
     """As a run recorded it; the report of it quotes what a case says without breaking."""
     run = project.path / "run"
     case = "family/sharded[does_not]"
-    project.run("run", case, "--cell", "0.6.2", "--run-dir", run)
+    project.run("run", case, "--cell", "0.6.2", "--run", run)
     (record,) = _records(run)
     ending = project.run(
         "repro", case, "--cell", "0.6.2", "--run", run, "--issue", "--json", "told.json"
@@ -404,7 +404,7 @@ def test_a_program_is_compiled_for_a_tpu_that_is_not_here(project: Project) -> N
             2,
             "--out - and --issue both print",
         ),
-        (("family/wrong", "--cell", "0.6.2", "--run", "none"), 2, "none/run.json: cannot be read"),
+        (("family/wrong", "--cell", "0.6.2", "--run", "none"), 2, "none: no such run, expected"),
         (
             ("family/wrong", "--cell", "0.6.2", "--good", "0.6.0"),
             2,

@@ -41,7 +41,7 @@ def tree(folder: Path, below: str = "cases") -> dict[str, bytes]:
 def test_what_changed_is_told_in_groups(reviewed: Project) -> None:
     """One for each change, with its evidence; the same ids whatever is selected."""
     before = tree(reviewed.path, ".")
-    ending = reviewed.run("review", "--json")
+    ending = reviewed.run("review", "--json", "-")
     data = ending.json
     assert (ending.code, data["exit"], data["pending"], data["outcome"]) == (1, 1, 5, None)
     found = groups(reviewed)
@@ -71,7 +71,7 @@ def test_decisions_by_flags_are_written(reviewed: Project) -> None:
     """Goldens and case file at once; the next run finds all as decided, and nothing is pending."""
     found = groups(reviewed)
     ids = {name: group["id"] for name, group in found.items()}
-    accepted = reviewed.run("review", "--all", "--json")
+    accepted = reviewed.run("review", "--all", "--json", "-")
     assert accepted.code == 1
     assert sorted({e["case"] for e in accepted.json["outcome"]["goldens"]}) == [
         "fam/breaks", "fam/doubled[eight]", "fam/doubled[four]", "fam/mended", "fam/value",
@@ -270,8 +270,8 @@ def test_a_run_in_parts_is_reviewed_as_the_whole(reviewed: Project) -> None:
     """The same groups, with the same ids."""
     ids = {group["id"] for group in groups(reviewed).values()}
     for number in (1, 2):
-        reviewed.run("run", "--shard", f"{number}/2", "--run-dir", f"part{number}", "--no-report")
-    assert reviewed.run("merge", "part1", "part2", "--run-dir", "whole").code == 1
+        reviewed.run("run", "--shard", f"{number}/2", "--run", f"part{number}", "--no-report")
+    assert reviewed.run("merge", "part1", "part2", "--run", "whole").code == 1
     assert {g["id"] for g in groups(reviewed, "--run", "whole").values()} == ids
 
 

@@ -105,7 +105,7 @@ def test_from_the_first_key_to_what_is_written(reviewed: Project, opened: Open) 
 
 
 def _order(project: Project) -> list[str]:
-    found = project.run("review", "--json").json["groups"]
+    found = project.run("review", "--json", "-").json["groups"]
     return [group["cases"][0].partition("/")[2].partition("[")[0] for group in found]
 
 

@@ -52,14 +52,14 @@ def test_put_together_they_are_the_run_undivided(project: Project) -> None:
     """The same records in the same order, the same exit status; parts stay as they were."""
     undivided = project.run("run", *CELLS, "--json", "-")
     for number in (1, 2, 3):
-        part = project.run("run", *CELLS, "--shard", f"{number}/3", "--run-dir", f"part-{number}")
+        part = project.run("run", *CELLS, "--shard", f"{number}/3", "--run", f"part-{number}")
         assert part.code in {0, 1}
     merged = project.run("merge", "part-3", "part-1", "part-2", "--json", "-")
     assert merged.code == undivided.code == 1
     assert told(merged) == told(undivided)
     whole = load_run(project.newest)
     assert all(whole.blobs.get(name) for one in whole.records for name in one.artifacts.values())
-    again = project.run("merge", "part-1", "part-2", "part-3", "--run-dir", "whole", "--json", "-")
+    again = project.run("merge", "part-1", "part-2", "part-3", "--run", "whole", "--json", "-")
     assert told(again) == told(undivided)
 
 
@@ -127,7 +127,7 @@ def test_a_runner_that_cannot_have_a_cell_loses_no_job(
     old = case("return Observed(1.0)", 'probe(requires=["numpy<1"])', "a")
     project.write({**more, "cases/family/a.py": old})
     undivided = project.run("run", *CELLS, "--json", "-")
-    parts = [("run", *CELLS, "--shard", f"{number}/2", "--run-dir", f"part-{number}")
+    parts = [("run", *CELLS, "--shard", f"{number}/2", "--run", f"part-{number}")
              for number in (1, 2)]  # fmt: skip
     project.run(*parts[0])
     with monkeypatch.context() as there:
@@ -146,8 +146,8 @@ def test_a_runner_that_cannot_have_a_cell_loses_no_job(
 @pytest.mark.cell
 def test_a_part_that_is_missing(project: Project) -> None:
     """It is said which; nothing is written."""
-    project.run("run", "--cell", "0.6.2", "--shard", "2/3", "--run-dir", "part")
-    ending = project.run("merge", "part", "--run-dir", "whole")
+    project.run("run", "--cell", "0.6.2", "--shard", "2/3", "--run", "part")
+    ending = project.run("merge", "part", "--run", "whole")
     assert ending.code == 2
     assert ending.error.startswith("shards 1/3, 3/3 missing")
     assert not (project.path / "whole").exists()
@@ -197,14 +197,14 @@ def test_an_input_output_error_at_any_call_loses_nothing(
     ]
     before = contents(*parts)
     for nth, failing in enumerate(failing_once(monkeypatch, os, call)):
-        ending = project.run("merge", *parts, "--run-dir", f"whole{nth}")
+        ending = project.run("merge", *parts, "--run", f"whole{nth}")
         with failing.paused():
             assert contents(*parts) == before
             if ending.code:
                 assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}
                 assert "input/output error" in ending.error
                 assert ending.err.count("\n") == 1, ending.err
-                assert project.run("merge", *parts, "--run-dir", f"again{nth}").code == 0
+                assert project.run("merge", *parts, "--run", f"again{nth}").code == 0
             name = f"{'again' if ending.code else 'whole'}{nth}"
             whole = load_run(RunDirectory(project.path / name))
             found = [whole.blobs.get(one.artifacts["value"]) for one in whole.records]
@@ -220,6 +220,6 @@ def test_two_merges_into_one_folder(project: Project) -> None:
     """The second is refused while the first one writes."""
     part = write(project.path / "part", record_of("f/a", A, artifacts={}), request={"shard": "1/1"})
     with RunDirectory(project.path / "whole").held():
-        ending = project.run("merge", part.path, "--run-dir", "whole")
+        ending = project.run("merge", part.path, "--run", "whole")
     assert ending.code == ExitCode.USAGE
     assert "another run is writing to it" in ending.error

@@ -162,7 +162,7 @@ def again(project: Project, text: str, *cells: str) -> list[Any]:
     """Run what is left as a case of the project, in some cells."""
     project.write({"left/family/left.py": text})
     given = [option for cell in cells for option in ("--cell", cell)]
-    project.run("run", "left", *given, "--run-dir", "run")
+    project.run("run", "left", *given, "--run", "run")
     return sorted(project_records(project), key=lambda record: record.cell, reverse=True)
 
 
@@ -174,7 +174,7 @@ def project_records(project: Project) -> list[Any]:
 @pytest.mark.cell
 def test_what_raises_keeps_raising_just_that(project: Project) -> None:
     """Of a parametrised case with helpers and a constant: one device, one element, one file."""
-    answer = shrunk(project, "family/loop[zeros]", "--cell", "0.6.2", "--good-cell", "0.5.3")
+    answer = shrunk(project, "family/loop[zeros]", "--bad", "0.6.2", "--good", "0.5.3")
     assert answer["kept"].startswith("TypeError: scan body function carry input and carry output")
     assert (answer["before"]["devices"], answer["after"]["devices"]) == (4, 1)
     text = answer["text"]
@@ -194,7 +194,7 @@ def test_what_raises_keeps_raising_just_that(project: Project) -> None:
 def test_a_wrong_value_is_wrong_by_a_reference_of_its_own(project: Project) -> None:
     """What the good cell gives is written down; the file that goes upstream asserts it."""
     answer = shrunk(
-        project, "family/step", "--cell", "0.6.2", "--good-cell", "0.5.3", "--repro", "bug.py"
+        project, "family/step", "--bad", "0.6.2", "--good", "0.5.3", "--repro", "bug.py"
     )
     assert answer["alone"]
     assert answer["after"]["devices"] == 2
@@ -212,7 +212,7 @@ def test_a_wrong_value_is_wrong_by_a_reference_of_its_own(project: Project) -> N
 def test_a_fact_stays_as_it_is(project: Project) -> None:
     """Other operations go, be it that a library does them."""
     fact = ("--fact", "collectives.all-reduce")
-    before = project.run("shrink", "family/totals", "--cell", "0.6.2", *fact, "--out", "left.py")
+    before = project.run("shrink", "family/totals", "--bad", "0.6.2", *fact, "--out", "left.py")
     assert before.code == 0, before.err
     assert "kept: fact collectives.all-reduce is 2" in before.err
     text = (project.path / "left.py").read_text()
@@ -225,7 +225,7 @@ def test_a_fact_stays_as_it_is(project: Project) -> None:
 @pytest.mark.cell
 def test_what_a_library_does_is_cut_too(project: Project) -> None:
     """Its operations are said one by one where that leaves fewer of them."""
-    answer = shrunk(project, "family/middle", "--cell", "0.6.2", "--fact", "dtypes")
+    answer = shrunk(project, "family/middle", "--bad", "0.6.2", "--fact", "dtypes")
     assert answer["generator"] == "jaxpr"
     assert answer["after"]["equations"] < answer["before"]["equations"] / 4
     assert "median" not in answer["text"]
@@ -238,29 +238,29 @@ def test_what_a_library_does_is_cut_too(project: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("family/nothing", "--cell", "0.6.2"), 3, "no case matches family/nothing"),
-        (("family/loop", "--cell", "0.6.2"), 2, "family/loop is 2 cases, expected one"),
-        (("family/right", "--cell", ">=0.6"), 2, "cells, expected one"),
-        (("family/right", "--cell", "0.6.2"), 2, "conforms on jax0.6.2-py311-cpu8: nothing"),
-        (("family/unknown", "--cell", "0.6.2"), 2, "nothing says what it should do"),
-        (("family/traced", "--cell", "0.6.2"), 2, "deviates in eager alone, of its same_as: a"),
+        (("family/nothing", "--bad", "0.6.2"), 3, "no case matches family/nothing"),
+        (("family/loop", "--bad", "0.6.2"), 2, "family/loop is 2 cases, expected one"),
+        (("family/right", "--bad", ">=0.6"), 2, "cells, expected one"),
+        (("family/right", "--bad", "0.6.2"), 2, "conforms on jax0.6.2-py311-cpu8: nothing"),
+        (("family/unknown", "--bad", "0.6.2"), 2, "nothing says what it should do"),
+        (("family/traced", "--bad", "0.6.2"), 2, "deviates in eager alone, of its same_as: a"),
         (
-            ("family/always_wrong", "--cell", "0.6.2", "--good-cell", "0.5.3"),
+            ("family/always_wrong", "--bad", "0.6.2", "--good", "0.5.3"),
             2,
             "expected a cell in which it conforms",
         ),
-        (("family/always_wrong", "--cell", "0.6.2", "--good-cell", "none"), 2, "none is known"),
-        (("family/right", "--cell", "0.6.2", "--good-cell", "0.6.2"), 2, "the same cell twice"),
-        (("family/right", "--cell", "0.6.2", "--fact", "colour"), 2, "no such fact, expected one"),
-        (("family/right", "--cell", "0.6.2@cpu-mp2"), 2, "several processes; name one"),
-        (("family/at_home", "--cell", "0.6.2", "--good-cell", "none"), 2, "apart from its file"),
+        (("family/always_wrong", "--bad", "0.6.2", "--good", "none"), 2, "none is known"),
+        (("family/right", "--bad", "0.6.2", "--good", "0.6.2"), 2, "the same cell twice"),
+        (("family/right", "--bad", "0.6.2", "--fact", "colour"), 2, "no such fact, expected one"),
+        (("family/right", "--bad", "0.6.2@cpu-mp2"), 2, "several processes; name one"),
+        (("family/at_home", "--bad", "0.6.2", "--good", "none"), 2, "apart from its file"),
         (
-            ("family/flaky[second]", "--cell", "0.6.2", "--good-cell", "none"),
+            ("family/flaky[second]", "--bad", "0.6.2", "--good", "none"),
             2,
             "is flaky: 1 of 3: ValueError: at first; 2 of 3: TypeError: later",
         ),
         (
-            ("family/flaky[fourth]", "--cell", "0.6.2", "--good-cell", "none"),
+            ("family/flaky[fourth]", "--bad", "0.6.2", "--good", "none"),
             2,
             "is flaky: 3 of 4: ValueError: at first; 1 of 4: TypeError: later",
         ),
@@ -278,12 +278,12 @@ def test_what_cannot_be_cut_down(
 def test_what_is_granted_is_all_that_is_spent(project: Project) -> None:
     """The smallest so far is confirmed and written all the same."""
     ending = project.run(
-        "shrink", "family/loop[zeros]", "--cell", "0.6.2", "--good-cell", "none", "--probes", "5",
+        "shrink", "family/loop[zeros]", "--bad", "0.6.2", "--good", "none", "--probes", "5",
         "--out", "left.py",
     )  # fmt: skip
     assert ending.code == 0, ending.err
     assert "5 probes in" in ending.err
-    assert "more may be cut: --probes, --seconds" in ending.err
+    assert "more may be cut: --probes, --timeout" in ending.err
     assert "confirmed: a fresh worker shows the same" in ending.err
     ast.parse((project.path / "left.py").read_text())
 
@@ -291,7 +291,7 @@ def test_what_is_granted_is_all_that_is_spent(project: Project) -> None:
 @pytest.mark.cell
 def test_the_smallest_so_far_is_written_when_it_is_interrupted(project: Project) -> None:
     """Status 130, and the file is there."""
-    options = ("--cell", "0.6.2", "--good-cell", "none", "--out", "left.py", "--jobs", "1")
+    options = ("--bad", "0.6.2", "--good", "none", "--out", "left.py", "--jobs", "1")
     process = project.start("shrink", "family/slow", *options)
     assert process.stderr is not None
     before = []
@@ -325,7 +325,7 @@ with jax.numpy_rank_promotion("raise"):
 def test_a_script(project: Project) -> None:
     """What is left fails in the same way, and in no other release; it is a file by itself."""
     project.write({"report.py": RANKS})
-    options = ("--cell", "0.4.31", "--out", "small.py", "--repro", "bug.py", "--json", "-")
+    options = ("--bad", "0.4.31", "--out", "small.py", "--repro", "bug.py", "--json", "-")
     ending = project.run("shrink", "report.py", *options)
     assert ending.code == 0, ending.err
     answer = ending.json
@@ -351,7 +351,7 @@ def test_a_script_that_prints_something_else(project: Project) -> None:
         "report.py": "import jax.numpy as jnp\nx = jnp.arange(3)\n"
         "print(x)\nprint(jnp.ceil(x).dtype)\n"
     })  # fmt: skip
-    ending = project.run("shrink", "report.py", "--cell", "0.4.30", "--json", "-")
+    ending = project.run("shrink", "report.py", "--bad", "0.4.30", "--json", "-")
     assert ending.code == 0, ending.err
     assert ending.json["kept"] == "prints 'float32' for 'int32'"
     assert "print(x)" not in ending.json["text"]
@@ -363,7 +363,7 @@ def test_a_script_that_prints_something_else(project: Project) -> None:
     ("text", "options", "said"),
     [
         ("print(1)", (), "ok; expected a cell in which it does something else (jax0.6.1"),
-        ("print(1)", ("--good-cell", "0.6.2"), "the same cell twice, expected two"),
+        ("print(1)", ("--good", "0.6.2"), "the same cell twice, expected two"),
         ("print(1)", ("--fact", "ops"), "--fact ops: goes with a case, got a script"),
         ("def f(:", (), "report.py:1: no Python"),
         ("import other", (), "other.py, expected a script of one file"),
@@ -374,5 +374,5 @@ def test_scripts_that_cannot_be_cut_down(
 ) -> None:
     """Said before anything is cut."""
     project.write({"report.py": text, "other.py": ""})
-    ending = project.run("shrink", "report.py", "--cell", "0.6.2", *options)
+    ending = project.run("shrink", "report.py", "--bad", "0.6.2", *options)
     assert (ending.code, said in ending.err) == (2, True), ending.err

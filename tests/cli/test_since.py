@@ -113,7 +113,7 @@ def test_the_last_run_of_a_store(project: Project) -> None:
     ending = project.run(*stored)
     assert (ending.code, told(ending, "new", "still", "gone")) == (1, [0, 1, 0])
     assert ending.json["since"]["run"] == first
-    (regression,) = project.run("history", "regressions", "--json").json["regressions"]
+    (regression,) = project.run("history", "regressions", "--json", "-").json["regressions"]
     project.run("history", "link", regression["id"], "jax-ml/jax#1")
     assert project.run(*stored).code == 0
     assert project.run(*RUN, "--store", "nowhere.db").code == 1
@@ -151,7 +151,7 @@ def test_parts_are_compared_when_they_are_put_together(project: Project) -> None
     project.write({FILE: WRONG})
     before = project.run(*RUN).json["run"]
     for number in (1, 2):
-        shard = ("--shard", f"{number}/2", "--run-dir", f"part-{number}", "--fail-on", "never")
+        shard = ("--shard", f"{number}/2", "--run", f"part-{number}", "--fail-on", "never")
         part = project.run(*RUN, *shard)
         assert (part.code, part.json["since"]) == (0, None)
     parts = ("merge", "part-1", "part-2", "--json", "-")

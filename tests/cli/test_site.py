@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app.site_folder import MANIFEST, write_site
+from conformance.app.report import MANIFEST, write_site
 from conformance.errors import InfrastructureError
 from tests.holders import another_writer
 

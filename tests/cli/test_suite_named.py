@@ -52,7 +52,7 @@ def project(
 
 def test_the_suites_there_are(project: Project, made: Repositories) -> None:
     """Whether each is there, and under which licence; fetching says so, too."""
-    (before,) = project.run("suite", "list", "--json").json
+    (before,) = project.run("suite", "list", "--json", "-").json
     assert (before["name"], before["licence"], before["fetched"]) == (NAME, "MIT", False)
     ending = project.run("suite", "fetch", NAME)
     assert (ending.code, ending.out.splitlines()) == (
@@ -72,13 +72,13 @@ def test_a_checkout_that_no_suite_is_pinned_to(
     later = committed(made.folder / "suite", {"later.py": ""})
     for revision in (made.revision, later):
         assert project.run("suite", "fetch", NAME, "--revision", revision).code == 0
-    pruned = project.run("matrix", "--prune", "--json").json
+    pruned = project.run("cache", "prune", "--json", "-").json
     assert pruned["checkouts"] == [
         {"checkout": f"{NAME}/{later}", "reason": "no suite is pinned to it", "kept": ""}
     ]
     (left,) = (tmp_path / "other-cache" / "checkouts" / NAME).glob("*/")
     assert left.name == made.revision
-    assert project.run("doctor", "--disk", "--json").json["checkouts"] > 0
+    assert project.run("cache", "show", "--json", "-").json["checkouts"] > 0
 
 
 def test_what_cannot_be_fetched(project: Project) -> None:
@@ -96,7 +96,7 @@ def test_what_cannot_be_fetched(project: Project) -> None:
     code, error = ended(NAME, "--url", "https://nowhere.invalid/x")
     assert (code, "cannot be fetched: git fetch: " in error) == (4, True)
     assert ended(NAME, "--url", "-x")[0] == 2
-    assert [one["fetched"] for one in project.run("suite", "list", "--json").json] == [False]
+    assert [one["fetched"] for one in project.run("suite", "list", "--json", "-").json] == [False]
     project.write({f"suites/{NAME}/suite.toml": "title = 1\n"})
     code, error = ended(NAME)
     assert (code, "suite.toml: Expected `str`, got `int` - at `$.title`" in error) == (2, True)

@@ -25,7 +25,7 @@ def _no_plugin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_no_plugin")
 def test_every_platform_is_listed(new_project: MakeProject) -> None:
     """TPUs by topology with their devices, GPUs with their memory; no plugin is there to ask."""
-    ending = new_project(CASES).run("matrix", "--topologies", "--json")
+    ending = new_project(CASES).run("matrix", "--topologies", "--json", "-")
     listed = {row["platform"]: row for row in ending.json["platforms"]}
     assert len(listed) == len(TPU_GENERATIONS) + len(load_gpus())
     assert listed["tpu:v5e:1x1"]["topologies"]["4x4"] == 16

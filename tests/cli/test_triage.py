@@ -152,7 +152,7 @@ def test_nine_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProject
     assert project.run("report", "--out", "site").code == 0
     page = (project.path / "site" / "causes.html").read_text()
     assert page.count('id="cause-') == page.count('id="cause-1') > 0
-    (group,) = project.run("review", "--json").json["groups"]
+    (group,) = project.run("review", "--json", "-").json["groups"]
     assert len(group["jobs"]) == 9
     assert project.run("history", "add").code == 0
     actions = project.run("notify", "--json", "-").json["actions"]
@@ -171,7 +171,7 @@ def test_what_is_not_looked_into_is_said(project: Project) -> None:
 
     _, copy = changed(project)
     project.run("run", "--cell", f"path:{copy}@cpu1")
-    ending = project.run("triage", "--minutes", "0", "--json", "-")
+    ending = project.run("triage", "--timeout", "0", "--json", "-")
     assert (ending.code, ending.json["evidence"]) == (0, [])
     assert [one["why"] for one in ending.json["left_out"]] == [
         "no time is left; the same command goes on"

@@ -130,9 +130,9 @@ def test_a_json_file_that_cannot_be_written_is_told_before_the_run(
         (["run", "--jobs", "0"], "0 is not in the range"),
         (["run", "--nonsense"], "No such option"),
         (["rum"], "no command 'rum' (did you mean 'run'?)"),
-        (["run", "--run-dir", "cases"], "cases is not empty; continue it with --resume, or name"),
+        (["run", "--run", "cases"], "cases is not empty; continue it with --resume, or name"),
         (["run", "--resume"], "runs holds no run, expected one; `conformance run` makes it"),
-        (["run", "--resume", "--run-dir", "none"], "none/run.json: cannot be read: no such file"),
+        (["run", "--resume", "--run", "none"], "none/run.json: cannot be read: no such file"),
         (["accept", "--run", "none"], "'none' does not exist"),
     ],
 )

@@ -87,8 +87,8 @@ def test_a_run_that_was_cut_off_goes_on(
 ) -> None:
     """The same final results as a run that nobody touched; no process stays behind."""
     select = (cases, "--cell", "0.5.3", "--fresh")
-    whole = finish(environment, *select, "--run-dir", tmp_path / "a", "--json", tmp_path / "a.json")
-    process = start(environment, *select, "--run-dir", tmp_path / "b")
+    whole = finish(environment, *select, "--run", tmp_path / "a", "--json", tmp_path / "a.json")
+    process = start(environment, *select, "--run", tmp_path / "b")
     while lines(tmp_path / "b") < 2:
         time.sleep(0.01)
     family = psutil.Process(process.pid).children(recursive=True)
@@ -97,7 +97,7 @@ def test_a_run_that_was_cut_off_goes_on(
     assert process.returncode == (130 if sent is signal.SIGINT else -sent)
     assert psutil.wait_procs(family, timeout=5)[1] == []
     assert 2 <= (before := lines(tmp_path / "b")) < JOBS
-    resumed = finish(environment, "--resume", "--fresh", "--run-dir", tmp_path / "b",
+    resumed = finish(environment, "--resume", "--fresh", "--run", tmp_path / "b",
                      "--json", tmp_path / "b.json")  # fmt: skip
     assert resumed == whole == 1
     assert results(tmp_path / "b.json") == results(tmp_path / "a.json")

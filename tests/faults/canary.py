@@ -155,8 +155,8 @@ class Campaign:
         """Run all commands."""
         one, two, out = self.folder / "one", self.folder / "two", self.folder / "out"
         out.mkdir()
-        self.run("run", "--cell", RELEASE, "--run-dir", one, "--verbose", "--report")
-        self.run("run", "--resume", "--run-dir", one, "--json", "-")
+        self.run("run", "--cell", RELEASE, "--run", one, "--verbose", "--report")
+        self.run("run", "--resume", "--run", one, "--json", "-")
         # Another place for environments: they would have to be made, and cannot.
         (self.project / "matrix" / "locks" / f"jax{OTHER}-py311.txt").unlink()
         empty = {
@@ -164,7 +164,7 @@ class Campaign:
             "UV_CACHE_DIR": str(self.folder / "uv-cache"),
         }
         cells = ("--cell", RELEASE, "--cell", OTHER, "--cell", "nightly")
-        self.run("run", *cells, "--run-dir", two, **empty)
+        self.run("run", *cells, "--run", two, **empty)
         self.run("run", "--cell", RELEASE, "--with", "optax", "--verbose", **empty)
         self.run("doctor", **empty)
         self.run("matrix", "releases", "--refresh", **empty)

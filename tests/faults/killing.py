@@ -192,7 +192,7 @@ class _Trial:
         }  # fmt: skip
         return subprocess.Popen(
             [sys.executable, "-m", "conformance", "run", "--jobs", "2",
-             "--run-dir", str(self.run), *arguments],
+             "--run", str(self.run), *arguments],
             cwd=self._trials.folder / "project", env={**os.environ, **surroundings},
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -119,7 +119,7 @@ def test_in_the_middle_of_a_run_and_between_two(new_project: MakeProject, clock:
     for run in (first, second):
         process = project.start("history", "add", run.path)
         assert process.communicate(timeout=60)[1] == ""
-    runs = project.run("history", "runs", "--json").json
+    runs = project.run("history", "runs", "--json", "-").json
     assert [run["name"] for run in runs] == [first.id, second.id]
     ending = project.run("report", first.path, second.path, "--out", project.path / "site")
     assert ending.code == 0

@@ -35,7 +35,9 @@ def file(project: Project) -> Path:
 
 
 @pytest.mark.parametrize("how", ["cut", "emptied", "overwritten", "something else"])
-@pytest.mark.parametrize("command", [("runs", "--json"), ("regressions", "--json"), ("f/a",)])
+@pytest.mark.parametrize(
+    "command", [("runs", "--json", "-"), ("regressions", "--json", "-"), ("f/a",)]
+)
 def test_the_last_good_backup_is_used_and_that_is_said(
     project: Project, file: Path, how: str, command: tuple[str, ...]
 ) -> None:
@@ -67,9 +69,9 @@ def test_another_process_that_writes_is_waited_for_by_who_reads_too(
     project: Project, file: Path
 ) -> None:
     """As long as it takes within reason; then the answer is right."""
-    before = project.run("history", "runs", "--json")
+    before = project.run("history", "runs", "--json", "-")
     holds = HOLDS.replace("time.sleep(60)", "time.sleep(2)")
     with subprocess.Popen([sys.executable, "-c", holds, file], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        assert project.run("history", "runs", "--json") == before
+        assert project.run("history", "runs", "--json", "-") == before

@@ -80,7 +80,7 @@ def test_the_history(project: Project, disk: Path) -> None:
         (disk / "ballast").write_bytes(bytes(2 << 20))
     ending = project.run("history", "add", "--store", store, project.newest.path)
     assert (ending.code, ending.error) == (4, f"{store}: {FULL}")
-    assert len(project.run("history", "runs", "--store", store, "--json").json) == 1
+    assert len(project.run("history", "runs", "--store", store, "--json", "-").json) == 1
     (disk / "ballast").unlink()
     assert project.run("history", "add", "--store", store, project.newest.path).code == 0
-    assert len(project.run("history", "runs", "--store", store, "--json").json) == 2
+    assert len(project.run("history", "runs", "--store", store, "--json", "-").json) == 2

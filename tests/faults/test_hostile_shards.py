@@ -81,7 +81,7 @@ def test_a_hostile_shard_is_one_error(project: Project, name: str) -> None:
     attack, said = ATTACKS[name]
     attack(project.path / "shard")
     before = sorted(project.path.parent.rglob("*"))
-    ending = project.run("merge", "shard", "--run-dir", "whole")
+    ending = project.run("merge", "shard", "--run", "whole")
     assert ending.code == 2
     assert said in ending.error
     assert OUTSIDE not in ending.err
@@ -92,5 +92,5 @@ def test_a_hostile_shard_is_one_error(project: Project, name: str) -> None:
 
 def test_the_shard_as_it_was_is_merged(project: Project) -> None:
     """So that each attack is why the others are not."""
-    ending = project.run("merge", "shard", "--run-dir", "whole")
+    ending = project.run("merge", "shard", "--run", "whole")
     assert (project.path / "whole" / "run.json").exists(), ending.err

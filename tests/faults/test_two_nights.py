@@ -48,21 +48,21 @@ def test_one_directory_takes_one_run(new_project: MakeProject, tmp_path: Path) -
     here, go, run = tmp_path / "here", tmp_path / "go", tmp_path / "run"
     waits = WAITS.format(here=str(here), go=str(go))
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{waits}"})
-    first = project.start("run", "--run-dir", run)
+    first = project.start("run", "--run", run)
     wait_for(here)
     before = (run / "run.json").read_bytes()
-    ending = project.run("run", "--run-dir", run)
+    ending = project.run("run", "--run", run)
     assert (ending.code, ending.error) == (
         2, f"{run} is not empty; continue it with --resume, or name another folder",
     )  # fmt: skip
-    ending = project.run("run", "--resume", "--run-dir", run)
-    said = "another run is writing to it; wait for its end, or name another folder with --run-dir"
+    ending = project.run("run", "--resume", "--run", run)
+    said = "another run is writing to it; wait for its end, or name another folder with --run"
     assert (ending.code, ending.error) == (2, f"{run}: {said}")
     assert (run / "run.json").read_bytes() == before
     go.touch()
     assert end_of(first) == (0, "")
     assert len((run / "results.jsonl").read_bytes().splitlines()) == 1
-    assert project.run("run", "--resume", "--run-dir", run).code == 0
+    assert project.run("run", "--resume", "--run", run).code == 0
 
 
 def test_at_the_same_moment_one_of_them_has_the_directory(
@@ -71,7 +71,7 @@ def test_at_the_same_moment_one_of_them_has_the_directory(
     """Both find it empty when they begin to plan; one refuses before it writes."""
     project = new_project({"cases/fam/topic.py": GOOD})
     run = tmp_path / "run"
-    both = [project.start("run", "--fresh", "--run-dir", run) for _ in range(2)]
+    both = [project.start("run", "--fresh", "--run", run) for _ in range(2)]
     ends = sorted(end_of(process) for process in both)
     assert [code for code, _ in ends] == [0, 2]
     assert str(run) in ends[1][1]
@@ -92,6 +92,6 @@ def test_nights_with_one_cache_and_one_store(
     assert made.startswith(f"{ENVIRONMENT}-")
     adding = [project.start("history", "add", run) for run in (second, first, second)]
     assert sorted(end_of(process) for process in adding) == [(0, "")] * 3
-    runs = project.run("history", "runs", "--json").json
+    runs = project.run("history", "runs", "--json", "-").json
     assert sorted(run["name"] for run in runs) == [first.name, second.name]
     assert sorted(run["number"] for run in runs) == [1, 2]

@@ -26,7 +26,7 @@ LATER = (OK, OK, RAISED, RAISED)
 NUMPY = PackageMove("numpy", "2.2.0", "2.3.0")
 FLAX = PackageMove("flax", "0.2.2.0", "0.2.3.0")
 JAX = (PackageMove("jax", "0.6.0", "0.6.1"), PackageMove("jaxlib", "0.6.0", "0.6.1"))
-COMMAND = "conformance blame f/b jax0.6.0-py311-cpu8 jax0.6.1-py311-cpu8"
+COMMAND = "conformance blame f/b --good jax0.6.0-py311-cpu8 --bad jax0.6.1-py311-cpu8"
 
 
 def searched(folder: Path, **more: object) -> UpgradeResult:

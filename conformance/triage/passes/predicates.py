@@ -136,7 +136,7 @@ def predicate_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: s
     seen = "ends well" if when == "ending" else f"{bad.record.conformance}"
     raise UsageError(
         f"{name}: {seen}, expected a deviation to explain; --when bits (of a script: output) or "
-        "--fact NAME finds what makes its value or a fact what it is, --good-cell what makes it "
+        "--fact NAME finds what makes its value or a fact what it is, --good what makes it "
         "differ from another cell"
     )
 

@@ -233,7 +233,7 @@ class CaseShrinker:
             raise UsageError(
                 f"{self.case.id} on {self.cell.id}: expected a cell in which it conforms, for a "
                 f"wrong value is told by one that is right; {'; '.join(reasons) or 'none is known'}"
-                "; name one with --good-cell"
+                "; name one with --good"
             )
         return None
 

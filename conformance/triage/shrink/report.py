@@ -24,7 +24,7 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
         yield ", ".join(f"{name} {a} -> {b}" for name, a, b in pairs if None not in {a, b})
     if shrunk.of_case.get("generator") == "jaxpr":
         yield "its operations were said one by one: that has fewer than its own text"
-    end = "nothing more can be cut" if shrunk.complete else "more may be cut: --probes, --seconds"
+    end = "nothing more can be cut" if shrunk.complete else "more may be cut: --probes, --timeout"
     yield f"{shrunk.probes} probes in {shrunk.seconds:.1f} s; {end}"
     if shrunk.interrupted:
         yield "interrupted: the smallest so far, not tried once more"

@@ -180,7 +180,7 @@ class ScriptShrinker:
             return None, SameFailure(bad)
         raise UsageError(
             f"{self._where}: {quoted(bad.ending)}; expected a cell in which it does something else "
-            f"({'; '.join(tried) or 'none was looked for'}); name one with --good-cell"
+            f"({'; '.join(tried) or 'none was looked for'}); name one with --good"
         )
 
 

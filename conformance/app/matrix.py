@@ -1,25 +1,177 @@
-"""Compile-only platforms: the TPU and GPU topologies that programs can be compiled for."""
+"""Matrices: their cells, environments and locks, the table of releases, and the topologies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.text import Text
 
+from conformance.app.context import RELEASES
+from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.cells.cell import Cell
+from conformance.cells.lock import store_lock
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.platforms import NO_ROCM, TPU_GENERATIONS, get_platform, load_gpus
-from conformance.cells.provision import is_provisioned
+from conformance.cells.provision import is_provisioned, provision
+from conformance.cells.release_index import refresh_releases
 from conformance.engine.worker_probes import UnsupportedCellError, query_topologies
 from conformance.errors import UsageError
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.cells.release_index import ReleaseUpdate
+    from conformance.engine.preparation import Preparation
+    from conformance.model.run import Exclusion
+
+
+PACKAGES: Final = ("jaxlib", "numpy", "flax")
+"""Packages whose versions are shown with a cell."""
+
+
+class CellStep(NamedTuple):
+    """The result of locking or provisioning a cell.
+
+    Attributes:
+        cell: Id of the cell, or name of the lock.
+        result: `locked`, `provisioned`, `excluded`, or `not made` for lack of a Python.
+        detail: The path of the Python, or the reason.
+    """
+
+    cell: str
+    result: str
+    detail: str = ""
+
+    @property
+    def line(self) -> str:
+        """The result in a line."""
+        if self.result in {"locked", "excluded"}:
+            return f"{self.result} {self.cell}" + (f": {self.detail}" if self.detail else "")
+        made = "" if self.result == "provisioned" else f"{self.result}: "
+        return f"{self.cell}: {made}{self.detail}"
+
+
+def cell_rows(context: ProjectContext, preparation: Preparation) -> list[dict[str, Any]]:
+    """Return the cells of a matrix as JSON has them.
+
+    Args:
+        context: The project.
+        preparation: The cells with their locks.
+    """
+    locks = preparation.locks
+    return [
+        {
+            "cell": planned.cell.id,
+            "jax": planned.release,
+            "lock": planned.lock_hash,
+            "versions": planned.versions,
+            "provisioned": planned.cell.id in locks
+            and is_provisioned(planned.cell, locks[planned.cell.id], context.cache),
+            "failure": planned.failure or planned.missing,
+        }
+        for planned in preparation.cells
+    ]
+
+
+def cell_lines(
+    rows: Sequence[Mapping[str, Any]], exclusions: Sequence[Exclusion]
+) -> Iterator[Text]:
+    """Yield the cells of a matrix in lines.
+
+    Args:
+        rows: See `cell_rows`.
+        exclusions: The cells that are left out.
+    """
+    for row in rows:
+        yield Text(row["cell"]).append(f"  {_describe_row(row)}", "bright_black")
+    for exclusion in exclusions:
+        yield Text(f"excluded {exclusion.cell}: {exclusion.reason}")
+    yield Text(f"{plural(len(rows), 'cell')}, {len(exclusions)} excluded")
+
+
+def provision_cells(context: ProjectContext, preparation: Preparation) -> Iterator[CellStep]:
+    """Create the environments of cells, and yield each; failures are notes.
+
+    Args:
+        context: The project.
+        preparation: The cells with their locks.
+
+    Raises:
+        InfrastructureError: If an environment cannot be made.
+    """
+    for planned in preparation.cells:
+        if planned.failure:
+            print_note(f"{planned.cell.id}: {planned.failure}")
+        elif planned.missing:
+            yield CellStep(planned.cell.id, "not made", planned.missing)
+        else:
+            lock = preparation.locks[planned.cell.id]
+            made = provision(planned.cell, lock=lock, cache=context.cache)
+            yield CellStep(planned.cell.id, "provisioned", str(made.python))
+    for exclusion in preparation.exclusions:
+        yield CellStep(exclusion.cell, "excluded", exclusion.reason)
+
+
+def lock_cells(context: ProjectContext, cells: Sequence[Cell]) -> Iterator[CellStep]:
+    """Resolve the locks that cells lack, store them in the project, and yield each.
+
+    Args:
+        context: The project.
+        cells: The cells.
+
+    Raises:
+        UsageError: If the matrices are data of an installed package.
+        InfrastructureError: If the package index does not answer, or the disk refuses.
+    """
+    _check_matrices_writable(context, "locks")
+    folder = context.project.matrices / "locks"
+    for cell in cells:
+        # What is committed stays; what is not is resolved, or taken from the cache.
+        try:
+            lock = find_lock(
+                cell, context.releases, folders=(context.project.matrices,), cache=context.cache
+            )
+        except UsageError as error:  # it has none; the next one may
+            yield CellStep(cell.id, "excluded", str(error).removeprefix(f"{cell.id}: "))
+            continue
+        if lock.path.parent != folder and cell.interpreter is None:
+            yield CellStep(store_lock(lock, folder).path.stem, "locked")
+
+
+def refresh_release_table(context: ProjectContext) -> ReleaseUpdate:
+    """Bring the project's table of releases up to date with the package index.
+
+    Args:
+        context: The project.
+
+    Raises:
+        UsageError: If the table is data of an installed package.
+        InfrastructureError: If the package index does not answer, or the disk refuses.
+    """
+    _check_matrices_writable(context, "the table of releases")
+    return refresh_releases(context.project.matrices / RELEASES)
+
+
+def _describe_row(row: Mapping[str, Any]) -> str:
+    if row["failure"]:
+        return str(row["failure"])
+    versions = row["versions"]
+    known = [f"{name} {versions[name]}" for name in PACKAGES if name in versions]
+    return ", ".join([*known, "provisioned" if row["provisioned"] else "not provisioned yet"])
+
+
+def _check_matrices_writable(context: ProjectContext, what: str) -> None:
+    if not context.project.writable:
+        raise UsageError(
+            f"{context.project.matrices}: {what} of an installed package cannot be changed; "
+            "do it in a checkout"
+        )
+
 
 ONE_HOST: Final = "1x1x4"
 """The topology that GPUs are listed and asked for with: four on one host."""

@@ -1,0 +1,119 @@
+"""The same option has the same spelling in every command."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from conformance.cli import cli
+from conformance.cli.options import HiddenArgument, RenamedOption
+from conformance.cli.target_options import suite_options
+from tests import printed
+
+COMMANDS = {
+    name.removeprefix("conformance "): command
+    for name, command in printed.commands(cli, "conformance")
+    if not isinstance(command, click.Group)
+}
+SEARCHES = {"bisect", "blame", "passes", "shrink"}
+COMPARISONS = {"diff", "upgrade"}
+IN_SUITES = {"bisect", "blame", "upgrade", "suite run"}
+"""Commands whose target may be a suite, or a test of one."""
+
+
+def spellings(name: str) -> dict[str, click.Option]:
+    """Return the options that the help of a command shows, by spelling."""
+    shown = (one for one in COMMANDS[name].params if isinstance(one, click.Option))
+    return {spelling: one for one in shown if not one.hidden for spelling in one.opts}
+
+
+def metavars(name: str) -> list[str]:
+    """Return the words of the arguments that the usage of a command shows."""
+    command = COMMANDS[name]
+    context = click.Context(command)
+    arguments = (one for one in command.params if isinstance(one, click.Argument))
+    return [piece for one in arguments for piece in one.get_usage_pieces(context)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_writes_json_to_a_file(name: str) -> None:
+    """Or to standard output, by `-`."""
+    option = spellings(name)["--json"]
+    assert isinstance(option.type, click.Path)
+    assert (option.metavar, option.type.allow_dash, option.is_flag) == ("FILE", True, False)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_two_points_are_named_in_one_way(name: str) -> None:
+    """By `--good` and `--bad` for searches, by `FROM TO` for comparisons."""
+    given = spellings(name)
+    assert ({"--good", "--bad"} <= given.keys()) is (name in SEARCHES)
+    assert not {"--good-cell", "--bad-cell"} & given.keys()
+    words = " ".join(metavars(name))
+    assert ("FROM" in words and "TO" in words) is (name in COMPARISONS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_run_is_named_by_run(name: str) -> None:
+    """Also the directory of a new run; folders of runs are arguments."""
+    given = spellings(name)
+    assert not {"--run-dir", "--directory"} & given.keys()
+    assert not any("RUN" in piece for piece in metavars(name))
+    about_run = {one.name for one in given.values()} & {"run", "run_dir", "runs"}
+    assert bool(about_run) is ("--run" in given)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_limit_of_time_is_a_timeout(name: str) -> None:
+    """In seconds."""
+    given = spellings(name)
+    assert not {"--seconds", "--minutes", "--time-limit"} & given.keys()
+    assert {one.metavar for one in given.values()} & {"SECONDS"} == (
+        {"SECONDS"} if "--timeout" in given else set()
+    )
+
+
+def test_options_of_suites_are_where_a_suite_can_be_the_target() -> None:
+    """And there all of them are."""
+
+    @suite_options
+    def command() -> None: ...
+
+    own = {spelling for one in click.command()(command).params for spelling in one.opts}
+    for name in COMMANDS:
+        assert own & spellings(name).keys() == (own if name in IN_SUITES else set()), name
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("run --run-dir here", {"run_dir": "here"}),
+        ("merge . --run-dir here", {"run_dir": "here"}),
+        ("passes f/a --cell 0.6.2", {"bad": "0.6.2"}),
+        ("passes f/a --good-cell 0.5.3 --bad-cell 0.6.2", {"good": "0.5.3", "bad": "0.6.2"}),
+        ("shrink f/a --cell 0.6.2 --good-cell none", {"good": "none", "bad": "0.6.2"}),
+        ("shrink f/a --cell 0.6.2 --seconds 9", {"timeout": "9.0"}),
+        ("triage here --minutes 2", {"directory": "here", "minutes": "2.0"}),
+        ("notify here", {"directory": "here"}),
+        ("suite accept mine one two", {"more_runs": "('one', 'two')"}),
+        ("blame f/a 0.5.3 0.6.2", {"ends": "('0.5.3', '0.6.2')"}),
+        ("list --json", {"json_file": "-"}),
+        ("matrix --prune --json", {"json_file": "-", "prune": "True"}),
+        ("doctor --disk", {"disk": "True"}),
+        ("plan --format json", {"form": "json"}),
+    ],
+)
+def test_earlier_spellings_are_accepted(command: str, expected: dict[str, str]) -> None:
+    """Scripts use them; no help shows them."""
+    params = printed.check(f"conformance {command}").params
+    assert {name: str(params[name]) for name in expected} == expected
+
+
+def test_earlier_spellings_are_not_shown() -> None:
+    """Neither options nor arguments."""
+    for name, command in COMMANDS.items():
+        text = command.get_help(click.Context(command, info_name=name))
+        for one in command.params:
+            assert not any(f"{old} " in text for old in getattr(one, "old", ())), name
+    params = [one for command in COMMANDS.values() for one in command.params]
+    assert {type(one) for one in params} >= {RenamedOption, HiddenArgument}
