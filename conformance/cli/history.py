@@ -56,7 +56,6 @@ def command() -> None:
     conformance history regressions                                   open regressions
     conformance history shard_map_while/fixed_point                   a case, run by run
     conformance history link 3f2a jax-ml/jax#12345
-    conformance history prune --keep-days 365
     """
 
 

@@ -107,15 +107,12 @@ def command(
     conformance upgrade requirements.txt latest           from the versions of a lock
     conformance upgrade path:/opt/env/bin/python latest   from an existing environment
     conformance upgrade 0.5.3 latest --blame              find the package of each change
-    conformance upgrade 0.5.3 latest --markdown upgrade.md
 
-    Exit status: 0 nothing breaks, 1 a case breaks or silently changes, 2 usage,
-    3 nothing selected, 4 infrastructure, 70 internal error, 130 interrupted.
+    Exit status: 0 nothing breaks, 1 a case breaks or silently changes, 3 nothing selected.
     """
     if markdown_file is not None:
         check_writable("--markdown", markdown_file)
-    prints_file = output.prints_json or str(markdown_file) == STANDARD_OUTPUT
-    console = open_console(stderr=prints_file)
+    console = open_console(stderr=output.prints_json or str(markdown_file) == STANDARD_OUTPUT)
     run = UpgradeRun(load_context(), (before, after), select, UpgradeOptions(**options))
     try:
         with _open_progress(console) as take:
