@@ -19,7 +19,7 @@ from common import ROOT
 from conformance.cells.releases import load_releases
 from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
-from conformance.engine.golden_history import MAIN, find_golden_changes, main_variant
+from conformance.engine.golden_history import MAIN, choose_main_variant, find_golden_changes
 from conformance.golden.store import GoldenStore
 from conformance.report.behaviour_history import GATES, find_evidence
 
@@ -121,14 +121,14 @@ def changes_of(case: str) -> tuple[GoldenChange, ...]:
 def is_for_cpu(case: str) -> bool:
     """Say whether the goldens of a case have a CPU."""
     document = GoldenStore(ROOT / "cases").document(CASES[case])
-    return document is not None and main_variant(document) == MAIN
+    return document is not None and choose_main_variant(document) == MAIN
 
 
 @cache
 def start_of(case: str) -> str:
     """Return the first release of which goldens of a case are recorded, empty for none."""
     document = GoldenStore(ROOT / "cases").document(CASES[case])
-    spans = document.variants[main_variant(document)]["ending"] if document else ()
+    spans = document.variants[choose_main_variant(document)]["ending"] if document else ()
     return spans[0].first if spans else ""
 
 

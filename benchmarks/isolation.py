@@ -23,7 +23,7 @@ from conformance.cells.accelerators import DeviceLock
 from conformance.cells.provision import provision
 from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import make_worker_environment
-from conformance.engine.local import CellWorker, LocalExecutor
+from conformance.engine.local_executor import CellWorker, LocalExecutor
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job

@@ -22,10 +22,10 @@ from conformance.corpus.discovery import BrokenCasesError, discover, find_duplic
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.local import CellWorker
-from conformance.engine.plan import Plan, why_not
-from conformance.engine.run_directory import Results, RunDirectory, new_run
-from conformance.engine.run_info import describe_cases
+from conformance.engine.local_executor import CellWorker
+from conformance.engine.plan import Plan, find_exclusion_reason
+from conformance.engine.run_directory import Results, RunDirectory, allocate_run
+from conformance.engine.runner import describe_cases
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.engine.calibration import Calibration
     from conformance.engine.job import Finished, PlannedCell
     from conformance.engine.job_runner import JobRunner
-    from conformance.engine.local import OpenWorker
+    from conformance.engine.local_executor import OpenWorker
     from conformance.model.case import Case
 
 RECORD = "conformance_record"
@@ -119,7 +119,7 @@ class Bench:
         """The run directory, the same in every xdist worker."""
         given = getattr(self.config, "workerinput", {}).get(DIRECTORY)
         if given is None and self.config.option.run_dir is None:
-            return new_run(self.context.project.root)
+            return allocate_run(self.context.project.root)
         return RunDirectory(Path(given or self.config.option.run_dir))
 
     @cached_property
@@ -323,7 +323,7 @@ class CaseItem(pytest.Item):
     def __init__(self, *, case: Case, planned: PlannedCell, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.job = Job(case=case, planned=planned)
-        self.why = why_not(case, planned)
+        self.why = find_exclusion_reason(case, planned)
         self.record: Record | None = None
         self.add_marker(pytest.mark.xdist_group(name=planned.cell.id))
         for word in (case.family, case.kind, f"jax{planned.release}"):

@@ -36,14 +36,16 @@ from conformance.corpus.discovery import BrokenCasesError, discover  # noqa: E40
 from conformance.corpus.family_changes import load_families  # noqa: E402
 from conformance.corpus.settings import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402
-from conformance.engine.calibration import calibration_file, load_calibration  # noqa: E402
+from conformance.engine.calibration import load_calibration, locate_calibration  # noqa: E402
 from conformance.engine.digests import DigestStore, make_digest  # noqa: E402
-from conformance.engine.evidence_file import read_evidence  # noqa: E402
 from conformance.engine.result_cache import ResultCache  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
-from conformance.engine.run_loader import load_run  # noqa: E402
-from conformance.engine.shard_merge import merge_shards, order_shards  # noqa: E402
-from conformance.engine.shards import decode_durations  # noqa: E402
+from conformance.engine.run_loader import load_run, read_evidence  # noqa: E402
+from conformance.engine.shards import (  # noqa: E402
+    decode_durations,
+    merge_shards,
+    order_shards,
+)
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.contents import decode, decode_facts  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
@@ -385,7 +387,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
 
 
 def _read_calibration(file: Path) -> None:
-    target = calibration_file(file.parent)
+    target = locate_calibration(file.parent)
     target.parent.mkdir()
     file.rename(target)
     load_calibration(file.parent)

@@ -10,8 +10,7 @@ from conformance.app.output_files import print_note
 from conformance.app.plan import check_any_job, plan_jobs
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from conformance.engine.calibration import load_calibration, update_calibration
-from conformance.engine.calibrator import Calibrator
+from conformance.engine.calibration import Calibrator, load_calibration, update_calibration
 from conformance.report.text import sanitize
 from conformance.scratch import temporary_folder
 from conformance.wording import plural

@@ -19,8 +19,8 @@ from conformance.app.diff_inputs import (
 from conformance.engine.job_comparison import (
     IrLevel,
     StoredJob,
+    compare_irs_of_job,
     compare_jobs,
-    compare_within,
     diff_texts,
     load_ir_text,
 )
@@ -205,7 +205,7 @@ def _compare_irs(
         for cell in cells_of(context, run, options.cells)
         if (case, cell) in records
     ]
-    jobs = [job for side in chosen if (job := compare_within(side, *names)) is not None]
+    jobs = [job for side in chosen if (job := compare_irs_of_job(side, *names)) is not None]
     if not jobs:
         raise NothingSelectedError(
             f"no job selected of {run.id} has both {names[0]} and {names[1]}, expected one"

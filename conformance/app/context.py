@@ -25,7 +25,7 @@ from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.settings import ProjectSettings, find_settings, settings_file
 from conformance.corpus.snapshot_cases import family_of, find_snapshots, render_snapshot_cases
 from conformance.engine.environment import select_passed_variables
-from conformance.engine.run_directory import REPORTS, RUN, RUNS, RunDirectory, latest_run
+from conformance.engine.run_directory import REPORTS, RUN, RUNS, RunDirectory, find_latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
@@ -268,7 +268,7 @@ class ProjectContext:
             NothingSelectedError: If the project has no run.
         """
         if name is None:
-            return latest_run(self.project.root)
+            return find_latest_run(self.project.root)
         found = self.find_run(name)
         if found is None and Path(name).is_dir():
             return RunDirectory(Path(name))  # reading it reports the missing or broken files

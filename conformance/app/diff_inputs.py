@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.cell import PATH_PREFIX, is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, resolve_selector, split_platform
-from conformance.engine.compression import DecompressionError, decompress
+from conformance.engine.blobs import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.files import describe_os_error

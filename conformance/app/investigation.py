@@ -21,7 +21,7 @@ from conformance.cells.releases import is_nightly
 from conformance.engine.digests import DigestStore
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.record_judge import golden_variant
+from conformance.engine.record_judge import name_golden_variant
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import find_runs, load_run
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
@@ -140,7 +140,7 @@ class Services:
     def _golden(self, job: Job) -> GoldenEntry | None:
         try:
             store = GoldenStore(job.case.families)
-            return store.lookup(job.case, golden_variant(job), job.planned.release)
+            return store.lookup(job.case, name_golden_variant(job), job.planned.release)
         except GoldenError:
             return None
 

@@ -12,7 +12,7 @@ from conformance.app.target import name_of, tolerance_of
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.plan import why_not
+from conformance.engine.plan import find_exclusion_reason
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
@@ -141,7 +141,7 @@ class PassSearch:
         locks, session = self.preparation.locks, self._session
 
         def job(planned: PlannedCell) -> Job:
-            if reason := why_not(case, planned):
+            if reason := find_exclusion_reason(case, planned):
                 raise UsageError(f"{case.id} on {planned.cell.id}: {reason}")
             return Job(case=case, planned=planned)
 

@@ -14,10 +14,14 @@ from conformance.app.suite_history import committed
 from conformance.cells.secret_masking import Masker
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digests import DigestStore
-from conformance.engine.evidence_file import read_evidence, read_reproduction
-from conformance.engine.nights import merged_since
+from conformance.engine.nights import merge_by_culprit
 from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory
-from conformance.engine.run_loader import find_runs, load_readable_runs
+from conformance.engine.run_loader import (
+    find_runs,
+    load_readable_runs,
+    read_evidence,
+    read_reproduction,
+)
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json, write_atomically
 from conformance.garbage_collection import pause_garbage_collection
@@ -139,7 +143,7 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
     evidence, unread = _evidence(wanted)
     since, worst_of_all = _since(RunDirectory(newest))
     if since is not None:
-        since = merged_since(since, {cause: one.found for cause, one in evidence.items()})
+        since = merge_by_culprit(since, {cause: one.found for cause, one in evidence.items()})
     stored, unstored = _stored(store)
     conformance, unkept = _conformance(context, ordered)
     problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]

@@ -17,8 +17,8 @@ from conformance.cells.cell import is_unresolved_id, parse_cell
 from conformance.cells.nightly import stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import list_possible_jobs
-from conformance.engine.run_directory import RunDirectory, latest_run, new_run
-from conformance.engine.run_info import finish_run, make_run_info
+from conformance.engine.run_directory import RunDirectory, allocate_run, find_latest_run
+from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _open_directory(
     given = options.run_dir
     if not options.resume:
         if given is None:
-            return new_run(root), request
+            return allocate_run(root), request
         directory = RunDirectory(given)
         directory.check_empty(_CONTINUE)
         return directory, request
@@ -229,7 +229,7 @@ def _open_directory(
             "--resume continues a run as it was asked for: give no SELECT, --all, --matrix, "
             "--cell, --shard, --require-platform, --with, --night or --fail-on with it"
         )
-    directory = RunDirectory(given) if given else latest_run(root)
+    directory = RunDirectory(given) if given else find_latest_run(root)
     return directory, request_of(directory)
 
 

@@ -10,7 +10,7 @@ from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job_runner import JobRunner
-from conformance.engine.local import LocalExecutor
+from conformance.engine.local_executor import LocalExecutor
 from conformance.engine.preparation import Provider, plan_recorded_cells, prepare_cells
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Executor, PlannedCell
-    from conformance.engine.local import OpenWorker
+    from conformance.engine.local_executor import OpenWorker
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
     from conformance.engine.run_directory import RunDirectory
@@ -40,7 +40,8 @@ class Session:
         >>> cells, _ = context.cells(None, ["0.6.2"])
         >>> preparation = session.prepare(cells)
         >>> plan = make_plan(context.cases(["prng"]), preparation.cells, preparation.exclusions)
-        >>> records = session.run(plan, new_run(context.project.root), preparation.locks).execute()
+        >>> directory = allocate_run(context.project.root)
+        >>> records = session.run(plan, directory, preparation.locks).execute()
 
     Attributes:
         context: The project: cases, releases, cells, cache folder.

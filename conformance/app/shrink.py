@@ -14,8 +14,8 @@ from conformance.app.target import find_script, on_one_cpu
 from conformance.cells.selectors import cell_python
 from conformance.corpus.discovery import discover
 from conformance.engine.blobs import BlobStore
-from conformance.engine.local import CellWorker
-from conformance.engine.plan import make_plan, why_not
+from conformance.engine.local_executor import CellWorker
+from conformance.engine.plan import find_exclusion_reason, make_plan
 from conformance.engine.result_cache import ResultCache
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
@@ -183,7 +183,7 @@ def _shrink_case(
         for exclusion in preparation.exclusions:
             raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
         (planned,) = preparation.cells
-        if reason := why_not(case, planned):
+        if reason := find_exclusion_reason(case, planned):
             raise UsageError(f"{case.id} on {cell.id}: {reason}")
         return CellWorker(planned, session.opener(preparation.locks), session.device_lock)
 

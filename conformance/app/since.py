@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from conformance.app.output_files import print_note
-from conformance.engine.evidence_file import read_evidence
 from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, decide_exit
-from conformance.engine.nights import Night, compare, night_of
+from conformance.engine.nights import Night, compare_nights, make_night
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
-from conformance.engine.run_loader import LoadedRun
+from conformance.engine.run_loader import LoadedRun, read_evidence
 from conformance.errors import ConformanceError, UsageError
 from conformance.report.report import Report
 
@@ -120,8 +119,8 @@ def conclude_run(
     since = None
     if before.night is not None:
         # Of the same causes, the last night's triage holds: what was one cause then is one now.
-        after = night_of(directory.id, info, records, evidence=before.evidence)
-        since = compare(before.night, after)
+        after = make_night(directory.id, info, records, evidence=before.evidence)
+        since = compare_nights(before.night, after)
         directory.write_since(since)
     decision = decide_exit(policy, records, since, before.known, before.evidence)
     return Conclusion(since, decision, before.missing)
@@ -192,7 +191,7 @@ def _from_directory(
     # Without them, root causes are as old as that run, and those of one culprit are several.
     since = _unless_corrupt(found.read_since)
     evidence = _unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
-    return night_of(found.id, found.read_run(), found.read_records(), since, evidence), evidence
+    return make_night(found.id, found.read_run(), found.read_records(), since, evidence), evidence
 
 
 def _unless_corrupt(read: Callable[[], T]) -> T | None:

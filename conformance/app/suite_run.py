@@ -12,10 +12,9 @@ from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.exit_policy import FailOn, decide_exit
 from conformance.engine.plan import make_plan
-from conformance.engine.run_directory import new_run
-from conformance.engine.run_info import finish_run, make_run_info
+from conformance.engine.run_directory import allocate_run
 from conformance.engine.run_loader import LoadedRun
-from conformance.engine.runner import RepeatedRun, Run
+from conformance.engine.runner import RepeatedRun, Run, finish_run, make_run_info
 from conformance.errors import NothingSelectedError
 from conformance.report.report import Report
 from conformance.report.suite_text import render_suite
@@ -235,5 +234,5 @@ def prepare_suite_run(context: ProjectContext, options: SuiteRunOptions) -> Suit
         raise NothingSelectedError(f"nothing to run; {reasons or 'the matrix has no cells'}")
     return SuiteRun(
         context=context, options=options, suite=suite, preparation=preparation,
-        exclusions=exclusions, directory=new_run(context.project.root),
+        exclusions=exclusions, directory=allocate_run(context.project.root),
     )  # fmt: skip

@@ -12,9 +12,8 @@ from conformance.app.investigation import Investigation, Services
 from conformance.app.output_files import print_note
 from conformance.app.run_request import request_of
 from conformance.cells.cell import is_cell_id
-from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
-from conformance.engine.root_causes import root_causes
-from conformance.engine.run_loader import load_run
+from conformance.engine.root_causes import find_root_causes
+from conformance.engine.run_loader import add_evidence, forget_evidence, load_run, read_evidence
 from conformance.errors import ConformanceError
 from conformance.model.evidence import Evidence
 from conformance.model.outcome import ExitCode
@@ -109,7 +108,7 @@ class Triage:
             CorruptRunError: If the run cannot be read.
             InfrastructureError: If the disk refuses.
         """
-        causes = root_causes(load_run(self.directory).records)
+        causes = find_root_causes(load_run(self.directory).records)
         if not causes:
             self.say("nothing is unexpected")
             return

@@ -14,8 +14,8 @@ from conformance.app.output_files import check_writable, write_file
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.plan import Plan
-from conformance.engine.run_directory import Results, RunDirectory, new_run
-from conformance.engine.run_info import finish_run, make_run_info
+from conformance.engine.run_directory import Results, RunDirectory, allocate_run
+from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -214,7 +214,7 @@ class UpgradeRun:
             )
             for platform in options.places
         }
-        self.directory: RunDirectory = new_run(context.project.root)
+        self.directory: RunDirectory = allocate_run(context.project.root)
         self._locks: dict[str, Lock] = {}
         for found in points.values():
             self._locks |= found.locks

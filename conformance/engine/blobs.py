@@ -9,7 +9,8 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.compression import LARGEST, DecompressionError, compress, decompress
+import zstandard
+
 from conformance.errors import ConformanceError
 from conformance.files import (
     describe_os_error,
@@ -24,6 +25,61 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+
+LARGEST: Final = 2**30
+"""Bytes of an artifact, and of anything that is decompressed."""
+_UNKNOWN: Final = 2**64 - 1
+"""Content size of a frame that does not state it."""
+_PIECE: Final = 2048
+"""Compressed bytes given to the decompressor at once; they become 64 MiB at most."""
+
+
+class DecompressionError(ValueError):
+    """Bytes that are no whole frame of zstd, or become too many."""
+
+
+def compress(data: bytes) -> bytes:
+    """Return a zstd frame that states the size of its content."""
+    return zstandard.compress(data, 3)
+
+
+def decompress(data: bytes, largest: int = LARGEST) -> bytes:
+    """Return the content of a zstd frame.
+
+    Args:
+        data: The frame.
+        largest: Bytes that the content may have.
+
+    Raises:
+        DecompressionError: If it is damaged or cut, or its content is larger.
+    """
+    try:
+        stated = zstandard.get_frame_parameters(data).content_size
+        if stated == _UNKNOWN:
+            return _in_pieces(data, largest)
+        if stated > largest:
+            raise DecompressionError(_too_large(largest))
+        return zstandard.ZstdDecompressor().decompress(data)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise DecompressionError(str(error) or "out of memory") from None
+
+
+def _in_pieces(data: bytes, largest: int) -> bytes:
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    content = bytearray()
+    for start in range(0, len(data), _PIECE):
+        content += decompressor.decompress(data[start : start + _PIECE])
+        if len(content) > largest:
+            raise DecompressionError(_too_large(largest))
+        if decompressor.eof:
+            return bytes(content)
+    raise DecompressionError("ends too early")
+
+
+def _too_large(largest: int) -> str:
+    return f"becomes more than {largest >> 20} MiB when decompressed, which is the limit"
+
+
 LARGE = 64 * 1024
 """Bytes from which a blob is compressed."""
 HASH_LENGTH = 32
@@ -37,7 +93,7 @@ class CorruptBlobError(ConformanceError):
     """A blob that is missing, or is not what its name says."""
 
 
-def blob_hash(data: bytes) -> str:
+def hash_blob(data: bytes) -> str:
     """Return the name of a content: 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
 
@@ -60,7 +116,7 @@ class BlobStore:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        name = blob_hash(data)
+        name = hash_blob(data)
         path = self._path(name, large=len(data) >= LARGE)
         if not self._holds(name):
             stored = compress(data) if len(data) >= LARGE else data
@@ -88,8 +144,8 @@ class BlobStore:
             raise CorruptBlobError(f"{path}: cannot be read: {describe_os_error(error)}") from None
         except DecompressionError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {error}") from None
-        if blob_hash(data) != name:
-            raise CorruptBlobError(f"{path}: got content {blob_hash(data)}, expected {name}")
+        if hash_blob(data) != name:
+            raise CorruptBlobError(f"{path}: got content {hash_blob(data)}, expected {name}")
         return data
 
     def sync(self, names: Iterable[str]) -> None:

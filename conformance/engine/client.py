@@ -20,10 +20,9 @@ from conformance.cells.secret_masking import Masker
 from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import make_worker_environment
 from conformance.engine.job import Finished
-from conformance.engine.masking import Masking
-from conformance.engine.messages import JobEnd, read_message
-from conformance.engine.observe import Transcript, abnormal
+from conformance.engine.messages import JobEnd, Masking, read_message
 from conformance.engine.rank_transcripts import RankTranscripts
+from conformance.engine.transcript import Transcript, make_error
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.scratch import Scratch
@@ -366,5 +365,5 @@ class _Report:
             job=self.job,
             outcome=Outcome.INFRA,
             stage=Stage.EXECUTE,
-            error=abnormal("infra", str(frames.clean(text)), self.job),
+            error=make_error("infra", str(frames.clean(text)), self.job),
         )

@@ -65,7 +65,7 @@ class CachedDiff(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
-def pair_of(before: StoredJob, after: StoredJob, ir: str) -> IrPair:
+def make_ir_pair(before: StoredJob, after: StoredJob, ir: str) -> IrPair:
     """Return the texts of one IR of two jobs that both have it."""
     return IrPair(
         ir=ir,

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.compression import compress, decompress
+from conformance.engine.blobs import compress, decompress
 from conformance.engine.process_pool import map_in_processes
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, RunDirectory
 from conformance.files import MALFORMED, describe_os_error
@@ -70,7 +70,7 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
         return is_telling(self.verdict, self.outcome)
 
 
-def regression_id(case: str, verdict: str, cause: str) -> str:
+def make_regression_id(case: str, verdict: str, cause: str) -> str:
     """Return the id of a regression: the same as long as case, verdict and cause are.
 
     Args:

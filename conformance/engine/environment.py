@@ -124,7 +124,7 @@ def select_passed_variables(patterns: Iterable[str], outer: Mapping[str, str]) -
     }
 
 
-def option_variables(planned: PlannedCell) -> dict[str, str]:
+def make_option_variables(planned: PlannedCell) -> dict[str, str]:
     """Return the variables that set a cell's options; a program may still override them.
 
     Args:

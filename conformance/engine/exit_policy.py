@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.engine.nights import shown_by
-from conformance.engine.root_causes import root_causes
+from conformance.engine.nights import find_symptom
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.wording import plural
 
@@ -46,7 +46,7 @@ class ExitDecision(NamedTuple):
     reason: str = ""
 
 
-def exit_code(records: Iterable[Record]) -> ExitCode:
+def compute_exit_code(records: Iterable[Record]) -> ExitCode:
     """Return the exit status that records amount to.
 
     A verdict that gates is unexpected; so is a new case that no reference vouches for. A golden
@@ -88,16 +88,16 @@ def decide_exit(
         evidence: Results of triage by cause id, the same that `since` was made with: ids of root
             causes depend on it.
     """
-    code = exit_code(records)
+    code = compute_exit_code(records)
     if code is not ExitCode.UNEXPECTED:
         return ExitDecision(code, _other_reason(code, records))
-    causes = [cause for cause in root_causes(records, evidence) if cause.telling]
+    causes = [cause for cause in find_root_causes(records, evidence) if cause.telling]
     failing = _failing(policy, causes, since, known)
     if failing:
         return ExitDecision(
             code, f"{_count_causes(len(failing))} {_why(policy, since, known, failing)}"
         )
-    rest = exit_code(record for record in records if not record.unexpected)
+    rest = compute_exit_code(record for record in records if not record.unexpected)
     code = ExitCode.OK if rest is ExitCode.NOTHING else rest
     return ExitDecision(code, f"{_count_causes(len(causes))} {_forgiven(policy, known, causes)}")
 
@@ -119,7 +119,7 @@ def _failing(
                 return [
                     one
                     for one in causes
-                    if not all((r.case, *shown_by(r)) in known for r in one.records)
+                    if not all((r.case, *find_symptom(r)) in known for r in one.records)
                 ]
             there = {one.id for one in since.still} if since is not None else set()
             return [one for one in causes if one.id not in there]

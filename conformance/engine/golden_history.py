@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.engine.record_judge import golden_variant
+from conformance.engine.record_judge import name_golden_variant
 from conformance.golden.layout import ENDING
 from conformance.golden.span_change import find_span_changes
 from conformance.golden.spans import lookup
@@ -73,13 +73,13 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
         document = store.document(case)
         if document is None or document.tainted:
             continue
-        for change in find_span_changes(document.variants[main_variant(document)]):
+        for change in find_span_changes(document.variants[choose_main_variant(document)]):
             found = _make_change(store, case, change)
             if found.facts is None or any(find_changed_facts(*found.facts)):
                 yield found
 
 
-def main_variant(document: GoldenDocument) -> str:
+def choose_main_variant(document: GoldenDocument) -> str:
     """Return the cell variant whose history is shown for a case.
 
     Args:
@@ -174,7 +174,7 @@ def find_recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
         document = store_of(job.case.families).document(job.case)
         if document is None:
             continue
-        spans = document.variants.get(golden_variant(job), {}).get(ENDING, ())
+        spans = document.variants.get(name_golden_variant(job), {}).get(ENDING, ())
         found = lookup(spans, job.planned.release)
         if found is not None and found.exact:
             yield job, found.span.content

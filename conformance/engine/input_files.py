@@ -122,7 +122,7 @@ def _source(file: Path) -> Path:
     return file.parent.parent / f"{file.name.partition('.')[0]}.py"
 
 
-def content_hash(file: Path) -> str:
+def hash_content(file: Path) -> str:
     """Return the hash of a file's content; of a large file, that of its size and time.
 
     Args:
@@ -141,6 +141,6 @@ def content_hash(file: Path) -> str:
 
 def _hash(file: Path) -> str:
     try:
-        return content_hash(file)
+        return hash_content(file)
     except OSError:
         return _ABSENT

@@ -76,7 +76,7 @@ def _one(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
     return kept, analysis.facts
 
 
-def canonical_text(record: Record, blobs: BlobStore, ir: str) -> str:
+def render_canonical(record: Record, blobs: BlobStore, ir: str) -> str:
     """Return an IR of a job in the form `neutral`, as text.
 
     Raises:

@@ -112,7 +112,7 @@ class Job:
         }
 
 
-def job_key(job: Job, kit_hash: str) -> str:
+def make_job_key(job: Job, kit_hash: str) -> str:
     """Return the cache key of a job: the same key, the same observation.
 
     Args:

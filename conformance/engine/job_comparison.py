@@ -166,7 +166,7 @@ def compare_jobs(
     Returns:
         What is the same and what is not; a blob that cannot be read is a difference of its own.
     """
-    irs = informative_irs(a.record, b.record) if irs is None else irs
+    irs = select_informative_irs(a.record, b.record) if irs is None else irs
     try:
         said = _describe_difference(load_observation(*a), load_observation(*b))
     except CorruptBlobError as error:
@@ -180,7 +180,7 @@ def compare_jobs(
     )
 
 
-def informative_irs(*records: Record) -> tuple[str, ...]:
+def select_informative_irs(*records: Record) -> tuple[str, ...]:
     """Return the IRs of jobs that say something of their own.
 
     An IR lowered for another platform does where all jobs have it, and it is not, in each of them,
@@ -198,7 +198,7 @@ def informative_irs(*records: Record) -> tuple[str, ...]:
     return (*IRS, *crossed)
 
 
-def compare_within(side: StoredJob, first: str, second: str) -> JobComparison | None:
+def compare_irs_of_job(side: StoredJob, first: str, second: str) -> JobComparison | None:
     """Compare two IRs of one job, e.g. its StableHLO with that for another platform.
 
     Args:

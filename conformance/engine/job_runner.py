@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job import Finished
-from conformance.engine.observe import abnormal
-from conformance.engine.record_judge import make_record
+from conformance.engine.record_judge import execute_jobs, make_infra_end
 from conformance.errors import InfrastructureError
 from conformance.judge.agreement import DISAGREE
-from conformance.model.outcome import Outcome, Stage, Verdict
+from conformance.model.outcome import Outcome, Verdict
 from conformance.wording import plural
-from conformance.worker.frames import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,33 +28,6 @@ ATTEMPTS: Final = 2
 """How often an unexpected result is seen before it is reported."""
 RATED: Final = 5
 """How often a job is tried whose attempts disagree: enough to say how often they do."""
-
-
-def observe(
-    executor: Executor, jobs: Iterable[Job], blobs: BlobStore
-) -> Iterator[tuple[Job, Record]]:
-    """Execute jobs, and yield each with its record, not judged yet, in any order.
-
-    A job may report anything. If no record can be made of the report, the job is `infra`.
-
-    Args:
-        executor: Runs the jobs.
-        jobs: The jobs.
-        blobs: Receives their artifacts.
-
-    Raises:
-        InfrastructureError: If the disk refuses.
-    """
-    with contextlib.closing(executor.run(jobs)) as finished_jobs:
-        for finished in finished_jobs:
-            try:
-                record = make_record(finished, blobs)
-                msgspec.json.encode(record)
-            except InfrastructureError:  # the disk
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-                record = make_record(_make_infra_end(finished.job, error), blobs)
-            yield finished.job, record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +68,7 @@ class JobRunner:
                 missing.append(job)
             else:
                 yield job, known
-        for job, record in observe(self.executor, missing, self.blobs):
+        for job, record in execute_jobs(self.executor, missing, self.blobs):
             self.cache.put(job, record, self.blobs)
             yield job, self._judge(job, record)
 
@@ -130,7 +97,7 @@ class JobRunner:
             else:
                 yield known
                 self.cached.add(job.id)
-        for job, record in observe(self.executor, missing, self.blobs):
+        for job, record in execute_jobs(self.executor, missing, self.blobs):
             judged = self._judge(job, record)
             if _needs_confirmation(judged):
                 unconfirmed[job.id] = (job, [record])
@@ -140,7 +107,7 @@ class JobRunner:
         while unconfirmed:
             # In another order, and each in a process of its own: a neighbour may be the reason.
             once_more = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
-            for job, record in observe(self.executor, once_more, self.blobs):
+            for job, record in execute_jobs(self.executor, once_more, self.blobs):
                 judged = self._judge(job, record)
                 again = judged if judged.outcome is Outcome.INFRA else record
                 attempts = unconfirmed[job.id][1]
@@ -187,7 +154,7 @@ class JobRunner:
         except InfrastructureError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-            end = _make_infra_end(job, error)
+            end = make_infra_end(job, error)
             broken = replace(
                 record, outcome=end.outcome, error=end.error, artifacts={}, facts={}, ir={}
             )
@@ -196,13 +163,6 @@ class JobRunner:
     def _keep(self, job: Job, record: Record, judged: Record) -> None:
         if self.cache.put(job, record, self.blobs, expected=not judged.unexpected):
             self.cached.add(job.id)
-
-
-def _make_infra_end(job: Job, error: Exception) -> Finished:
-    """Return the ending of a job that reported what no record can be made of."""
-    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
-    said = abnormal("infra", str(clean(text)), job)
-    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
 
 
 def judge_attempts(

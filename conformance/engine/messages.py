@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:
+    from conformance.cells.secret_masking import Masker
+    from conformance.worker.frames import Frame
+
 
 T = TypeVar("T")
 
@@ -64,7 +70,7 @@ class WireError(msgspec.Struct, frozen=True, kw_only=True):
     frames: list[dict[str, Any]] | None = None
 
 
-class Tiles(msgspec.Struct, frozen=True, kw_only=True):
+class TileSet(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of an array that a rank holds.
 
     Attributes:
@@ -76,7 +82,7 @@ class Tiles(msgspec.Struct, frozen=True, kw_only=True):
     at: tuple[tuple[tuple[int, int], ...], ...]
 
 
-class LeafHead(msgspec.Struct, frozen=True, kw_only=True):
+class LeafHeader(msgspec.Struct, frozen=True, kw_only=True):
     """One leaf of a value, but for its bytes.
 
     Attributes:
@@ -99,10 +105,10 @@ class LeafHead(msgspec.Struct, frozen=True, kw_only=True):
     sharding: str
     memory_kind: str
     nbytes: int
-    tiles: Tiles | None = None
+    tiles: TileSet | None = None
 
 
-class ValueHead(msgspec.Struct, frozen=True, kw_only=True):
+class ValueHeader(msgspec.Struct, frozen=True, kw_only=True):
     """A value, but for the bytes of its leaves, which follow one another.
 
     Attributes:
@@ -111,7 +117,7 @@ class ValueHead(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     structure: str
-    leaves: tuple[LeafHead, ...]
+    leaves: tuple[LeafHeader, ...]
 
 
 def read_message(data: object, kind: type[T]) -> T:
@@ -128,3 +134,45 @@ def read_message(data: object, kind: type[T]) -> T:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise ValueError(f"{kind.__name__} of the worker: {error}") from None
+
+
+NOTE: Final = "secrets of the environment are masked in its output"
+"""Note on a job with a masked secret: its artifacts depend on the environment of the run."""
+_WORDS: Final = frozenset(
+    {
+        *("artifact", "dtype", "ended", "id", "job", "kind", "same_as", "seconds", "stage"),
+        *("begin", "node", "outcome", "phase", "test", "tests"),
+    }
+)
+"""Keys of headers whose values the worker chooses from a few words, which may equal a secret, or
+which name a test."""
+
+
+@dataclass(slots=True)
+class Masking:
+    """Masks the frames of one job.
+
+    Attributes:
+        masker: Knows the secrets.
+        found: Whether a frame contained one.
+    """
+
+    masker: Masker
+    found: bool = False
+
+    def frame(self, frame: Frame) -> tuple[dict[str, Any], bytes]:
+        """Return the header and the body of a frame, masked.
+
+        Args:
+            frame: A frame of the worker. The bytes of a value keep their length, which its header
+                states.
+        """
+        header: dict[str, Any] = self.masker.tree(frame.header, _WORDS)
+        mask = self.masker.content if "artifact" in header else self.masker.data
+        body = mask(frame.body)
+        self.found |= header != frame.header or body != frame.body
+        return header, body
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note if a secret was masked."""
+        return (NOTE,) if self.found else ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.nightly import stable_cell_ids
-from conformance.engine.root_causes import culprit_key, root_causes
+from conformance.engine.root_causes import find_root_causes, make_culprit_key
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Outcome, is_telling
@@ -70,7 +70,7 @@ class Night:
     packages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def night_of(
+def make_night(
     run: str,
     info: RunInfo,
     records: Iterable[Record],
@@ -92,7 +92,7 @@ def night_of(
     def job_of(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))
 
-    causes = [cause for cause in root_causes(every, evidence) if cause.telling]
+    causes = [cause for cause in find_root_causes(every, evidence) if cause.telling]
     found = {
         cause.id: CauseSince(
             id=cause.id,
@@ -133,7 +133,7 @@ def _with_their_age(
 def _shown(record: Record, cause: str) -> NightJob:
     return NightJob(
         telling=is_telling(record.verdict, record.outcome),
-        shows=shown_by(record) if record.unexpected else (),
+        shows=find_symptom(record) if record.unexpected else (),
         cause=cause,
         case_hash=record.case_hash,
         value=record.artifacts.get(VALUE, "") if record.outcome is Outcome.OK else "",
@@ -141,14 +141,14 @@ def _shown(record: Record, cause: str) -> NightJob:
     )
 
 
-def shown_by(record: Record) -> tuple[str, str]:
+def find_symptom(record: Record) -> tuple[str, str]:
     """Return what an unexpected job shows: its verdict, and why, the same from run to run."""
     signature = "" if record.error is None else record.error.signature
     reason = record.reasons[0] if record.reasons else ""
     return str(record.verdict), normalise_cause(reason or signature)
 
 
-def compare(before: Night, after: Night) -> Since:
+def compare_nights(before: Night, after: Night) -> Since:
     """Return what changed from one night to another.
 
     Args:
@@ -208,7 +208,7 @@ def _as_old_as(one: CauseSince, older: Iterable[CauseSince], more: int = 0) -> C
     )
 
 
-def merged_since(since: Since, evidence: Mapping[str, Evidence]) -> Since:
+def merge_by_culprit(since: Since, evidence: Mapping[str, Evidence]) -> Since:
     """Return what changed, with root causes that triage found to have the same culprit as one.
 
     A run is compared with the night before when it ends, and triage comes later.
@@ -227,7 +227,7 @@ def _merged(
 ) -> tuple[CauseSince, ...]:
     groups: dict[object, list[CauseSince]] = defaultdict(list)
     for one in causes:
-        groups[culprit_key(one.id, evidence)].append(one)
+        groups[make_culprit_key(one.id, evidence)].append(one)
     return tuple(
         _as_old_as(
             msgspec.structs.replace(

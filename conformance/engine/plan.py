@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from conformance.cells.releases import is_nightly
+from conformance.corpus.python_source import STANDARD_LIBRARY
 from conformance.engine.job import Job, PlannedCell
 from conformance.model.case import is_on
 from conformance.model.ranges import in_range
@@ -15,10 +18,12 @@ from conformance.model.run import Exclusion
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
 
     from conformance.cells.cell import Cell
     from conformance.model.case import Case
+    from conformance.model.record import ErrorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ def make_plan(
     left_out = list(exclusions)
     for planned in cells:
         for case in cases:
-            reason = why_not(case, planned)
+            reason = find_exclusion_reason(case, planned)
             if reason:
                 left_out.append(Exclusion(case=case.id, cell=planned.cell.id, reason=reason))
             else:
@@ -55,7 +60,7 @@ def make_plan(
     return Plan(jobs=tuple(jobs), exclusions=tuple(left_out), cells=tuple(cells))
 
 
-def why_not(case: Case, planned: PlannedCell) -> str:
+def find_exclusion_reason(case: Case, planned: PlannedCell) -> str:
     """Return why a case cannot run in a cell, empty when it can.
 
     Args:
@@ -129,3 +134,35 @@ def _missing(requires: Iterable[str], planned: PlannedCell) -> str:
         if not in_range(version, str(requirement.specifier)):
             return f"requires {text}, the cell has {version}"
     return ""
+
+
+_MISSING: Final = re.compile(r"No module named '([A-Za-z_]\w*)'")
+"""What Python says of a top-level module; a dotted name is missing from a package that is there."""
+
+
+def missing_dependency(error: ErrorInfo, installed: Collection[str], file: Path, what: str) -> str:
+    """Return that a program needs a package which its cell lacks, empty if it failed otherwise.
+
+    A module of the standard library, of a package that the cell has, or one that lies beside the
+    program or in a folder above it is another matter: there a release may be the reason.
+
+    Args:
+        error: Why it failed.
+        installed: Packages of the cell.
+        file: The program.
+        what: What it is called, e.g. `the suite`.
+    """
+    found = _MISSING.match(error.message)
+    if error.type != "ModuleNotFoundError" or found is None:
+        return ""
+    name = found[1]
+    places = [place for folder in file.absolute().parents for place in (folder, folder / "src")]
+    # A folder that merely has the name, e.g. a clone, provides nothing.
+    modules = (f"{name}.py", f"{name}/__init__.py")
+    is_local = any((place / module).is_file() for place in places for module in modules)
+    if is_local or str(canonicalize_name(name)) in installed or name in STANDARD_LIBRARY:
+        return ""
+    return (
+        f"{what} imports {name!r}, and the cell has no package of that name: name the package "
+        f"that provides it, e.g. --with {name}"
+    )

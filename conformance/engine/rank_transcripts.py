@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.engine.ir_analysis import diff_rank_texts
 from conformance.engine.job import Finished
-from conformance.engine.messages import RankEnd, ValueHead, read_message
-from conformance.engine.observe import (
-    Transcript,
-    abnormal,
-    crash,
-    cut_short,
-    killed,
-    near_timeout,
-    printed,
-    raised,
-    value_of,
-)
+from conformance.engine.messages import RankEnd, ValueHeader, read_message
 from conformance.engine.shard_layout import DisagreementError, assemble_value
+from conformance.engine.transcript import (
+    Transcript,
+    build_value,
+    classify_raised,
+    classify_termination,
+    encode_output,
+    make_crash_error,
+    make_error,
+    make_timeout_notes,
+    was_killed,
+)
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.judge.errors import make_signature
 from conformance.model.codec import encode_value
@@ -30,7 +30,7 @@ from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import FRAMES
 from conformance.wording import plural
-from conformance.worker.refusals import refused_flags
+from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,9 +80,9 @@ class RankTranscripts:
                 for transcript in self._ranks:
                     transcript.take(header, body)
             case {"value": head}:
-                self._values["value"][rank] = (read_message(head, ValueHead), body)
+                self._values["value"][rank] = (read_message(head, ValueHeader), body)
             case {"reference": head}:
-                self._values["reference"][rank] = (read_message(head, ValueHead), body)
+                self._values["reference"][rank] = (read_message(head, ValueHeader), body)
             case _:
                 self._ranks[header["rank"]].take(header, body)
 
@@ -102,9 +102,9 @@ class RankTranscripts:
         if outcome in {Outcome.OK, Outcome.RAISED} and differences:
             message = "; ".join(differences)
             said = f"; besides, {error.type}: {error.message}" if error else ""
-            outcome, error = Outcome.RAISED, abnormal(RANKS_DIFFER, message + said, job)
+            outcome, error = Outcome.RAISED, make_error(RANKS_DIFFER, message + said, job)
         if outcome is not Outcome.OK:
-            blobs |= printed(done)
+            blobs |= encode_output(done)
         return Finished(
             job=job,
             outcome=outcome,
@@ -113,34 +113,35 @@ class RankTranscripts:
             blobs=blobs,
             seconds={**self._seconds(), "job": done.seconds},
             max_rss_bytes=done.max_rss_bytes,
-            killed=killed(done) or any(end.signal == signal.SIGKILL for end in self._lost.values()),
+            killed=was_killed(done)
+            or any(end.signal == signal.SIGKILL for end in self._lost.values()),
             refused=done.ended == "infra",
-            notes=near_timeout(done, job),
+            notes=make_timeout_notes(done, job),
         )
 
     def _ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None, Stage]:
         """Return outcome and error, and the stage that those who are to blame for it reached."""
         everyone = list(range(len(self._ranks)))
         if done.ended:
-            outcome, text = cut_short(done, job)
+            outcome, text = classify_termination(done, job)
             late = self._latest([rank for rank in everyone if not self._ranks[rank].ended])
             if outcome is Outcome.TIMED_OUT and late:
                 text += f"; {self._name_ranks(late)} did not come beyond {self._stage(late)}"
-            return outcome, abnormal(done.ended, text, job), self._stage(late or everyone)
-        if self._lost and (refused := refused_flags(done.stderr)):
-            error = abnormal("unsupported", refused, job)
+            return outcome, make_error(done.ended, text, job), self._stage(late or everyone)
+        if self._lost and (refused := find_refused_flags(done.stderr)):
+            error = make_error("unsupported", refused, job)
             return Outcome.UNSUPPORTED, error, self._stage(everyone)
         if self._lost:
             ending = self._decisive()
             lost = [rank for rank, other in self._lost.items() if other == ending]
             if ending.garbled:
                 text = f"{self._name_ranks(lost)} wrote into the worker's own channel"
-                error = abnormal("garbled", text, job)
+                error = make_error("garbled", text, job)
             else:
-                error = crash(ending, job, self._name_ranks(lost))
+                error = make_crash_error(ending, job, self._name_ranks(lost))
             return Outcome.CRASHED, error, self._stage(lost[:1])
         if not self._ended:
-            error = crash(done, job, "the launcher of the ranks")
+            error = make_crash_error(done, job, "the launcher of the ranks")
             return Outcome.CRASHED, error, self._stage(everyone)
         return self._collect_endings(job)
 
@@ -169,10 +170,10 @@ class RankTranscripts:
         alone = len(failed) < len(self._ranks)
         if len(said) > 1 or (alone and first.unsupported is not None):
             texts = [f"{self._name_ranks(ranks)} {text}" for text, ranks in said.items()]
-            error = abnormal(RANKS_DIFFER, "; ".join(texts), job)
+            error = make_error(RANKS_DIFFER, "; ".join(texts), job)
             return Outcome.RAISED, error, self._stage(failed)
         if first.unsupported is not None:
-            error = abnormal("unsupported", first.unsupported, job)
+            error = make_error("unsupported", first.unsupported, job)
             return Outcome.UNSUPPORTED, error, self._stage(failed)
         assert first.error is not None  # noqa: S101 - one of the two was said
         raised_by = first.error
@@ -180,7 +181,7 @@ class RankTranscripts:
             message = f"on {self._name_ranks(failed)} only: {raised_by.message}"
             named = make_signature(raised_by.type, message)
             raised_by = replace(raised_by, message=message, signature=named)
-        return raised(raised_by), raised_by, self._stage(failed)
+        return classify_raised(raised_by), raised_by, self._stage(failed)
 
     def _name_ranks(self, ranks: list[int]) -> str:
         count = len(self._ranks)
@@ -227,7 +228,7 @@ class RankTranscripts:
             except DisagreementError as problem:
                 differences.append(f"{name}: {problem}")
                 for rank, (head, body) in wires.items():
-                    blobs[f"{name}.rank{rank}"] = encode_value(value_of(head, body))
+                    blobs[f"{name}.rank{rank}"] = encode_value(build_value(head, body))
         return blobs, differences
 
     def _problem(self, name: str, texts: Mapping[int, bytes]) -> str | None:

@@ -15,10 +15,12 @@ from conformance.engine.ir_analysis import (
     ANALYSED,
     IrChanges,
     analyse_artifacts,
-    canonical_text,
     diff_canonical,
+    render_canonical,
 )
-from conformance.engine.variants import load_variants
+from conformance.engine.job import Finished
+from conformance.engine.transcript import load_variants, make_error
+from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
@@ -30,14 +32,15 @@ from conformance.judge.suite_verdict import XFAIL, judge_test
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import FactInterner, IrRecord, IrStatus, Record
+from conformance.worker.frames import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.job import Finished, Job
+    from conformance.engine.job import Executor, Job
     from conformance.model.case import Case, Deviation
     from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
@@ -96,6 +99,40 @@ def analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
     return replace(record, ir=irs, facts=facts)
 
 
+def execute_jobs(
+    executor: Executor, jobs: Iterable[Job], blobs: BlobStore
+) -> Iterator[tuple[Job, Record]]:
+    """Execute jobs, and yield each with its record, not judged yet, in any order.
+
+    A job may report anything. If no record can be made of the report, the job is `infra`.
+
+    Args:
+        executor: Runs the jobs.
+        jobs: The jobs.
+        blobs: Receives their artifacts.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    with contextlib.closing(executor.run(jobs)) as finished_jobs:
+        for finished in finished_jobs:
+            try:
+                record = make_record(finished, blobs)
+                msgspec.json.encode(record)
+            except InfrastructureError:  # the disk
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
+                record = make_record(make_infra_end(finished.job, error), blobs)
+            yield finished.job, record
+
+
+def make_infra_end(job: Job, error: Exception) -> Finished:
+    """Return the ending of a job that reported what no record can be made of."""
+    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
+    said = make_error("infra", str(clean(text)), job)
+    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
+
+
 def load_observation(record: Record, blobs: BlobStore) -> Observation:
     """Return what a record stands for, its values decoded.
 
@@ -134,7 +171,7 @@ def load_claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Ob
     for ir in case.facts.get(FILECHECK, ()):
         if ir in record.artifacts:
             with contextlib.suppress(IrSyntaxError):
-                texts[ir] = canonical_text(record, blobs, ir)
+                texts[ir] = render_canonical(record, blobs, ir)
     return replace(load_observation(record, blobs), texts=texts)
 
 
@@ -149,7 +186,7 @@ def _reference(artifacts: Mapping[str, str], blobs: BlobStore) -> Value | Expect
     return None
 
 
-def golden_variant(job: Job) -> str:
+def name_golden_variant(job: Job) -> str:
     """Return the key of the goldens that a job is compared with: platform and what sets it apart.
 
     Era cells have the plain key; what a case sets itself is part of the case.
@@ -247,7 +284,7 @@ class Judge:
                 # One change of all platforms is looked into once.
                 pair = (recorded.neutral, kept.neutral)
                 if pair not in known:
-                    seen = canonical_text(record, self._blobs, ir)
+                    seen = render_canonical(record, self._blobs, ir)
                     known[pair] = diff_canonical(recorded.text, seen)
                 differing = known[pair]
             irs[ir] = replace(
@@ -274,7 +311,7 @@ class Judge:
     def _golden(self, job: Job) -> tuple[GoldenEntry | None, str]:
         """Return the golden of a job, and what is wrong with it, empty when nothing is."""
         try:
-            entry = self.store(job).lookup(job.case, golden_variant(job), job.planned.release)
+            entry = self.store(job).lookup(job.case, name_golden_variant(job), job.planned.release)
         except GoldenError as error:
             return None, str(error)
         return entry, ""

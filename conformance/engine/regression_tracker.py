@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from conformance.engine.digests import regression_id
+from conformance.engine.digests import make_regression_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -271,7 +271,7 @@ class RegressionTracker:
         key = (case, str(state.verdict), state.cause)
         if key not in self._numbers:
             self._tracked.append(
-                _Tracked(id=regression_id(*key), case=case, state=state, first=run)
+                _Tracked(id=make_regression_id(*key), case=case, state=state, first=run)
             )
             self._numbers[key] = len(self._tracked)
         return self._numbers[key]

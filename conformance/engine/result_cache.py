@@ -24,11 +24,11 @@ from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE, hash_code
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.input_files import READ_FILES, has_same_inputs
-from conformance.engine.job import job_key
-from conformance.engine.variants import was_cut_short
+from conformance.engine.job import make_job_key
+from conformance.engine.transcript import was_cut_short
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, disk_error
-from conformance.golden.layout import golden_folder
+from conformance.golden.layout import LARGE_FOLDER, golden_folder
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -58,7 +58,7 @@ class ResultCache:
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self._fresh = fresh
-        place = f"{kit_hash()}-{host_hash()}"
+        place = f"{hash_kit()}-{hash_host()}"
         self._entries = CacheFolder(folder / "results" / place)
         self.blobs = BlobStore(folder / "blobs")
         self.verdicts = VerdictCache(folder / FOLDER / place, self.blobs, fresh=fresh)
@@ -149,7 +149,7 @@ class ResultCache:
         return self._entries.write(self._path(job), msgspec.json.encode(record))
 
     def _path(self, job: Job) -> Path:
-        key = job_key(job, kit_hash())
+        key = make_job_key(job, hash_kit())
         return self._entries.folder / key[:2] / f"{key}.json"
 
 
@@ -176,19 +176,19 @@ def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
 
 
 @cache
-def kit_hash() -> str:
+def hash_kit() -> str:
     """Return the hash of the kit and the worker: another version may observe something else."""
     return hash_code([*sorted(PACKAGE.glob("kit/*.py")), *sorted(PACKAGE.glob("worker/*.py"))])
 
 
 @cache
-def host_hash() -> str:
+def hash_host() -> str:
     """Return the hash of what an observation may owe to this host: its processor."""
-    return hashlib.sha256("\n".join(host_facts().values()).encode()).hexdigest()[:8]
+    return hashlib.sha256("\n".join(collect_host_facts().values()).encode()).hexdigest()[:8]
 
 
 @cache
-def host_facts() -> dict[str, str]:
+def collect_host_facts() -> dict[str, str]:
     """Return the facts of this host that are kept with every run."""
     return {
         "system": platform.system(),
@@ -222,7 +222,8 @@ class VerdictCache:
         self._blobs = blobs
         self._fresh = fresh
         self._cases: dict[str, str] = {}
-        self._goldens: dict[Path, str] = {}
+        # Remembered for one run: goldens may change between two runs of one process.
+        self._stamp = cache(_stamp_folder)
         self._given: dict[Path, set[str]] = {}
 
     def take(self, jobs: Sequence[Job], blobs: BlobStore) -> list[Record] | None:
@@ -272,25 +273,23 @@ class VerdictCache:
         self._entries.write(self._path(jobs), msgspec.json.Encoder().encode_lines(kept))
 
     def _path(self, jobs: Sequence[Job]) -> Path:
-        first = jobs[0]
-        told = [
-            _package(), first.planned.cell.id, first.planned.cell_hash, self._golden(first),
-            *map(self._case, jobs),
+        first = jobs[0].planned
+        goldens = {golden_folder(job.case.families, job.case) for job in jobs}
+        # Large values are shared by the cases of a topic.
+        goldens |= {folder.parent / LARGE_FOLDER for folder in goldens}
+        facts = [
+            _stamp_package(), first.cell.id, first.cell_hash, *map(self._stamp, sorted(goldens)),
+            *map(self._hash_case, jobs),
         ]  # fmt: skip
-        key = hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
+        key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
         return self._entries.folder / key[:2] / f"{key}.jsonl"
 
-    def _case(self, job: Job) -> str:
-        """Return a hash of everything that is known of a case."""
+    def _hash_case(self, job: Job) -> str:
+        # A case may depend on more than its content, e.g. on settings of its project: its whole
+        # description counts.
         if job.case.id not in self._cases:
             self._cases[job.case.id] = hashlib.sha256(repr(job.case).encode()).hexdigest()
         return self._cases[job.case.id]
-
-    def _golden(self, job: Job) -> str:
-        folder = golden_folder(job.case.families, job.case)
-        if folder not in self._goldens:
-            self._goldens[folder] = _stamps(folder)
-        return self._goldens[folder]
 
 
 def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -300,12 +299,14 @@ def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 
 
 @cache
-def _package() -> str:
+def _stamp_package() -> str:
     """Return what changes when this package does: another judge may say something else."""
-    return "".join(_stamps(folder) for folder in sorted({f.parent for f in PACKAGE.rglob("*.py")}))
+    return "".join(
+        _stamp_folder(folder) for folder in sorted({f.parent for f in PACKAGE.rglob("*.py")})
+    )
 
 
-def _stamps(folder: Path) -> str:
+def _stamp_folder(folder: Path) -> str:
     """Return names, sizes and times of the files of a folder, hashed."""
     try:
         with os.scandir(folder) as entries:

@@ -60,7 +60,7 @@ class RootCause:
         return self.records[0].verdict is not Verdict.INFRA
 
 
-def root_causes(
+def find_root_causes(
     records: Iterable[Record], evidence: Mapping[str, Evidence] | None = None
 ) -> tuple[RootCause, ...]:
     """Return what is unexpected, grouped by what is the same about it.
@@ -104,7 +104,7 @@ def _merge_by_culprit(
     """Merge the causes for which triage confirmed the same first bad point and culprits."""
     groups: dict[object, list[RootCause]] = {}
     for cause in causes:
-        groups.setdefault(culprit_key(cause.id, evidence), []).append(cause)
+        groups.setdefault(make_culprit_key(cause.id, evidence), []).append(cause)
     merged = [
         replace(same[0], records=tuple(sorted(chain(*(cause.records for cause in same)), key=_job)))
         for same in groups.values()
@@ -112,7 +112,7 @@ def _merge_by_culprit(
     return tuple(sorted(merged, key=lambda cause: (cause.telling, -len(cause.records))))
 
 
-def culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
+def make_culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
     """Return a key that root causes share if triage found the same culprits for them.
 
     Args:

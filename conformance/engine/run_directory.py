@@ -364,7 +364,7 @@ class Results:
             os.close(self._fd)
 
 
-def new_run(root: Path) -> RunDirectory:
+def allocate_run(root: Path) -> RunDirectory:
     """Return a run directory with a new name below `reports/runs`, not made yet.
 
     Names sort in the order of the runs, also of those that began within the same second, and of
@@ -385,7 +385,7 @@ def _last_named(folder: Path) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-def latest_run(root: Path) -> RunDirectory:
+def find_latest_run(root: Path) -> RunDirectory:
     """Return the newest run below `reports/runs`.
 
     Raises:
@@ -396,3 +396,8 @@ def latest_run(root: Path) -> RunDirectory:
     if not runs:
         raise UsageError(f"{folder} holds no run, expected one; `conformance run` makes it")
     return RunDirectory(runs[-1])
+
+
+def get_current_time() -> str:
+    """Return the time, ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import random
-from dataclasses import dataclass, field, replace
+import sys
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from conformance import __version__
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
-from conformance.engine.job_runner import JobRunner, judge_attempts, observe
-from conformance.engine.result_cache import group_by_file
-from conformance.engine.run_directory import Results
+from conformance.engine.job_runner import JobRunner, judge_attempts
+from conformance.engine.record_judge import execute_jobs
+from conformance.engine.result_cache import collect_host_facts, group_by_file, hash_kit
+from conformance.engine.run_directory import Results, get_current_time
 from conformance.model.outcome import Outcome, Verdict
+from conformance.model.run import RunCase, RunCell, RunInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
     Progress = Callable[[Record], None]
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from conformance.model.case import Case
+    from conformance.model.outcome import ExitCode
+    from conformance.model.run import RunSuite
+
 
 ATTEMPTS: Final = "attempts"
 """Artifact of a job that was repeated: the outcome and the seconds of each attempt, as JSON."""
@@ -138,7 +149,7 @@ class RepeatedRun(Run):
         attempts: dict[tuple[str, str], list[Record]] = {job.id: [] for job in self.plan.jobs}
         for number in range(self.times):
             jobs = shuffle_jobs(self.plan.jobs, self.seed, number)
-            for job, record in observe(self.executor, jobs, self.directory.blobs):
+            for job, record in execute_jobs(self.executor, jobs, self.directory.blobs):
                 attempts[job.id].append(record)
                 self.progress(self.judge.judge(job, record))
         with contextlib.closing(Results(self.directory)) as results:
@@ -210,3 +221,84 @@ def _is_of(record: Record, job: Job) -> bool:
         and record.cell_hash == job.planned.cell_hash
         and record.outcome not in {Outcome.INFRA, Outcome.NOT_RUN}
     )
+
+
+_KEPT: Final = tuple(
+    field.name for field in fields(RunCase) if field.name not in {"file", "policy"}
+)
+"""Fields of a case that a run stores unchanged."""
+
+
+def make_run_info(
+    plan: Plan,
+    *,
+    request: Mapping[str, Any],
+    matrix: str,
+    root: Path,
+    suite: RunSuite | None = None,
+) -> RunInfo:
+    """Return what is known of a run before its first job.
+
+    Args:
+        plan: What is run.
+        request: What was asked for.
+        matrix: Name or file of the matrix, empty where cells were named.
+        root: Folder of the project.
+        suite: The suite that is run, None for cases.
+    """
+    return RunInfo(
+        started=get_current_time(),
+        root=str(root.absolute()),
+        request=dict(request),
+        matrix=matrix,
+        versions={"jax-conformance": __version__, "kit": hash_kit(), "python": sys.version},
+        host=dict(collect_host_facts()),
+        cells=tuple(
+            RunCell(
+                id=p.cell.id,
+                lock=p.lock_hash,
+                hash=p.cell_hash,
+                layer=p.layer,
+                selector=p.cell.selector,
+                note=p.note,
+                versions=dict(p.versions),
+            )
+            for p in plan.cells
+        ),
+        exclusions=plan.exclusions,
+        plan=tuple(job.id for job in plan.jobs),
+        cases=describe_cases((job.case for job in plan.jobs), root),
+        suite=suite,
+    )
+
+
+def describe_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
+    """Return what `run.json` keeps of cases, by id.
+
+    Args:
+        cases: The cases, the same one maybe many times.
+        root: Folder that their files are told from.
+    """
+    unique = {case.id: case for case in cases}
+    return {
+        name: RunCase(
+            file=str(case.file.relative_to(root) if case.file.is_relative_to(root) else case.file),
+            policy=dict(case.policy),
+            **{name: getattr(case, name) for name in _KEPT},
+        )
+        for name, case in unique.items()
+    }
+
+
+def finish_run(
+    info: RunInfo, code: ExitCode, identities: Mapping[str, Mapping[str, Any]]
+) -> RunInfo:
+    """Return what is known of a run after its last job.
+
+    Args:
+        info: What was known before.
+        code: Its exit status.
+        identities: What the workers said they are, by cell id.
+    """
+    said = {cell: dict(identity) for cell, identity in identities.items()}
+    return replace(info, finished=get_current_time(), exit=int(code), identities=said)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.engine.slots import in_slots
-
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from conformance.engine.job import Finished, Job, PlannedCell
-    from conformance.engine.slots import Tell
+
+    Emit = Callable[[Finished], None]
 
 
 class JobUnits:
@@ -109,10 +109,10 @@ def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[Finished]:
         slots: Threads that work on them.
     """
     board = _Board(queues)
-    yield from in_slots(partial(_work, board), slots, board.abandon)
+    yield from run_in_slots(partial(_work, board), slots, board.abandon)
 
 
-def _work(board: _Board, tell: Tell) -> None:
+def _work(board: _Board, tell: Emit) -> None:
     while (cell := board.take_cell()) is not None:
         for finished in cell.pool.work(cell.units):
             if not board.abandoned:
@@ -158,3 +158,47 @@ class _Board:
                 cell.units.clear()
         for cell in self._cells:
             cell.pool.interrupt()
+
+
+def run_in_slots(
+    work: Callable[[Emit], None], slots: int, abandon: Callable[[], None]
+) -> Generator[Finished]:
+    """Do the same work in several threads, and yield what they tell, in any order.
+
+    Args:
+        work: What each thread does, to its end; it is handed what takes a finished job.
+        slots: Number of threads.
+        abandon: Makes the work end, called once nobody listens any more.
+
+    Yields:
+        The finished jobs. Closing the iterator abandons the work, and waits for its end.
+
+    Raises:
+        BaseException: What a thread raised, for that is a fault of ours.
+    """
+    results: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
+
+    def slot() -> None:
+        try:
+            work(results.put)
+        except BaseException as error:  # noqa: BLE001 - a fault of ours ends the run, loudly
+            results.put(error)
+        results.put(None)
+
+    threads = [threading.Thread(target=slot, name=f"slot-{n}", daemon=True) for n in range(slots)]
+    for thread in threads:
+        thread.start()
+    ended = 0
+    try:
+        while ended < len(threads):
+            result = results.get()
+            if result is None:
+                ended += 1
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                yield result
+    finally:
+        abandon()
+        for thread in threads:
+            thread.join()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.engine.observe import value_of
+from conformance.engine.transcript import build_value
 from conformance.model.codec import CorruptValueError, to_array
 from conformance.model.value import Leaf, Value
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from conformance.engine.messages import Tiles, ValueHead
+    from conformance.engine.messages import TileSet, ValueHeader
 
-RankValue: TypeAlias = "tuple[ValueHead, bytes]"
+RankValue: TypeAlias = "tuple[ValueHeader, bytes]"
 """A value as a rank sent it, see `conformance.worker.values.flatten`."""
 ASPECTS = ("path", "kind", "dtype", "shape", "weak_type", "sharding", "memory_kind")
 
@@ -43,7 +43,7 @@ def assemble_value(wires: Mapping[int, RankValue]) -> Value:
             in a bit, or a part of an array lies on no rank.
     """
     wires = dict(sorted(wires.items()))
-    values = {rank: value_of(head, body) for rank, (head, body) in wires.items()}
+    values = {rank: build_value(head, body) for rank, (head, body) in wires.items()}
     first = min(wires)
     for rank, value in values.items():
         _agree(first, values[first].structure, rank, value.structure, "structure")
@@ -67,7 +67,7 @@ def _agree(first: int, got: object, rank: int, other: object, aspect: str) -> No
         raise DisagreementError(f"{aspect} is {got} on rank {first}, {other} on rank {rank}")
 
 
-def _whole(leaf: Leaf, parts: Mapping[int, tuple[bytes, Tiles | None]]) -> Leaf:
+def _whole(leaf: Leaf, parts: Mapping[int, tuple[bytes, TileSet | None]]) -> Leaf:
     """Return a leaf with the data of all ranks, `tiles` None where one has it whole."""
     shape = next((tiles.shape for _, tiles in parts.values() if tiles), None)
     if shape is None:

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job_comparison import informative_irs, load_value
+from conformance.engine.job_comparison import load_value, select_informative_irs
 from conformance.engine.record_judge import load_observation
-from conformance.engine.variants import is_variant_artifact
+from conformance.engine.transcript import is_variant_artifact
 from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
@@ -152,7 +152,7 @@ class _Pair:
 
     def _telling(self) -> Iterator[str]:
         """Yield the IRs both have, but those that only repeat what the cell's own says."""
-        for ir in informative_irs(self._a, self._b):
+        for ir in select_informative_irs(self._a, self._b):
             if ir in self._a.ir and ir in self._b.ir:
                 yield ir
 

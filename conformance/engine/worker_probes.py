@@ -53,7 +53,7 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     asked = replace(planned, cell=alone) if alone else planned
     # A CPU makes as many as a case asks for, a topology has as many as its name says.
     devices = asked.cell.devices if asked.cell.place.real else 1
-    case = make_worker_probe("checks", "check", {"devices": devices})
+    case = make_worker_probe("check_devices", {"devices": devices})
     finished = worker.run(Job(case=case, planned=asked))
     if finished.outcome is Outcome.OK:
         return
@@ -68,13 +68,13 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {said}")
 
 
-def make_worker_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
+def make_worker_probe(name: str, params: Mapping[str, Any], topic: str = "cell_probes") -> Case:
     """Return a probe of the worker itself, which is not a case of any project.
 
     Args:
-        topic: Its module in `conformance.worker`.
-        name: The function there.
-        params: What it is called with.
+        name: Name of the function.
+        params: Keyword arguments of the function.
+        topic: Module of `conformance.worker` that has the function.
     """
     return Case(
         id=f"worker/{name}",
@@ -107,7 +107,7 @@ def query_topologies(
         InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
     """
     topologies = {name: dict(get_platform(name).topology) for name in platforms}
-    case = make_worker_probe("topology_probe", "ask", {"topologies": topologies})
+    case = make_worker_probe("describe_topologies", {"topologies": topologies})
     finished = worker.run(Job(case=case, planned=planned))
     if finished.outcome is not Outcome.OK:
         said = finished.error.message if finished.error is not None else ""

@@ -66,7 +66,7 @@ def traceback_artifact(described: Any) -> bytes:
     """Return the exceptions that a worker reports as the artifact `frames`, once checked.
 
     Args:
-        described: As `conformance.worker.tracebacks.frames_of` returns it.
+        described: As `conformance.worker.tracebacks.describe_chain` returns it.
 
     Raises:
         ValueError: If it is no traceback.

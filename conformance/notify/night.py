@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.nightly import stable_cell_ids
-from conformance.engine.digests import Digest, JobState, regression_id
-from conformance.engine.evidence_file import read_evidence, read_reproduction
-from conformance.engine.root_causes import root_causes
-from conformance.engine.run_loader import LoadedRun, load_run
+from conformance.engine.digests import Digest, JobState, make_regression_id
+from conformance.engine.root_causes import find_root_causes
+from conformance.engine.run_loader import LoadedRun, load_run, read_evidence, read_reproduction
 from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
@@ -57,7 +56,7 @@ def read_night(
     known = {one.id: one for one in regressions}
     states = digest.jobs
     topics = []
-    for cause in root_causes(run.records, evidence):
+    for cause in find_root_causes(run.records, evidence):
         records = [record for record in cause.records if _tells(record)]
         if not records:
             continue
@@ -106,7 +105,9 @@ def _regressions(
 ) -> tuple[str, ...]:
     """Return the ids that the store has for jobs."""
     shown = ((record.case, states[record.case, record.cell]) for record in records)
-    found = (regression_id(case, str(one.verdict), make_storable(one.cause)) for case, one in shown)
+    found = (
+        make_regression_id(case, str(one.verdict), make_storable(one.cause)) for case, one in shown
+    )
     return tuple(dict.fromkeys(found))
 
 

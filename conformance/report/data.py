@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
 
-from conformance.engine.exit_policy import FailOn, exit_code
+from conformance.engine.exit_policy import FailOn, compute_exit_code
 from conformance.engine.transitions import TransitionKind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
@@ -177,7 +177,7 @@ def find_exit_code(report: Report) -> ExitCode:
     Args:
         report: The runs to report.
     """
-    code = exit_code(report.records)
+    code = compute_exit_code(report.records)
     if code is ExitCode.UNEXPECTED and len(report.runs) == 1:
         info = report.runs[0].info
         lenient = info.request.get("fail_on", FailOn.UNEXPECTED) != FailOn.UNEXPECTED

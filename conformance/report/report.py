@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.root_causes import RootCause, root_causes
+from conformance.engine.root_causes import RootCause, find_root_causes
 from conformance.engine.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
@@ -108,7 +108,9 @@ class Report:
     def causes(self) -> tuple[RootCause, ...]:
         """The root causes, the largest first; those with the same culprit are one."""
         evidence = {name: one.found for name, one in self.evidence.items()}
-        return root_causes((one for one in self.records if not self.is_first_seen(one)), evidence)
+        return find_root_causes(
+            (one for one in self.records if not self.is_first_seen(one)), evidence
+        )
 
     def is_first_seen(self, record: Record) -> bool:
         """Say whether a job is new in an upgrade only because nobody has accepted anything there.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.ir_analysis import canonical_text
+from conformance.engine.ir_analysis import render_canonical
 from conformance.engine.job_comparison import IrText, diff_texts
-from conformance.engine.record_judge import golden_variant, load_observation
+from conformance.engine.record_judge import load_observation, name_golden_variant
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.judge.conformance import describe_ending
@@ -257,7 +257,7 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
     golden, problem = None, ""
     try:
         job = example.job
-        golden = judge.store(job).lookup(job.case, golden_variant(job), job.planned.release)
+        golden = judge.store(job).lookup(job.case, name_golden_variant(job), job.planned.release)
     except GoldenError as error:
         problem = str(error)
     lines = [line(problem, WARNING)] if problem else []
@@ -328,7 +328,7 @@ def _irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text
             yield line(f"{ir} ({policy}): as {kind}")
             continue
         try:
-            seen = IrText(canonical_text(one.record, blobs, ir), kind)
+            seen = IrText(render_canonical(one.record, blobs, ir), kind)
             changes = diff_texts(IrText(golden.ir[ir].text, kind), seen).changes
         except (IrSyntaxError, CorruptBlobError) as error:
             shown = [line(str(error), WARNING)]

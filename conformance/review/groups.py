@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.root_causes import root_causes
+from conformance.engine.root_causes import find_root_causes
 from conformance.ir.graph import kind_of_artifact
 from conformance.judge.verdict import IF_INTENDED, TAINTED
 from conformance.model.case import Policy
@@ -100,7 +100,7 @@ def group_changes(
             title=_line(cause.reason),
             members=tuple(left.pop(_place(record)) for record in cause.records),
         )
-        for cause in root_causes(unexpected_ones, evidence)
+        for cause in find_root_causes(unexpected_ones, evidence)
     ]
     rest = [one for one in left.values() if _is_pending(one)]
     new = filter(_is_new, rest)

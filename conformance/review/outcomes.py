@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import tomllib
 
 from conformance.corpus.discovery import cases_in
-from conformance.engine.ir_analysis import canonical_text
-from conformance.engine.record_judge import golden_variant, load_observation
+from conformance.engine.ir_analysis import render_canonical
+from conformance.engine.record_judge import load_observation, name_golden_variant
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 from conformance.golden.accept import AcceptEffect, Candidate, plan_accept
@@ -192,10 +192,10 @@ def plan_acceptance(
         job, record = one.job, one.record
         candidate = Candidate(
             case=job.case,
-            variant=golden_variant(job),
+            variant=name_golden_variant(job),
             release=job.planned.release,
             observation=load_observation(record, blobs),
-            text=partial(canonical_text, record, blobs),
+            text=partial(render_canonical, record, blobs),
         )
         by_root.setdefault(job.case.families, []).append(candidate)
     return tuple(plan_accept(GoldenStore(root), found, known) for root, found in by_root.items())

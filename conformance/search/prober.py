@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import Job
-from conformance.engine.plan import why_not
+from conformance.engine.plan import find_exclusion_reason
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 
@@ -72,7 +72,7 @@ class CaseProber:
         """Try the case in each cell; see `Prober.probe`."""
         jobs = []
         for planned in cells:
-            if reason := why_not(self.case, planned):
+            if reason := find_exclusion_reason(self.case, planned):
                 yield not_run(self.case.id, self.case.content_hash, planned, reason)
             else:
                 jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import zstandard
 
-from conformance.engine.compression import decompress
+from conformance.engine.blobs import decompress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.input_files import content_hash
+from conformance.engine.input_files import hash_content
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 
@@ -50,7 +50,7 @@ def hash_of(paths: Iterable[Path], *facts: str) -> str:
     for file in sorted(set(_files(own))):
         digest.update(f"{file}\0".encode("utf-8", "surrogateescape"))
         try:
-            digest.update(content_hash(file).encode())
+            digest.update(hash_content(file).encode())
         except FileNotFoundError:  # a link to nothing, or removed just now
             continue
         except OSError as error:

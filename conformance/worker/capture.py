@@ -11,19 +11,23 @@ import importlib
 import json
 import re
 import tempfile
-from functools import cache
+import warnings
+from contextlib import contextmanager
+from functools import cache, cached_property, partial
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
+from jax._src.interpreters import mlir
 
-from conformance.worker.jaxprs import jaxpr_json
+from conformance.worker.jaxprs import encode_jaxpr
 from conformance.worker.values import describe_sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping
+
+
 MEMORY_FIELDS = (
     "generated_code_size_in_bytes",
     "argument_size_in_bytes",
@@ -41,16 +45,16 @@ _ELIDED = re.compile(r"\[([\d,]*)\]\S* constant\(\{\.\.\.\}\)")
 _DUMP_NUMBER = re.compile(r"module_(\d+)\.")
 
 
-class NotTold(Exception):  # noqa: N818 - a limit of the backend, not an error
+class UnavailableError(Exception):
     """A release or backend does not tell this; the message says what is missing."""
 
 
-def jaxpr(traced: Any) -> str:
+def render_jaxpr(traced: Any) -> str:
     """Return a traced program's jaxpr as `conformance.worker.jaxprs` documents it."""
-    return jaxpr_json(traced.jaxpr)
+    return encode_jaxpr(traced.jaxpr)
 
 
-def stablehlo(lowered: Any) -> str:
+def render_stablehlo(lowered: Any) -> str:
     """Return a lowered program in MLIR's generic form: nothing elided, with locations."""
     operation = lowered.compiler_ir("stablehlo").operation
     return str(
@@ -70,7 +74,7 @@ class _Backend:
     hides_text = False
 
 
-def compiled_telling(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, Callable[[], str]]:
+def compile_with_text(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, Callable[[], str]]:
     """Compile a program such that its optimised module can be told.
 
     Where an earlier program of this process showed that the backend hides the text, XLA is told to
@@ -81,18 +85,18 @@ def compiled_telling(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, C
         compile_: Compiles it, with compiler options if there are any.
 
     Returns:
-        The executable, and what gives the text or raises `NotTold`.
+        The executable, and what gives the text or raises `UnavailableError`.
     """
     if _Backend.hides_text:
         with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Exception):
             made = _compile_dumping(lowered, compile_, folder)
-            text = hlo_from_dump(Path(folder))
+            text = read_hlo_dump(Path(folder))
             return made, lambda: text
     made = compile_(lowered)
-    return made, lambda: hlo(lowered, made)
+    return made, lambda: render_hlo(lowered, made)
 
 
-def hlo(lowered: Any, compiled: Any) -> str:
+def render_hlo(lowered: Any, compiled: Any) -> str:
     """Return the optimised module: as `compiled.as_text()`, but with its large constants.
 
     Args:
@@ -114,7 +118,7 @@ def hlo(lowered: Any, compiled: Any) -> str:
     elided = sum(prod(map(int, filter(None, found.split(",")))) for found in _ELIDED.findall(text))
     if not elided or elided * BYTES_AN_ELEMENT > LARGEST_HLO:
         return str(text)
-    modules = hlo_modules(compiled)
+    modules = list_hlo_modules(compiled)
     options = _print_options()
     if len(modules) != 1 or options is None:
         return str(text)
@@ -123,7 +127,7 @@ def hlo(lowered: Any, compiled: Any) -> str:
     return str(whole if len(whole) <= LARGEST_HLO else text)
 
 
-def hlo_modules(compiled: Any) -> list[Any]:
+def list_hlo_modules(compiled: Any) -> list[Any]:
     """Return the modules of an executable; none where it does not give them."""
     try:
         return list(compiled.runtime_executable().hlo_modules())
@@ -152,7 +156,7 @@ def _dumped(lowered: Any) -> str:
     """Compile once more with XLA told to dump: compile-only CUDA, 0.4.38 to 0.8.1."""
     with tempfile.TemporaryDirectory() as folder:
         _compile_dumping(lowered, _compile, folder)
-        return hlo_from_dump(Path(folder))
+        return read_hlo_dump(Path(folder))
 
 
 def _compile(lowered: Any, options: Mapping[str, Any]) -> Any:
@@ -167,7 +171,7 @@ def _compile_dumping(lowered: Any, compile_: Callable[..., Any], folder: str) ->
         return compile_(lowered, options)
 
 
-def hlo_from_dump(folder: Path) -> str:
+def read_hlo_dump(folder: Path) -> str:
     """Return the optimised module that XLA dumped last.
 
     Args:
@@ -181,12 +185,12 @@ def hlo_from_dump(folder: Path) -> str:
     """
     files = [file for file in folder.glob(f"module_*{DUMPED}") if _DUMP_NUMBER.match(file.name)]
     if not files:
-        raise NotTold(f"the backend gives no HLO text and dumped no {DUMPED}")
+        raise UnavailableError(f"the backend gives no HLO text and dumped no {DUMPED}")
     newest = max(files, key=lambda file: int(_DUMP_NUMBER.match(file.name)[1]))  # type: ignore[index]
     return newest.read_text()
 
 
-def cost(compiled: Any) -> str:
+def render_cost(compiled: Any) -> str:
     """Return XLA's estimates (flops, bytes accessed ...) as a JSON object."""
     said = compiled.cost_analysis()
     if isinstance(said, list):  # a list of one up to 0.4.35
@@ -194,7 +198,7 @@ def cost(compiled: Any) -> str:
     return json.dumps({k: float(v) for k, v in sorted((said or {}).items())}, indent=1)
 
 
-def memory(compiled: Any) -> str:
+def render_memory(compiled: Any) -> str:
     """Return the sizes XLA planned, in bytes, as a JSON object.
 
     Raises:
@@ -203,11 +207,11 @@ def memory(compiled: Any) -> str:
     said = compiled.memory_analysis()
     sizes = {name: getattr(said, name) for name in MEMORY_FIELDS if hasattr(said, name)}
     if not sizes:
-        raise NotTold("no memory analysis")
+        raise UnavailableError("no memory analysis")
     return json.dumps(sizes, indent=1)
 
 
-def layout(lowered: Any, compiled: Any) -> str:
+def render_layout(lowered: Any, compiled: Any) -> str:
     """Return where inputs and outputs lie, as a JSON object.
 
     Args:
@@ -272,3 +276,66 @@ def _memory_kind(sharding: Any) -> str | None:
         except Exception:  # noqa: BLE001 - topology devices and some backends have no memories
             return None
     return str(kind)
+
+
+PLATFORMS = ("tpu", "cuda", "rocm")
+
+
+class CrossLowering:
+    """One traced program, to be lowered for other platforms.
+
+    A module that differs from the program's own by nothing but locations is told in the words of
+    that one: locations say from where the lowering was called. So equal modules are equal texts.
+
+    Args:
+        traced: The program.
+        lowered: The program as lowered for the platform it runs on; None if it is refused there.
+        text: The StableHLO of `lowered`, as it is told.
+    """
+
+    def __init__(self, traced: Any, lowered: Any | None, text: str) -> None:
+        self._traced = traced
+        self._lowered = lowered
+        self._text = text
+
+    @cached_property
+    def _own(self) -> str:
+        """The program's own module without locations."""
+        return "" if self._lowered is None else _bare(self._lowered)
+
+    def artifacts(self) -> dict[str, Callable[[], str]]:
+        """Return what tells the StableHLO for each platform, by the artifact's name."""
+        return {f"stablehlo-{name}": partial(self._told, name) for name in PLATFORMS}
+
+    def _told(self, platform: str) -> str:
+        with warnings.catch_warnings(), reuse_context(self._lowered):
+            warnings.simplefilter("ignore")  # said once already, of the platform it runs on
+            found = self._traced.lower(lowering_platforms=(platform,))
+        return self._text if _bare(found) == self._own else render_stablehlo(found)
+
+
+def _bare(lowered: Any) -> str:
+    """Return a module without its locations."""
+    operation = lowered.compiler_ir("stablehlo").operation
+    return str(operation.get_asm(print_generic_op_form=True, large_elements_limit=None))
+
+
+@contextmanager
+def reuse_context(lowered: Any | None) -> Iterator[None]:
+    """Lower in the MLIR context of a module that there is, which saves half of the time.
+
+    To make a context takes as long as to lower a small program. A release that makes its contexts
+    otherwise makes one for each lowering, as ever.
+
+    Args:
+        lowered: A lowered program; nothing is done for None.
+    """
+    make = getattr(mlir, "make_ir_context", None)
+    if make is None or lowered is None:
+        yield
+        return
+    mlir.make_ir_context = lambda: lowered.compiler_ir("stablehlo").context
+    try:
+        yield
+    finally:
+        mlir.make_ir_context = make

@@ -64,7 +64,7 @@ _AXIS_TYPES = {"Hidden": "Auto", "User": "Explicit", "Collective": "Manual"}  # 
 _AXIS_NAMES = ("unreduced", "reduced")
 
 
-def jaxpr_json(closed: Any) -> str:
+def encode_jaxpr(closed: Any) -> str:
     """Return a closed jaxpr as a JSON document, see the module.
 
     Args:
@@ -108,7 +108,7 @@ class _Walk:
         numbers = {id(variable): number for number, variable in enumerate(variables)}
         return {
             "consts": [
-                [self._aval(v.aval), constant(value)]
+                [self._aval(v.aval), encode_constant(value)]
                 for v, value in zip(jaxpr.constvars, values, strict=True)
             ],
             "in": [self._aval(v.aval) for v in jaxpr.invars],
@@ -133,7 +133,7 @@ class _Walk:
 
     def _atom(self, atom: Any, numbers: dict[int, int]) -> Any:
         if hasattr(atom, "val"):
-            return [self._aval(atom.aval), literal(atom.val, atom.aval)]
+            return [self._aval(atom.aval), encode_literal(atom.val, atom.aval)]
         return numbers[id(atom)]
 
     def _aval(self, aval: Any) -> int:
@@ -185,18 +185,18 @@ class _Walk:
         return [name, *([field, self.value(value)] for field, value in items)]
 
 
-def literal(value: Any, aval: Any) -> Any:
+def encode_literal(value: Any, aval: Any) -> Any:
     """Return a literal's value as plain data, rounded to its type: `0.1` of f32 is an f32."""
     try:
-        return scalar(np.asarray(value).astype(aval.dtype)[()])
+        return encode_scalar(np.asarray(value).astype(aval.dtype)[()])
     except Exception:  # noqa: BLE001 - literals of key or opaque types have no NumPy form
-        return constant(value)
+        return encode_constant(value)
 
 
-def constant(value: Any) -> Any:
+def encode_constant(value: Any) -> Any:
     """Return the data of a constant: see the module's DATA; null for one that is not there."""
     if value is None or type(value) in {bool, int, float, complex}:
-        return scalar(value)
+        return encode_scalar(value)
     try:
         if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
             value = jax.random.key_data(value)
@@ -209,24 +209,24 @@ def constant(value: Any) -> Any:
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         data = np.ascontiguousarray(little).view(np.uint8).data
         return f"sha256:{hashlib.sha256(data).hexdigest()}"
-    items = [scalar(item) for item in array.ravel()]
+    items = [encode_scalar(item) for item in array.ravel()]
     return items if array.ndim else items[0]
 
 
-def scalar(value: Any) -> Any:
+def encode_scalar(value: Any) -> Any:
     """Return a number as JSON can say it: see the module."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, complex):
-        return ["complex", scalar(value.real), scalar(value.imag)]
+        return ["complex", encode_scalar(value.real), encode_scalar(value.imag)]
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
     return value
 
 
-def without_addresses(text: str) -> str:
+def strip_addresses(text: str) -> str:
     """Return a text without the addresses of objects in it."""
     return _ADDRESS.sub("", text)
 
@@ -255,7 +255,7 @@ def _parts(tree: Any) -> list[Any]:
 
 
 def _text(value: Any) -> dict[str, str]:
-    return {"text": without_addresses(str(value))}
+    return {"text": strip_addresses(str(value))}
 
 
 def _function_name(value: Any) -> str:
@@ -264,7 +264,7 @@ def _function_name(value: Any) -> str:
     for attribute in ("__qualname__", "__name__"):
         name = getattr(value, attribute, None)
         if isinstance(name, str):
-            return without_addresses(name)
+            return strip_addresses(name)
     return type(value).__qualname__
 
 
@@ -274,7 +274,7 @@ def _program_name(jaxpr: Any) -> str:
     name = getattr(debug, "func_name", None)
     if name is None:
         name = str(getattr(debug, "func_src_info", "") or "").partition(" at ")[0]
-    return without_addresses(str(name or ""))
+    return strip_addresses(str(name or ""))
 
 
 def _effects(effects: Any) -> list[str]:
@@ -310,7 +310,7 @@ def _describe_aval(aval: Any) -> list[Any]:
     dtype = getattr(aval, "dtype", None)
     if dtype is None:
         token = type(aval).__name__ == "AbstractToken"
-        return ["token" if token else without_addresses(str(aval)), []]
+        return ["token" if token else strip_addresses(str(aval)), []]
     shape = [size if type(size) is int else _size(size) for size in getattr(aval, "shape", ())]
     more = dict(_more(aval))
     return [_dtype_name(dtype), shape, more] if more else [_dtype_name(dtype), shape]
@@ -320,7 +320,7 @@ def _size(size: Any) -> int | str:
     try:
         return int(size)
     except Exception:  # noqa: BLE001 - a symbolic dimension
-        return without_addresses(str(size))
+        return strip_addresses(str(size))
 
 
 def _more(aval: Any) -> Iterator[tuple[str, Any]]:
@@ -336,7 +336,7 @@ def _more(aval: Any) -> Iterator[tuple[str, Any]]:
             yield name, sorted(map(str, axes))
     spec = getattr(getattr(aval, "sharding", None), "spec", None)
     if spec is not None:
-        said = spec_data(spec)
+        said = encode_spec(spec)
         if any(said):
             yield "sharding", said
     space = getattr(aval, "memory_space", None)
@@ -345,7 +345,7 @@ def _more(aval: Any) -> Iterator[tuple[str, Any]]:
         yield "space", str(where).lower()
 
 
-def spec_data(spec: Any) -> list[Any]:
+def encode_spec(spec: Any) -> list[Any]:
     """Return a PartitionSpec as a list of axis names for each dimension."""
     parts = getattr(spec, "_partitions", None)
     said = [_axes(part) for part in (tuple(spec) if parts is None else parts)]
@@ -361,7 +361,7 @@ def _axes(part: Any) -> Any:
     return [str(axis) for axis in part] if isinstance(part, (tuple, list)) else [str(part)]
 
 
-def mesh_data(mesh: Any) -> list[Any]:
+def encode_mesh(mesh: Any) -> list[Any]:
     """Return a mesh as its axes: name, size, and the type of one that is not Auto."""
     names = list(mesh.axis_names)
     if getattr(mesh, "empty", False) or not names:
@@ -426,24 +426,27 @@ _SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
     (_is_jaxpr, _Walk.jaxpr),
     (_is_a(jax.core.AbstractValue), _Walk.aval),
     (_is_enum, lambda _, v: _enum_name(v)),
-    (_is_a(bool, int, float, complex, np.generic), lambda _, v: scalar(v)),
+    (_is_a(bool, int, float, complex, np.generic), lambda _, v: encode_scalar(v)),
     (_is_a(str), lambda _, v: str(v)),
     (_is_dtype, lambda _, v: _dtype(v)),
-    (_has("__array__"), lambda _, v: ["array", _dtype_name(v.dtype), [*v.shape], constant(v)]),
-    (_is_a(jax.sharding.PartitionSpec), lambda _, v: spec_data(v)),
+    (
+        _has("__array__"),
+        lambda _, v: ["array", _dtype_name(v.dtype), [*v.shape], encode_constant(v)],
+    ),
+    (_is_a(jax.sharding.PartitionSpec), lambda _, v: encode_spec(v)),
     (
         _is_a(jax.sharding.NamedSharding),
-        lambda _, v: ["sharding", mesh_data(v.mesh), spec_data(v.spec), v.memory_kind],
+        lambda _, v: ["sharding", encode_mesh(v.mesh), encode_spec(v.spec), v.memory_kind],
     ),
     (_is_a(jax.sharding.SingleDeviceSharding), lambda _, v: _single(v)),
     (_class_named("DeprecatedArg"), lambda _, __: None),
     (_class_named("UnspecifiedValue"), lambda _, __: "unspecified"),
-    (_class_named("ResourceEnv"), lambda _, v: mesh_data(v.physical_mesh)),
+    (_class_named("ResourceEnv"), lambda _, v: encode_mesh(v.physical_mesh)),
     (_class_named("PRNGImpl"), lambda _, v: str(v.tag)),
     (_class_named("FlatTree"), lambda _, v: _parts(v)),
     (_class_named("PyTreeDef"), lambda _, v: str(v)),
     (_class_named("Effect"), lambda _, v: type(v).__name__),
-    (_has("axis_names", "shape"), lambda _, v: mesh_data(v)),
+    (_has("axis_names", "shape"), lambda _, v: encode_mesh(v)),
     (_has("platform", "id"), lambda _, v: ["device", v.id]),
     (
         _is_a(set, frozenset),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import json
 import os
 import sys
 import time
@@ -15,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.kit.case import CaseError, Unsupported
 from conformance.worker import frames, ranks
+from conformance.worker.processes import take_standard_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
+
 
 CASES = "conformance_cases"
 
@@ -56,7 +60,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     from conformance.worker import stages, variants  # noqa: PLC0415 - order matters, see above
 
     try:
-        configure(request)
+        update_config(request)
         if "rank" in request:
             distributed.join(request["rank"])
         fn = load_case(request["file"], request["family"], request["name"])
@@ -66,7 +70,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         return
     except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
         described = stages.describe_error(error)
-        described["where"] = described["where"] or import_site(error, request["file"])
+        described["where"] = described["where"] or find_import_site(error, request["file"])
         emit({"error": described})
         emit({"end": True})
         return
@@ -74,7 +78,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
     observer = stages.Observer(emit, largest, request["calls"])
     if observer.observe(fn, request["kind"], place, params):
-        variants.run(request["same_as"], fn, place, params, emit, largest=largest)
+        variants.run_variants(request["same_as"], fn, place, params, emit, largest=largest)
     emit({"end": True})
 
 
@@ -90,7 +94,7 @@ def set_flags(request: dict[str, Any]) -> None:
     os.environ["XLA_FLAGS"] = " ".join(flags)
 
 
-def configure(request: dict[str, Any]) -> None:
+def update_config(request: dict[str, Any]) -> None:
     """Set the job's `jax.config` values.
 
     Raises:
@@ -145,7 +149,7 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[qualified] = module
         try:
-            with no_backend():
+            with forbid_backend():
                 spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[qualified]
@@ -154,7 +158,7 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
 
 
 @contextmanager
-def no_backend() -> Iterator[None]:
+def forbid_backend() -> Iterator[None]:
     """Make it an error to initialise a jax backend inside the context.
 
     A backend fixes the device count and starts threads, after which no fork is safe. jax is
@@ -188,7 +192,7 @@ def _package(name: str, path: list[str]) -> None:
         sys.modules[name] = package
 
 
-def import_site(error: BaseException, file: str) -> str:
+def find_import_site(error: BaseException, file: str) -> str:
     """Return the line of a case file at which its import failed, as `file:line`."""
     line = getattr(error, "lineno", 0) if isinstance(error, SyntaxError) else 0
     trace = error.__traceback__
@@ -199,7 +203,7 @@ def import_site(error: BaseException, file: str) -> str:
     return f"{file}:{line or 1}"
 
 
-def identity() -> dict[str, Any]:
+def describe_interpreter() -> dict[str, Any]:
     """Return what the interpreter and its environment are, without importing jax."""
     versions: dict[str, str] = {}
     for found in metadata.distributions():
@@ -215,3 +219,85 @@ def identity() -> dict[str, Any]:
 
 def _canonical(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
+
+
+MOST_JOBS = 100
+"""Jobs of one process: what leaks, leaks no further."""
+
+
+def make_share_key(request: dict[str, Any]) -> str:
+    """Return what jobs must have in common to share a process; empty for a job that runs alone.
+
+    Args:
+        request: The job.
+    """
+    if not request["cell"]["topology"] or request.get("alone"):
+        return ""
+    return json.dumps([request["xla_flags"], request["config"], request["x64"]], sort_keys=True)
+
+
+def run_jobs(first: dict[str, Any], fd: int) -> None:
+    """Run jobs until one has changed the process, or it has run enough.
+
+    `{"idle": True}` says that a job has ended and the next may come, on standard input.
+
+    Args:
+        first: The first job.
+        fd: Descriptor the jobs' frames go to.
+    """
+    requests = take_standard_input()
+    folder = os.getcwd()  # noqa: PTH109 - to go back to, whatever it is
+    before = _configured(first)
+    decoder = frames.Decoder()
+    request: dict[str, Any] | None = first
+    for number in range(MOST_JOBS):
+        if request is None:
+            return
+        run_job(request, fd)
+        if number + 1 == MOST_JOBS or read_settings(before) != before:
+            return
+        _forget(folder)
+        frames.write(fd, {"idle": True})
+        request = _next(requests, decoder)
+
+
+def _configured(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings under which jobs run in this process."""
+    set_flags(request)
+    with contextlib.suppress(Exception):  # the job itself will say what is wrong
+        update_config(request)
+    return read_settings()
+
+
+def _next(requests: int, decoder: frames.Decoder) -> dict[str, Any] | None:
+    """Return the next job, None when no more can come."""
+    while data := os.read(requests, 1 << 18):
+        for frame in decoder.feed(data):
+            return frame.header
+    return None
+
+
+def _forget(folder: str) -> None:
+    """Make the process what it was before the last job."""
+    import jax  # noqa: PLC0415 - only the process of a job has jax
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.chdir(folder)
+    jax.clear_caches()
+
+
+def read_settings(among: Collection[str] = ()) -> dict[str, Any]:
+    """Return what holds for a whole process: environment, import path, `jax.config`.
+
+    Args:
+        among: Settings looked at: an import may well define new options; empty is all.
+
+    Returns:
+        The settings by name.
+    """
+    import jax  # noqa: PLC0415 - only a warmed server has jax
+
+    found = {f"jax.config.{name}": value for name, value in jax.config.values.items()}
+    found |= {"os.environ": dict(os.environ), "sys.path": list(sys.path)}
+    return {name: value for name, value in found.items() if not among or name in among}

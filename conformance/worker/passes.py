@@ -19,7 +19,7 @@ from conformance.kit.case import Observed, Program, Unsupported
 from conformance.kit.env import Env
 from conformance.worker import frames
 from conformance.worker.job import load_case
-from conformance.worker.stages import Observer, build, describe_error, reference_of
+from conformance.worker.stages import Observer, bind_reference, build, describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -74,9 +74,9 @@ class _Session(Observer):
 
     def serve(self) -> int:
         """Answer every question; return how many there were."""
-        let_options_name_passes()
+        patch_pass_option()
         lowered = self._lowered()
-        self._emit({"ready": {"config": config_values()}}, b"")
+        self._emit({"ready": {"config": collect_config()}}, b"")
         answers = 0
         for asked in self._questions():
             self._env.options = {DISABLED: "", **asked["options"]}
@@ -103,7 +103,7 @@ class _Session(Observer):
                 self._fn = load_case(case["file"], case["family"], case["name"])
                 built = self._build()
             values = self._env.values((built.args, built.kwargs))
-            reference = reference_of(built.reference, *values)
+            reference = bind_reference(built.reference, *values)
             self._reference(reference, self._fn)
             return self._stage_out(built, self._env)
         except BaseException as error:  # noqa: BLE001 - whatever a case raises is its observation
@@ -137,7 +137,7 @@ class _Session(Observer):
             super()._text(name, text)
 
 
-def let_options_name_passes() -> None:
+def patch_pass_option() -> None:
     """Make the compiler option that disables passes mean so on every release.
 
     Up to 0.5.3 an option that is a list is refused, or ends the process; but in a compilation's
@@ -156,7 +156,7 @@ def let_options_name_passes() -> None:
     compiler.get_compile_options = made
 
 
-def config_values() -> dict[str, bool | int | float | str | None]:
+def collect_config() -> dict[str, bool | int | float | str | None]:
     """Return every option of `jax.config` whose value is plain, with its value."""
     values = dict(jax.config.values)
     plain = (bool, int, float, str, type(None))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import signal
 import sys
@@ -33,7 +34,7 @@ def take_standard_input() -> int:
     return taken
 
 
-def children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """Return the children of a process, whichever of its threads forked them."""
     found: list[int] = []
     try:
@@ -49,18 +50,18 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def descendants(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     """Return all processes below a process; itself is not among them."""
     found: list[int] = []
     open_ = [pid]
     while open_:
-        below = children(open_.pop())
+        below = list_children(open_.pop())
         found += below
         open_ += below
     return found
 
 
-def tree_memory(pid: int, limit: int = 0) -> int:
+def measure_tree(pid: int, limit: int = 0) -> int:
     """Return the bytes of memory that a process and its descendants hold.
 
     Pages that several of them share count once, as far as that matters: to ask the kernel how
@@ -70,17 +71,17 @@ def tree_memory(pid: int, limit: int = 0) -> int:
         pid: The process.
         limit: Bytes up to which the plain sum of resident memory is exact enough.
     """
-    own, below = resident(pid), descendants(pid)
-    total = own + sum(map(resident, below))
+    own, below = measure_resident(pid), list_descendants(pid)
+    total = own + sum(map(measure_resident, below))
     if not below or total <= limit:
         return total
-    shares = [proportional(one) for one in (pid, *below)]
+    shares = [measure_proportional(one) for one in (pid, *below)]
     # What the root shares with the server it was forked from counts whole, as it does for a job
     # without children.
     return total if None in shares else max(own, sum(filter(None, shares)))
 
 
-def resident(pid: int) -> int:
+def measure_resident(pid: int) -> int:
     """Return the resident bytes of a process, 0 where it is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - hot path
@@ -89,7 +90,7 @@ def resident(pid: int) -> int:
         return 0
 
 
-def proportional(pid: int) -> int | None:
+def measure_proportional(pid: int) -> int | None:
     """Return the resident bytes of a process, shared pages divided among those that share them.
 
     Args:
@@ -112,16 +113,16 @@ def proportional(pid: int) -> int | None:
     return 0  # a zombie holds nothing
 
 
-def end_tree(pid: int) -> None:
+def kill_tree(pid: int) -> None:
     """Kill a process and all below it; none of them can fork while it is looked for the others."""
-    below = descendants(pid)
+    below = list_descendants(pid)
     for one in (pid, *below):
         _signal(one, signal.SIGSTOP)
-    for one in {pid, *below, *descendants(pid)}:
+    for one in {pid, *below, *list_descendants(pid)}:
         _signal(one, signal.SIGKILL)
 
 
-def end_strays(mine: set[int]) -> bool:
+def kill_strays(mine: set[int]) -> bool:
     """Kill and wait for children of this process that it did not start itself.
 
     It is a subreaper, and so are its own children: every process that it adopts was left behind by
@@ -134,11 +135,11 @@ def end_strays(mine: set[int]) -> bool:
         Whether all have ended.
     """
     for _ in range(ROUNDS):
-        strays = set(children(os.getpid())) - mine
+        strays = set(list_children(os.getpid())) - mine
         if not strays:
             return True
         for pid in strays:
-            end_tree(pid)
+            kill_tree(pid)
         for pid in strays:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -148,3 +149,16 @@ def end_strays(mine: set[int]) -> bool:
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+_FLAGS = re.compile(r"Unknown flags? in XLA_FLAGS: .*|Couldn't interpret value .* for flag .*")
+
+
+def find_refused_flags(said: str) -> str:
+    """Return what XLA says of flags that it does not know or cannot read, empty when nothing.
+
+    Args:
+        said: Standard error of a process.
+    """
+    match = _FLAGS.search(said)
+    return " ".join(match.group().rstrip(". ").split()) if match else ""

@@ -15,10 +15,10 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from conformance.worker import frames
-from conformance.worker.job import import_site, load_case, set_flags
+from conformance.worker.job import find_import_site, load_case, read_settings, set_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
 LAPACK = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
 """Where jaxlib takes LAPACK from, for the first program of a process that calls it."""
@@ -33,7 +33,7 @@ def scout(request: dict[str, Any], fd: int) -> None:
     from conformance.worker.stages import describe_error  # noqa: PLC0415 - needs jax, the server may not
 
     frames.write(fd, {"stage": "import"})
-    before, set_before = set(sys.modules), settings()
+    before, set_before = set(sys.modules), read_settings()
     try:
         if request["file"]:
             load_case(request["file"], request["family"], request["name"])
@@ -42,12 +42,14 @@ def scout(request: dict[str, Any], fd: int) -> None:
             _tiny_program()
     except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
         described = describe_error(error)
-        described["where"] = import_site(error, request["file"])
+        described["where"] = find_import_site(error, request["file"])
         frames.write(fd, {"error": described})
     found = {
         "modules": sorted(set(sys.modules) - before),
-        "threads": threads(),
-        "sets": [name for name, value in settings(set_before).items() if value != set_before[name]],
+        "threads": count_threads(),
+        "sets": [
+            name for name, value in read_settings(set_before).items() if value != set_before[name]
+        ],
     }
     frames.write(fd, {"scouted": found})
     frames.write(fd, {"end": True})
@@ -77,7 +79,7 @@ def warm() -> None:
     with contextlib.suppress(Exception):  # private, too
         _look_for_plugins()
     preload(LAPACK)
-    jaxprs.jaxpr_json(jax.make_jaxpr(_looping)(np.ones(4, np.float32)))
+    jaxprs.encode_jaxpr(jax.make_jaxpr(_looping)(np.ones(4, np.float32)))
 
 
 def _look_for_plugins() -> None:
@@ -115,7 +117,7 @@ def preload(modules: Iterable[str]) -> None:
             importlib.import_module(name)
 
 
-def unsafe_to_fork() -> str:
+def find_fork_hazard() -> str:
     """Return why this process must not fork, empty when it may."""
     from jax._src import xla_bridge  # noqa: PLC0415 - see warm
 
@@ -123,27 +125,11 @@ def unsafe_to_fork() -> str:
         return "only Linux tells the threads of a process, and its libraries survive a fork"
     if xla_bridge.backends_are_initialized():
         return "a jax backend is initialised in the server"
-    count = threads()
+    count = count_threads()
     return f"the server has {count} threads" if count > 1 else ""
 
 
-def settings(among: Collection[str] = ()) -> dict[str, Any]:
-    """Return what holds for a whole process: environment, import path, `jax.config`.
-
-    Args:
-        among: Settings looked at: an import may well define new options; empty is all.
-
-    Returns:
-        The settings by name.
-    """
-    import jax  # noqa: PLC0415 - only a warmed server has jax
-
-    found = {f"jax.config.{name}": value for name, value in jax.config.values.items()}
-    found |= {"os.environ": dict(os.environ), "sys.path": list(sys.path)}
-    return {name: value for name, value in found.items() if not among or name in among}
-
-
-def threads() -> int:
+def count_threads() -> int:
     """Return how many threads this process has; 1 where that cannot be told."""
     try:
         return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - hot path

@@ -36,11 +36,11 @@ def main() -> None:
         runpy.run_path(script, run_name="__main__")
     except Exception as error:
         with open(note, "w", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH123
-            json.dump(described(error, script), file)
+            json.dump(describe_error(error, script), file)
         raise
 
 
-def described(error: BaseException, script: str) -> "dict[str, str]":
+def describe_error(error: BaseException, script: str) -> "dict[str, str]":
     """Return an exception as plain data.
 
     Args:

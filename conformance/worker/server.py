@@ -17,9 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from conformance.worker import frames, scout
-from conformance.worker.job import identity, load_case, run_job
+from conformance.worker.job import (
+    describe_interpreter,
+    load_case,
+    make_share_key,
+    run_job,
+    run_jobs,
+)
 from conformance.worker.request_loop import RequestLoop
-from conformance.worker.shared import run_jobs, share_key
 from conformance.worker.supervisor import SCRATCH
 
 REQUEST = "request.json"
@@ -59,7 +64,7 @@ class Server(RequestLoop):
 
     def serve(self) -> None:
         """Say hello, then serve requests until the orchestrator closes the channel."""
-        hello = identity()
+        hello = describe_interpreter()
         start = time.perf_counter()
         try:
             reason = "asked for" if self._spawn else self._prepare()
@@ -76,13 +81,13 @@ class Server(RequestLoop):
     def _prepare(self) -> str:
         """Warm the server; return why it cannot fork, empty when it can."""
         scout.warm()
-        reason = scout.unsafe_to_fork()
+        reason = scout.find_fork_hazard()
         if not reason:
             self._start(_warm_request())
             while self._supervisor.busy:
                 if not self._turn():
                     raise SystemExit  # the orchestrator is gone
-            reason = scout.unsafe_to_fork()
+            reason = scout.find_fork_hazard()
         self._settle()
         return reason
 
@@ -109,7 +114,7 @@ class Server(RequestLoop):
 
     def _start(self, request: dict[str, Any], share: str = "") -> None:
         known = self._files.get(request["file"])
-        share = share_key(request) if known is not None and known.state == "loaded" else share
+        share = make_share_key(request) if known is not None and known.state == "loaded" else share
         super()._start({**request, "share": share}, share)
 
     def _main(self, request: dict[str, Any], fd: int) -> None:

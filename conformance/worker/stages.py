@@ -12,8 +12,8 @@ import jax
 from conformance.kit import distributed
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
 from conformance.worker import capture
-from conformance.worker.cross_lowering import CrossLowering
-from conformance.worker.tracebacks import HIDDEN, frames_of, innermost, message_of
+from conformance.worker.capture import CrossLowering
+from conformance.worker.tracebacks import HIDDEN, describe_chain, find_innermost, get_message
 from conformance.worker.values import LARGEST, flatten
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ class Observer:
             if kind == "program":
                 with self._stage("build"):
                     built = build(fn, env, params)
-                reference = reference_of(built.reference, *env.values((built.args, built.kwargs)))
+                reference = bind_reference(built.reference, *env.values((built.args, built.kwargs)))
                 self._program(built, env)
             else:
                 with self._stage("execute"):
                     seen = fn(env, **params)
                     observed = seen if isinstance(seen, Observed) else Observed(seen)
-                    reference = reference_of(observed.reference, (), {})
+                    reference = bind_reference(observed.reference, (), {})
                     self._artifacts(observed.artifacts)
                     self._value(observed.value)
             ran = True
@@ -94,31 +94,31 @@ class Observer:
 
     def _stage_out(self, built: Program, env: Env) -> Any:
         """Trace a program, and return it lowered."""
-        fn = jitted(built)
+        fn = jit_program(built)
         args, kwargs = built.args, built.kwargs
         if env.compile_only:
-            args, kwargs = described(built, _shape)
+            args, kwargs = describe_arguments(built, _shape)
         elif distributed.joined():
-            args, kwargs = described(built, distributed.described)
+            args, kwargs = describe_arguments(built, distributed.described)
         with self._stage("trace"):
             traced = fn.trace(*args, **kwargs)
-            self._capture(jaxpr=lambda: capture.jaxpr(traced))
+            self._capture(jaxpr=lambda: capture.render_jaxpr(traced))
         return self._lower(traced, env)
 
     def _compile(self, lowered: Any, env: Env) -> Any:
         with self._stage("compile"):
-            compiled, hlo = capture.compiled_telling(lowered, env.compile)
+            compiled, hlo = capture.compile_with_text(lowered, env.compile)
             self._capture(
                 hlo=hlo,
-                cost=lambda: capture.cost(compiled),
-                memory=lambda: capture.memory(compiled),
-                layout=lambda: capture.layout(lowered, compiled),
+                cost=lambda: capture.render_cost(compiled),
+                memory=lambda: capture.render_memory(compiled),
+                layout=lambda: capture.render_layout(lowered, compiled),
             )
         return compiled
 
     def _execute(self, compiled: Any, built: Program) -> None:
         with self._stage("execute"):
-            args, kwargs = dynamic(built)
+            args, kwargs = select_dynamic(built)
             if distributed.joined():
                 args, kwargs = distributed.placed((args, kwargs), compiled.input_shardings)
             given = self._copied((args, kwargs))
@@ -150,7 +150,7 @@ class Observer:
         try:
             with self._stage("lower"):
                 lowered = env.lower(traced)
-                told = self._capture(stablehlo=lambda: capture.stablehlo(lowered))
+                told = self._capture(stablehlo=lambda: capture.render_stablehlo(lowered))
         finally:  # what is refused here may be welcome elsewhere
             if env.cell.platform == "cpu":
                 self._cross_lower(CrossLowering(traced, lowered, told.get("stablehlo", "")))
@@ -168,7 +168,7 @@ class Observer:
             try:
                 text = tell()
             except Exception as error:  # noqa: BLE001 - the program is none the worse for it
-                name, text = f"no_{name}", f"{type(error).__name__}: {message_of(error)}"  # noqa: PLW2901
+                name, text = f"no_{name}", f"{type(error).__name__}: {get_message(error)}"  # noqa: PLW2901
             self._text(name, text)
             told[name] = text
         return told
@@ -178,7 +178,7 @@ class Observer:
             if isinstance(artifact, str):
                 self._text(name, artifact)
             else:
-                self._capture(**{name: lambda lowered=artifact: capture.stablehlo(lowered)})
+                self._capture(**{name: lambda lowered=artifact: capture.render_stablehlo(lowered)})
 
     def _text(self, name: str, text: str) -> None:
         self._emit({"artifact": name}, text.encode("utf-8", "backslashreplace"))
@@ -225,7 +225,7 @@ def build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
     raise CaseError(f"a program returned {kind}, expected a Program")
 
 
-def reference_of(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | None:
+def bind_reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | None:
     """Return what gives the reference of a case, None if it has none.
 
     Args:
@@ -251,14 +251,14 @@ def is_key(array: jax.Array) -> bool:
     return bool(jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key))
 
 
-def jitted(built: Program) -> Any:
+def jit_program(built: Program) -> Any:
     """Return the function of a program under `jax.jit`; one that is already stays as it is."""
     # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
     already = isinstance(built.fn, type(jax.jit(lambda: None)))
     return built.fn if already else jax.jit(built.fn, **built.jit)
 
 
-def static(built: Program) -> tuple[set[int], set[str]]:
+def find_static(built: Program) -> tuple[set[int], set[str]]:
     """Return the positions and names of static arguments."""
     numbers = built.jit.get("static_argnums", ())
     fixed = {numbers} if isinstance(numbers, int) else set(numbers)
@@ -267,14 +267,14 @@ def static(built: Program) -> tuple[set[int], set[str]]:
     return {n % len(built.args) for n in fixed} if built.args else set(), named
 
 
-def dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def select_dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Leave static arguments out: a compiled function is called without them."""
-    numbers, named = static(built)
+    numbers, named = find_static(built)
     args = tuple(arg for n, arg in enumerate(built.args) if n not in numbers)
     return args, {name: value for name, value in built.kwargs.items() if name not in named}
 
 
-def described(
+def describe_arguments(
     built: Program, describe: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return arguments by shape and dtype: values that lie on a device are not for another.
@@ -286,7 +286,7 @@ def described(
     Returns:
         Positional and keyword arguments.
     """
-    numbers, named = static(built)
+    numbers, named = find_static(built)
     args = [
         arg if n in numbers else jax.tree_util.tree_map(describe, arg)
         for n, arg in enumerate(built.args)
@@ -315,11 +315,11 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
         `{"type", "message", "where", "traceback", "frames"}`: the traceback as Python prints it,
         its last 20,000 characters, and as `conformance.worker.tracebacks` describes it.
     """
-    described = frames_of(error)
+    described = describe_chain(error)
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return {
         "type": type(error).__name__,
-        "message": message_of(error),
+        "message": get_message(error),
         "where": _where(error, fn, described),
         "traceback": text[-20_000:],
         "frames": described,
@@ -336,7 +336,7 @@ def _where(
     if fn is None or not hasattr(fn, "__code__"):
         return ""
     if fn.__globals__.get(HIDDEN):
-        return innermost(described)
+        return find_innermost(described)
     file = fn.__code__.co_filename
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     return f"{file}:{own[-1].lineno if own else fn.__code__.co_firstlineno}"

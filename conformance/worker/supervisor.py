@@ -18,11 +18,11 @@ from conformance.worker.cgroups import MemoryGroups
 from conformance.worker.processes import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
-    children,
-    end_strays,
-    end_tree,
+    kill_strays,
+    kill_tree,
+    list_children,
+    measure_tree,
     prctl,
-    tree_memory,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Child:
 
     Attributes:
         pid: The process, leader of its own process group.
-        share: What jobs it runs, see `conformance.worker.shared`; empty when it runs one only.
+        share: What jobs it runs, see `conformance.worker.job`; empty when it runs one only.
         request: The job it runs; None between two.
         ended: Why it was ended by us: `timeout`, `memory`, `output` or `observation`; empty
             otherwise.
@@ -166,7 +166,7 @@ class Child:
         self.due = time.monotonic() + POLL
         if self.ended or self.request is None:
             return
-        held = tree_memory(self.pid, self.memory)
+        held = measure_tree(self.pid, self.memory)
         self.peak = max(self.peak, held)
         if time.monotonic() > self.deadline:
             self.kill("timeout")
@@ -178,7 +178,7 @@ class Child:
     def kill(self, why: str) -> None:
         """Kill the job with all processes below it, whatever group or session they are in."""
         self.ended = why
-        end_tree(self.pid)
+        kill_tree(self.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -259,7 +259,7 @@ class Supervisor:
         self._close = close
         self._reuse = reuse
         self._children: dict[int, Child] = {}
-        self._others = set(children(os.getpid()))  # started before, by a conftest for example
+        self._others = set(list_children(os.getpid()))  # started before, by a conftest for example
         self._groups = MemoryGroups()
         self._strays = False
 
@@ -355,7 +355,7 @@ class Supervisor:
                 self._finish(child, status, usage)
                 self._strays = True
         if self._strays:
-            self._strays = not end_strays({*self._children, *self._others})
+            self._strays = not kill_strays({*self._children, *self._others})
             self._groups.close()
 
     def _release(self, group: MemoryGroup | None) -> None:
@@ -415,7 +415,7 @@ class Supervisor:
             child.close()
             self._release(child.group)
         self._children.clear()
-        end_strays(self._others)
+        kill_strays(self._others)
         self._groups.close()
 
 

@@ -51,7 +51,7 @@ class _Call(NamedTuple):
     file: str
 
 
-def frames_of(error: BaseException) -> list[dict[str, Any]]:
+def describe_chain(error: BaseException) -> list[dict[str, Any]]:
     """Return an exception, and those that it came from, as plain data.
 
     Frames of the harness are left out, and frames of libraries before the first of the user's.
@@ -81,18 +81,18 @@ def _described(error: BaseException) -> Iterator[dict[str, Any]]:
         notes = [str(note) for note in getattr(one, "__notes__", None) or ()]
         yield {
             "type": _cut(type(one).__name__, SHORT),
-            "message": _cut(message_of(one), LONGEST),
+            "message": _cut(get_message(one), LONGEST),
             "relation": relation,
             "notes": [_cut(note, SHORT) for note in notes if _FILTERED not in note][:NOTES],
             "frames": frames,
         }
 
 
-def innermost(described: list[dict[str, Any]]) -> str:
+def find_innermost(described: list[dict[str, Any]]) -> str:
     """Return the innermost line of the user's own code, as `file:line`; empty if there is none.
 
     Args:
-        described: As `frames_of` returns it.
+        described: As `describe_chain` returns it.
     """
     for one in described:
         for frame in reversed(one["frames"]):
@@ -101,7 +101,7 @@ def innermost(described: list[dict[str, Any]]) -> str:
     return ""
 
 
-def message_of(error: BaseException) -> str:
+def get_message(error: BaseException) -> str:
     """Return the message of an exception, also where making it raises."""
     try:
         return str(error)

@@ -18,12 +18,12 @@ from conformance.kit.case import CaseError, Unsupported
 from conformance.kit.env import Env
 from conformance.worker.stages import (
     build,
+    describe_arguments,
     describe_error,
-    described,
-    dynamic,
+    find_static,
     is_key,
-    jitted,
-    static,
+    jit_program,
+    select_dynamic,
 )
 from conformance.worker.values import LARGEST, flatten
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Build = Callable[[Env], Program]
 
 
-def run(
+def run_variants(
     ways: Sequence[str],
     fn: Callable[..., Any],
     env: Env,
@@ -86,25 +86,25 @@ def _check_runs(env: Env) -> None:
         raise Unsupported("the program runs as several processes")
 
 
-def by_jit(make: Build, env: Env) -> Any:
+def run_jitted(make: Build, env: Env) -> Any:
     """Call `jax.jit(fn)` as a user does: jax itself traces, caches, and places the arguments."""
     built = make(env)
-    return jitted(built)(*built.args, **built.kwargs)
+    return jit_program(built)(*built.args, **built.kwargs)
 
 
-def eagerly(make: Build, env: Env) -> Any:
+def run_eagerly(make: Build, env: Env) -> Any:
     """Call the function under `jax.disable_jit`: operation by operation, loops in Python."""
     built = make(env)
     with jax.disable_jit():
         return jax.block_until_ready(built.fn(*built.args, **built.kwargs))
 
 
-def ahead_of_time(make: Build, env: Env) -> Any:
+def run_ahead_of_time(make: Build, env: Env) -> Any:
     """Compile for arguments of which only shape, dtype and sharding are told, then call that."""
     built = make(env)
-    args, kwargs = described(built, _outline)
-    compiled = jitted(built).lower(*args, **kwargs).compile()
-    given, named = dynamic(built)
+    args, kwargs = describe_arguments(built, _outline)
+    compiled = jit_program(built).lower(*args, **kwargs).compile()
+    given, named = select_dynamic(built)
     return compiled(*given, **named)
 
 
@@ -117,7 +117,7 @@ def _outline(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding, **weak)
 
 
-def vmapped(make: Build, env: Env) -> Any:
+def run_vmapped(make: Build, env: Env) -> Any:
     """Map over arguments with a leading axis of 1; the result keeps that axis.
 
     Static arguments are not mapped over. Of `Program.jit` nothing else is used, for its keywords
@@ -127,8 +127,8 @@ def vmapped(make: Build, env: Env) -> Any:
         CaseError: If there is nothing that can have a leading axis.
     """
     built = make(env)
-    numbers, names = static(built)
-    args, kwargs = dynamic(built)
+    numbers, names = find_static(built)
+    args, kwargs = select_dynamic(built)
     fixed = {name: value for name, value in built.kwargs.items() if name in names}
 
     def called(*given: Any, **named: Any) -> Any:
@@ -155,7 +155,7 @@ def _in_batch(leaf: Any) -> Any:
     return jax.numpy.asarray(leaf)[None]  # the weak type of a Python number stays
 
 
-def unsharded(make: Build, env: Env) -> Any:
+def run_unsharded(make: Build, env: Env) -> Any:
     """Run the program on one device: every mesh that `env` makes has one.
 
     Raises:
@@ -163,7 +163,7 @@ def unsharded(make: Build, env: Env) -> Any:
     """
     alone = OneDevice(env)
     built = make(alone)
-    result = jax.block_until_ready(jitted(built)(*built.args, **built.kwargs))
+    result = jax.block_until_ready(jit_program(built)(*built.args, **built.kwargs))
     if not alone.narrowed:
         raise CaseError(
             "the program made no mesh of several devices with env.mesh, expected one that can be "
@@ -207,10 +207,10 @@ class OneDevice(Env):
 
 
 VARIANTS: dict[str, Callable[[Build, Env], Any]] = {
-    "jit": by_jit,
-    "eager": eagerly,
-    "aot": ahead_of_time,
-    "vmap_of_one": vmapped,
-    "unsharded": unsharded,
+    "jit": run_jitted,
+    "eager": run_eagerly,
+    "aot": run_ahead_of_time,
+    "vmap_of_one": run_vmapped,
+    "unsharded": run_unsharded,
 }
 """How a program is run in each way."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.calibration import calibration_file
+from conformance.engine.calibration import locate_calibration
 from tests.projects import CELL, HEAD, ONE
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/fam/topic.py": CASES
 @pytest.fixture
 def project(project: Project, shared_cache: Path) -> Project:
     """A project with a case that is steady, and one that is right every other time."""
-    calibration_file(shared_cache).unlink(missing_ok=True)
+    locate_calibration(shared_cache).unlink(missing_ok=True)
     return project
 
 
@@ -69,7 +69,7 @@ def test_what_is_known_is_shown(project: Project) -> None:
 
 def test_a_broken_file_stops_what_would_use_it(project: Project, shared_cache: Path) -> None:
     """It says which file, and what to do."""
-    file = calibration_file(shared_cache)
+    file = locate_calibration(shared_cache)
     file.parent.mkdir(exist_ok=True)
     file.write_text("{")
     for command in ("run", "calibrate"):

@@ -10,7 +10,7 @@ import pytest
 from conformance.cells.accelerators import DeviceLock
 from conformance.engine.client import Worker
 from conformance.engine.job import Job
-from conformance.engine.local import LocalExecutor, device_error
+from conformance.engine.local_executor import LocalExecutor, has_device_error
 from conformance.model.outcome import Outcome
 from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of
 
@@ -106,12 +106,12 @@ def test_errors_of_the_device_are_told_from_those_of_the_program(
     tmp_path: Path, message: str, expected: bool
 ) -> None:
     """By what CUDA, HIP and the TPU runtime say."""
-    assert device_error(bad(made_up_job(tmp_path), message=message)) is expected
+    assert has_device_error(bad(made_up_job(tmp_path), message=message)) is expected
 
 
 def test_a_dying_process_tells_of_its_device_on_standard_error(tmp_path: Path) -> None:
     """A job that crashed has no error of its own to say it in; a good one may say what it likes."""
     said = {"stderr": STICKY.encode()}
     crashed = replace(bad(made_up_job(tmp_path), Outcome.CRASHED), blobs=said)
-    assert device_error(crashed)
-    assert not device_error(replace(good(made_up_job(tmp_path)), blobs=said))
+    assert has_device_error(crashed)
+    assert not has_device_error(replace(good(made_up_job(tmp_path)), blobs=said))

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.blobs import LARGE, BlobStore, CorruptBlobError, blob_hash
-from conformance.engine.compression import LARGEST
+from conformance.engine.blobs import LARGE, LARGEST, BlobStore, CorruptBlobError, hash_blob
 from conformance.errors import InfrastructureError
 
 from .test_compression import zeros
@@ -39,7 +38,7 @@ def test_what_goes_in_comes_out(contents: list[bytes]) -> None:
 def test_a_name_is_the_hash_of_the_content(tmp_path: Path, data: bytes) -> None:
     """The same content is stored once; large ones are compressed."""
     store = BlobStore(tmp_path / "deep" / "blobs")
-    assert store.put(data) == store.put(data) == blob_hash(data)
+    assert store.put(data) == store.put(data) == hash_blob(data)
     (file,) = store.folder.iterdir()
     assert file.suffix == (".zst" if data is BIG else "")
     assert file.stat().st_size <= len(data)
@@ -133,7 +132,7 @@ def test_what_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
 def test_what_is_no_regular_file_is_no_blob(tmp_path: Path, kind: str) -> None:
     """A link to a file with the right content neither; a pipe is not waited for."""
     source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
-    name = blob_hash(SMALL)
+    name = hash_blob(SMALL)
     source.folder.mkdir()
     (tmp_path / "target").write_bytes(SMALL)
     file = source.folder / name

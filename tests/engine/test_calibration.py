@@ -11,8 +11,8 @@ import pytest
 from conformance.engine.calibration import (
     Calibration,
     Unstable,
-    calibration_file,
     load_calibration,
+    locate_calibration,
     store_calibration,
     update_calibration,
 )
@@ -63,7 +63,7 @@ def test_what_was_looked_at_again_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"unstable": [{"case": 3}]}', "\udcff"])
 def test_a_file_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
     """With what to do."""
-    file = calibration_file(tmp_path)
+    file = locate_calibration(tmp_path)
     file.parent.mkdir()
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(UsageError, match="remove it, and make it anew with: conformance calib"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.dependencies import missing_dependency
+from conformance.engine.plan import missing_dependency
 from conformance.model.record import ErrorInfo
 
 if TYPE_CHECKING:

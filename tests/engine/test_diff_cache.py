@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine import diff_cache
-from conformance.engine.diff_cache import DiffCache, IrPair, pair_of
+from conformance.engine.diff_cache import DiffCache, IrPair, make_ir_pair
 from conformance.engine.process_pool import MANY
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory, sides
@@ -28,7 +28,7 @@ def made(tmp_path: Path) -> Directory:
 def pair(made: Directory) -> IrPair:
     """The two texts."""
     one, other = sides(made)
-    return pair_of(one, other, "hlo")
+    return make_ir_pair(one, other, "hlo")
 
 
 def test_a_difference_is_made_once(
@@ -73,7 +73,7 @@ def test_why_two_texts_are_not_compared(tmp_path: Path, text: str, problem: str)
     """It is said in the place of the difference."""
     run = Directory(tmp_path / "run").job("f/a", CELLS[0], texts={"hlo": ADD})
     one, other = sides(run.job("f/a", CELLS[1], texts={"hlo": text}))
-    found = DiffCache(tmp_path / "cache").get(pair_of(one, other, "hlo"))
+    found = DiffCache(tmp_path / "cache").get(make_ir_pair(one, other, "hlo"))
     assert found.problem.startswith(problem)
     assert found.changes == ()
 
@@ -91,7 +91,7 @@ def many(folder: Path) -> list[IrPair]:
     for number in range(MANY + 1):
         run.job(f"f/{number}", CELLS[0], texts={"hlo": ADD.replace("f32[4]", f"f32[{number + 1}]")})
     first, *others = sides(run)
-    return [pair_of(first, other, "hlo") for other in others]
+    return [make_ir_pair(first, other, "hlo") for other in others]
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.engine.evidence_file import (
+from conformance.engine.run_directory import CorruptRunError, RunDirectory
+from conformance.engine.run_loader import (
     add_evidence,
     forget_evidence,
     read_evidence,
     read_reproduction,
 )
-from conformance.engine.run_directory import CorruptRunError, RunDirectory
 from conformance.model.evidence import Culprit, Evidence
 
 if TYPE_CHECKING:

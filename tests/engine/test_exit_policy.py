@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.exit_policy import FailOn, decide_exit, exit_code
-from conformance.engine.nights import compare, merged_since, night_of
-from conformance.engine.root_causes import root_causes
+from conformance.engine.exit_policy import FailOn, compute_exit_code, decide_exit
+from conformance.engine.nights import compare_nights, make_night, merge_by_culprit
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Verdict
 from conformance.model.run import RunInfo
@@ -30,7 +30,7 @@ LINKED = ("f/a", "regressed", "out # against #")
 
 def since(before: list[Record], after: list[Record]) -> Since:
     """Return what changed from one night to another."""
-    return compare(night_of("one", RunInfo(), before), night_of("two", RunInfo(), after))
+    return compare_nights(make_night("one", RunInfo(), before), make_night("two", RunInfo(), after))
 
 
 @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ def test_root_causes_are_counted_as_triage_merged_them() -> None:
             cause=cause.id, case="f/a", cell="c", last_good="0.6.1", first_bad="0.6.2",
             confirmed=True, culprits=(Culprit(package="jax", before="0.6.1", after="0.6.2"),),
         )
-        for cause in root_causes([BAD, OTHER])
+        for cause in find_root_causes([BAD, OTHER])
     }  # fmt: skip
     assert decide_exit(FailOn.UNEXPECTED, [BAD, OTHER], None, None, evidence).reason == (
         "1 root cause is unexpected"
     )
-    before = night_of("one", RunInfo(), [BAD, OTHER], None, evidence)
-    told = compare(before, night_of("two", RunInfo(), [BAD, OTHER], None, evidence))
+    before = make_night("one", RunInfo(), [BAD, OTHER], None, evidence)
+    told = compare_nights(before, make_night("two", RunInfo(), [BAD, OTHER], None, evidence))
     assert [len(one.jobs) for one in told.still] == [2]
     # A run that was compared before triage is as it would be after it.
     apart = since([BAD, OTHER], [BAD, OTHER])
     assert [len(one.jobs) for one in apart.still] == [1, 1]
-    assert merged_since(apart, evidence).still[0].jobs == told.still[0].jobs
-    assert [one.nights for one in merged_since(apart, evidence).still] == [2]
+    assert merge_by_culprit(apart, evidence).still[0].jobs == told.still[0].jobs
+    assert [one.nights for one in merge_by_culprit(apart, evidence).still] == [2]
     decision = decide_exit(FailOn.NEW, [BAD, OTHER], told, None, evidence)
     assert decision.code is ExitCode.OK
 
@@ -129,7 +129,7 @@ def test_a_policy_only_ever_forgives_what_is_unexpected(
     strict = decide_exit(FailOn.UNEXPECTED, after, told).code
     new = decide_exit(FailOn.NEW, after, told).code
     never = decide_exit(FailOn.NEVER, after, told).code
-    assert strict is exit_code(after)
+    assert strict is compute_exit_code(after)
     assert new in {strict, never}
     assert never is not ExitCode.UNEXPECTED
     if strict is not ExitCode.UNEXPECTED:

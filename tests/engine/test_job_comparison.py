@@ -13,8 +13,8 @@ from conformance.engine.job_comparison import (
     IrLevel,
     JobComparison,
     StoredJob,
+    compare_irs_of_job,
     compare_jobs,
-    compare_within,
     group_by_changes,
 )
 from conformance.ir.change import Change, IrDiff
@@ -188,13 +188,13 @@ def test_what_repeats_the_cells_own_is_not_compared_again(
 def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
     """How a program is lowered for another one."""
     job = side(blobs, others={"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE})
-    found = compare_within(job, "stablehlo", "stablehlo-tpu")
+    found = compare_irs_of_job(job, "stablehlo", "stablehlo-tpu")
     assert found is not None
     (one,) = found.irs
     assert (one.ir, found.id) == ("stablehlo -> stablehlo-tpu", "f/a on c")
     assert one.diff is not None
     assert [change.title for change in one.diff.changes] == ["sine -> cosine"]
-    same = compare_within(job, "stablehlo", "stablehlo-cuda")
+    same = compare_irs_of_job(job, "stablehlo", "stablehlo-cuda")
     assert same is not None
     assert same.equal(IrLevel.STRUCTURE)
-    assert compare_within(job, "stablehlo", "stablehlo-rocm") is None
+    assert compare_irs_of_job(job, "stablehlo", "stablehlo-rocm") is None

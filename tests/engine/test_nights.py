@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.nights import Night, compare, night_of
+from conformance.engine.nights import Night, compare_nights, make_night
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord
 from conformance.model.run import RunCell, RunInfo
@@ -62,7 +62,7 @@ def night(
             for cell in cells
         ),
     )
-    return night_of(f"run-{day}", info, records, since)
+    return make_night(f"run-{day}", info, records, since)
 
 
 def cases_of(causes: Iterable[CauseSince]) -> list[str]:
@@ -76,7 +76,7 @@ def nights_on(*nights: Sequence[Record]) -> Since:
     for day, records in enumerate(nights, 1):
         after = night(day, *records)
         if day > 1:
-            since = compare(night(day - 1, *nights[day - 2], since=since), after)
+            since = compare_nights(night(day - 1, *nights[day - 2], since=since), after)
     assert since is not None
     return since
 
@@ -101,7 +101,7 @@ ANY = st.lists(
 @given(ANY)
 def test_a_night_against_itself_has_nothing_new(records: list[Record]) -> None:
     """Everything is still there."""
-    since = compare(night(1, *records), night(2, *records))
+    since = compare_nights(night(1, *records), night(2, *records))
     assert not since.changed
     assert len(since.still) == len(night(1, *records).causes)
 
@@ -112,8 +112,8 @@ def test_what_is_new_and_what_is_gone_are_mirror_images(
 ) -> None:
     """As are jobs that came and that went; what moved, moved both ways."""
     there, back = (
-        compare(night(1, *one), night(2, *other)),
-        compare(night(2, *other), night(1, *one)),
+        compare_nights(night(1, *one), night(2, *other)),
+        compare_nights(night(2, *other), night(1, *one)),
     )
     assert {cause.id for cause in there.new} == {cause.id for cause in back.gone}
     assert {cause.id for cause in there.gone} == {cause.id for cause in back.new}
@@ -127,7 +127,7 @@ def test_what_is_new_and_what_is_gone_are_mirror_images(
 def test_every_cause_is_told_once(one: list[Record], other: list[Record]) -> None:
     """Of tonight new or still there, of before still there, gone or not seen."""
     before, after = night(1, *one), night(2, *other)
-    since = compare(before, after)
+    since = compare_nights(before, after)
     assert sorted([c.id for c in (*since.new, *since.still)]) == sorted(after.causes)
     assert {c.id for c in (*since.gone, *since.unseen)} <= before.causes.keys()
 
@@ -171,7 +171,7 @@ def test_another_reason_is_another_cause() -> None:
 def test_nightlies_are_compared_by_place(cell: str) -> None:
     """Whatever their date and Python; a night that could not be told is in its place, too."""
     job = silent(cell=cell) if cell == UNTOLD else bad(cell=cell)
-    since = compare(night(1, bad(cell=DAYS[0])), night(2, job))
+    since = compare_nights(night(1, bad(cell=DAYS[0])), night(2, job))
     assert (since.added, since.removed, since.new, since.gone) == ((), (), (), ())
     (one,) = since.unseen or since.still
     assert one.jobs == (JobAt(case="f/a", place=PLACE),)
@@ -181,10 +181,10 @@ def test_packages_that_moved_are_told() -> None:
     """By place; those of a place that has none now are not gone."""
     jax = dict(zip(DAYS, ("0.13.0.dev20260501", "0.13.0.dev20260502"), strict=True))
     before, after = night(1, fine(cell=DAYS[0]), jax=jax), night(2, fine(cell=DAYS[1]), jax=jax)
-    assert compare(before, after).installed == (
+    assert compare_nights(before, after).installed == (
         PackageChange(place=PLACE, package="jax", before=jax[DAYS[0]], after=jax[DAYS[1]]),
     )
-    assert compare(before, night(2, silent(cell=UNTOLD))).installed == ()
+    assert compare_nights(before, night(2, silent(cell=UNTOLD))).installed == ()
 
 
 def ir(neutral: str, structure: str = "s", version: int = 1) -> IrRecord:

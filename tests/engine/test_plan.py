@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.job import Job, job_key
-from conformance.engine.plan import list_possible_jobs, make_plan, why_not
+from conformance.engine.job import Job, make_job_key
+from conformance.engine.plan import find_exclusion_reason, list_possible_jobs, make_plan
 from conformance.model.case import Deviation
 from conformance.model.run import Exclusion
 
@@ -36,7 +36,7 @@ HERE = Path("cases")
 )
 def test_why_a_case_is_left_out(needs: dict[str, Any], reason: str) -> None:
     """In the words of its own metadata; empty when it can run."""
-    assert why_not(job(HERE, **needs).case, planned()) == reason
+    assert find_exclusion_reason(job(HERE, **needs).case, planned()) == reason
 
 
 def test_what_may_be_is_told_without_a_lock() -> None:
@@ -44,8 +44,12 @@ def test_what_may_be_is_told_without_a_lock() -> None:
     there = planned("0.6.2")
     gone = replace(there, failure="no network", versions={"jax": "0.6.2"}, cell_hash="")
     new, old = job(HERE, "new", releases=">=0.8").case, job(HERE, "old", releases="<0.8").case
-    assert why_not(new, gone) == why_not(new, there) == "applies to jax>=0.8, the cell has 0.6.2"
-    assert why_not(old, gone) == why_not(old, there) == ""
+    assert (
+        find_exclusion_reason(new, gone)
+        == find_exclusion_reason(new, there)
+        == "applies to jax>=0.8, the cell has 0.6.2"
+    )
+    assert find_exclusion_reason(old, gone) == find_exclusion_reason(old, there) == ""
     untold = Cell(release="nightly", python="3.12")
     found = [one.id for one in list_possible_jobs([new, old], [there.cell, untold])]
     assert found == [(old.id, there.cell.id), (new.id, untold.id), (old.id, untold.id)]
@@ -54,8 +58,8 @@ def test_what_may_be_is_told_without_a_lock() -> None:
 def test_a_nightly_is_taken_for_the_release_that_it_leads_to() -> None:
     """In what a case applies to, and in what a deviation covers."""
     night = planned("0.8.3.dev20251120")
-    assert why_not(job(HERE, releases=">=0.8.3").case, night) == ""
-    assert why_not(job(HERE, releases="<0.8.3").case, night) == (
+    assert find_exclusion_reason(job(HERE, releases=">=0.8.3").case, night) == ""
+    assert find_exclusion_reason(job(HERE, releases="<0.8.3").case, night) == (
         "applies to jax<0.8.3, the cell has 0.8.3.dev20251120"
     )
     until, since = Deviation(releases="<0.8.3"), Deviation(releases=">=0.8.3")
@@ -86,7 +90,7 @@ def test_a_nightly_is_taken_for_the_release_that_it_leads_to() -> None:
 def test_what_processes_can_share(case: dict[str, Any], reason: str) -> None:
     """Devices go in equal parts, and a probe must be written for processes."""
     one = replace(job(HERE).case, **case)
-    assert why_not(one, planned(platform="cpu-mp2")) == reason
+    assert find_exclusion_reason(one, planned(platform="cpu-mp2")) == reason
 
 
 def test_a_plan_goes_cell_by_cell() -> None:
@@ -126,7 +130,7 @@ def test_a_key_changes_with_what_a_job_observes(change: dict[str, Any]) -> None:
     """Content, parameters, flags and limits."""
     one = job(HERE)
     other = Job(case=replace(one.case, **change), planned=one.planned)
-    assert job_key(one, "kit") != job_key(other, "kit")
+    assert make_job_key(one, "kit") != make_job_key(other, "kit")
 
 
 def test_a_key_changes_with_kit_and_cell() -> None:
@@ -134,6 +138,6 @@ def test_a_key_changes_with_kit_and_cell() -> None:
     one = job(HERE)
     other_cell = Job(case=one.case, planned=replace(one.planned, cell_hash="other"))
     elsewhere = job(Path("elsewhere"))
-    assert job_key(one, "kit") != job_key(one, "other kit")
-    assert job_key(one, "kit") != job_key(other_cell, "kit")
-    assert job_key(one, "kit") == job_key(elsewhere, "kit")
+    assert make_job_key(one, "kit") != make_job_key(one, "other kit")
+    assert make_job_key(one, "kit") != make_job_key(other_cell, "kit")
+    assert make_job_key(one, "kit") == make_job_key(elsewhere, "kit")

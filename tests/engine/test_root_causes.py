@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.root_causes import root_causes
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
@@ -41,7 +41,7 @@ def test_what_is_one_cause(
                error=ErrorInfo(type="E", message="", signature=said) if said else None)
         for case, reason, said in (one, other)
     ]  # fmt: skip
-    assert len(root_causes(records)) == (1 if same else 2)
+    assert len(find_root_causes(records)) == (1 if same else 2)
 
 
 def test_causes_are_grouped_largest_first() -> None:
@@ -53,7 +53,7 @@ def test_causes_are_grouped_largest_first() -> None:
         record("f/c", "c1", Verdict.INFRA, "no network"),
         record("f/a", "c2", Verdict.REGRESSED, "value"),
     ]
-    found = [(one.reason, [r.case for r in one.records]) for one in root_causes(records)]
+    found = [(one.reason, [r.case for r in one.records]) for one in find_root_causes(records)]
     assert found == [("no network", ["f/b", "f/c"]), ("dtype", ["f/a"]), ("value", ["f/a"])]
 
 
@@ -65,13 +65,13 @@ def test_the_order_in_which_jobs_end_does_not_matter(order: list[int]) -> None:
         for case, said in (("f/a", "dtype"), ("f/b", "dtype"), ("f/c", "value"))
         for cell in ("c1", "c2")
     ]
-    assert root_causes([records[number] for number in order]) == root_causes(records)
+    assert find_root_causes([records[number] for number in order]) == find_root_causes(records)
 
 
 def test_a_cause_has_the_same_id_every_night() -> None:
     """However many jobs show it, and whichever comes first."""
-    (one,) = root_causes([record("f/a[x]", "c", Verdict.REGRESSED, "out 3 of 4 differ")])
-    (other,) = root_causes(
+    (one,) = find_root_causes([record("f/a[x]", "c", Verdict.REGRESSED, "out 3 of 4 differ")])
+    (other,) = find_root_causes(
         record(case, cell, Verdict.REGRESSED, "out 9 of 16 differ")
         for case in ("f/a[y]", "f/a[x]")
         for cell in ("d", "c")
@@ -90,7 +90,7 @@ def begins(
 
 def test_where_the_program_begins_to_differ_is_one_cause() -> None:
     """Of whatever cases, with whatever values and verdicts."""
-    (one,) = root_causes(
+    (one,) = find_root_causes(
         [
             begins("f/a", "mul reads otherwise"),
             begins("g/b", "mul reads otherwise", verdict=Verdict.CHANGED),
@@ -102,7 +102,7 @@ def test_where_the_program_begins_to_differ_is_one_cause() -> None:
 
 def test_what_two_causes_meet_in_is_told_under_the_more_frequent() -> None:
     """They stay two."""
-    found = root_causes(
+    found = find_root_causes(
         [
             begins("f/a", "mul reads otherwise"),
             begins("f/b", "mul reads otherwise"),
@@ -122,7 +122,7 @@ def test_what_is_as_frequent_where_all_is_well_is_no_cause() -> None:
         begins("f/c", "pvary new"),
         *(begins(f"g/{n}", "pvary new", verdict=Verdict.MATCH) for n in range(3)),
     ]
-    assert [len(one.records) for one in root_causes(records)] == [1, 1, 1]
+    assert [len(one.records) for one in find_root_causes(records)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -132,20 +132,26 @@ def test_the_programs_own_ir_tells_more_than_a_fact(ir: str, same: bool) -> None
     """The compiler's tells less."""
     facts = ("fact loops: 1, golden 2", "fact loops: 3, golden 4")
     records = [begins(f"f/{n}", "add new", ir=ir, said=said) for n, said in enumerate(facts)]
-    assert len(root_causes(records)) == (1 if same else 2)
+    assert len(find_root_causes(records)) == (1 if same else 2)
 
 
 def test_what_the_compiler_made_tells_more_than_a_value() -> None:
     """Where the program's own IR is what it was."""
     assert (
-        len(root_causes([begins("f/a", "add new", ir="hlo"), begins("g/b", "add new", ir="hlo")]))
+        len(
+            find_root_causes(
+                [begins("f/a", "add new", ir="hlo"), begins("g/b", "add new", ir="hlo")]
+            )
+        )
         == 1
     )
 
 
 def test_what_is_flaky_is_no_cause_of_what_is_not() -> None:
     """Also where the program begins to differ in the same place."""
-    found = root_causes([begins("f/a", "add new"), begins("f/b", "add new", verdict=Verdict.FLAKY)])
+    found = find_root_causes(
+        [begins("f/a", "add new"), begins("f/b", "add new", verdict=Verdict.FLAKY)]
+    )
     assert len(found) == 2
 
 
@@ -154,11 +160,14 @@ def test_a_probe_is_told_under_the_one_cause_of_its_family() -> None:
     probe = record("f/probe", "c", Verdict.REGRESSED, "out differs")
     elsewhere = replace(probe, cell="d")
     programs = [begins("f/a", "add new"), begins("f/b", "mul new")]
-    assert [len(one.records) for one in root_causes([programs[0], probe, elsewhere])] == [2, 1]
-    assert [len(one.records) for one in root_causes([*programs, probe])] == [1, 1, 1]
-    assert [len(one.records) for one in root_causes([begins("g/a", "add new"), probe])] == [1, 1]
+    assert [len(one.records) for one in find_root_causes([programs[0], probe, elsewhere])] == [2, 1]
+    assert [len(one.records) for one in find_root_causes([*programs, probe])] == [1, 1, 1]
+    assert [len(one.records) for one in find_root_causes([begins("g/a", "add new"), probe])] == [
+        1,
+        1,
+    ]
     failed = replace(probe, error=ErrorInfo(type="E", message="", signature="E: m"))
-    assert [len(one.records) for one in root_causes([programs[0], failed])] == [1, 1]
+    assert [len(one.records) for one in find_root_causes([programs[0], failed])] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +188,7 @@ def test_causes_with_one_culprit_are_one(
         record("f/a", "c2", Verdict.REGRESSED, "dtype"),
         record("g/b", "c1", Verdict.REGRESSED, "value"),
     ]
-    large, small = root_causes(records)
+    large, small = find_root_causes(records)
     jax = Culprit(package="jax", before="1", after="2")
     other = Culprit(package="jax", before="1", after=version)
     evidence = {
@@ -192,7 +201,7 @@ def test_causes_with_one_culprit_are_one(
             culprits=(other,),
         ),
     }  # fmt: skip
-    merged = root_causes(records, evidence)
+    merged = find_root_causes(records, evidence)
     assert len(merged) == number
     assert merged[0].id == large.id
     assert sum(len(cause.records) for cause in merged) == len(records)
@@ -205,7 +214,7 @@ def test_a_merged_cause_has_the_id_of_the_largest() -> None:
         record("f/a", "c1", Verdict.REGRESSED, "dtype"),
         record("f/a", "c2", Verdict.REGRESSED, "dtype"),
     ]
-    large, small = root_causes(records)
+    large, small = find_root_causes(records)
     assert len(large.records) == 2
     evidence = {
         cause.id: Evidence(
@@ -214,5 +223,5 @@ def test_a_merged_cause_has_the_id_of_the_largest() -> None:
         )
         for cause in (large, small)
     }  # fmt: skip
-    (merged,) = root_causes(records, evidence)
+    (merged,) = find_root_causes(records, evidence)
     assert merged.id == large.id

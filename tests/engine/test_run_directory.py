@@ -19,8 +19,8 @@ from conformance.engine.run_directory import (
     CorruptRunError,
     Results,
     RunDirectory,
-    latest_run,
-    new_run,
+    allocate_run,
+    find_latest_run,
 )
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import TEMPORARY
@@ -114,13 +114,13 @@ def test_a_run_json_that_is_none(tmp_path: Path, content: str | None) -> None:
 def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None:
     """Names sort by time; a folder without `run.json` is no run."""
     with pytest.raises(UsageError, match="holds no run"):
-        latest_run(tmp_path)
-    assert new_run(tmp_path).path != new_run(tmp_path).path
+        find_latest_run(tmp_path)
+    assert allocate_run(tmp_path).path != allocate_run(tmp_path).path
     runs = tmp_path / "reports" / "runs"
     for name in ("20260101-000000-aaaa", "20260102-000000-aaaa"):
         RunDirectory(runs / name).write_run(RunInfo())
     (runs / "20260103-000000-aaaa").mkdir()
-    assert latest_run(tmp_path).id == "20260102-000000-aaaa"
+    assert find_latest_run(tmp_path).id == "20260102-000000-aaaa"
 
 
 def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
@@ -252,12 +252,12 @@ def test_records_written_at_once_follow_their_blobs(
 
 def test_git_ignores_a_folder_of_reports_that_a_run_made(tmp_path: Path) -> None:
     """But for pages of Markdown. A folder that somebody made before is left alone."""
-    new_run(tmp_path / "new").write_run(RunInfo())
+    allocate_run(tmp_path / "new").write_run(RunInfo())
     assert (tmp_path / "new/reports/.gitignore").read_text() == "*\n!/*.md\n"
     append(RunDirectory(tmp_path / "log" / "reports" / "bisect" / "a"), record())
     assert (tmp_path / "log/reports/.gitignore").exists()
     (tmp_path / "known/reports").mkdir(parents=True)
-    with new_run(tmp_path / "known").held():
+    with allocate_run(tmp_path / "known").held():
         assert not (tmp_path / "known/reports/.gitignore").exists()
     append(RunDirectory(tmp_path / "elsewhere" / "night"), record())
     assert not list((tmp_path / "elsewhere").glob("**/.gitignore"))

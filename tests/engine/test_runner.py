@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.calibration import Calibration, Unstable
-from conformance.engine.exit_policy import exit_code
+from conformance.engine.exit_policy import compute_exit_code
 from conformance.engine.job import Finished, Job
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
@@ -333,15 +333,15 @@ def seen(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> R
 )
 def test_the_exit_status(found: list[Verdict], code: ExitCode) -> None:
     """Green on nothing is impossible; a regression outranks infrastructure."""
-    assert exit_code([seen(verdict) for verdict in found]) is code
+    assert compute_exit_code([seen(verdict) for verdict in found]) is code
 
 
 def test_a_golden_that_cannot_be_read_is_the_projects_fault() -> None:
     """The job ended well, and yet nothing can be said of it: exit 2, not 4."""
-    assert exit_code([replace(seen(Verdict.INFRA), outcome=Outcome.OK)]) is ExitCode.USAGE
+    assert compute_exit_code([replace(seen(Verdict.INFRA), outcome=Outcome.OK)]) is ExitCode.USAGE
 
 
 @pytest.mark.parametrize("conformance", [Conformance.UNKNOWN, Conformance.DEVIATES])
 def test_a_new_case_that_nothing_vouches_for_is_unexpected(conformance: Conformance) -> None:
     """Without golden and without a reference it may be anything."""
-    assert exit_code([seen(Verdict.NEW, conformance)]) is ExitCode.UNEXPECTED
+    assert compute_exit_code([seen(Verdict.NEW, conformance)]) is ExitCode.UNEXPECTED

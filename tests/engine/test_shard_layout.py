@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.messages import ValueHead, read_message
+from conformance.engine.messages import ValueHeader, read_message
 from conformance.engine.shard_layout import DisagreementError, RankValue, assemble_value
 from conformance.model.codec import to_array
 
@@ -18,7 +18,7 @@ from conformance.model.codec import to_array
 def wire(*leaves: tuple[dict[str, Any], bytes], structure: str = "*") -> RankValue:
     """Return a value as a rank sends it."""
     heads = [{**head, "nbytes": len(data)} for head, data in leaves]
-    whole = read_message({"structure": structure, "leaves": heads}, ValueHead)
+    whole = read_message({"structure": structure, "leaves": heads}, ValueHeader)
     return whole, b"".join(data for _, data in leaves)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.slots import in_slots
+from conformance.engine.scheduler import run_in_slots
 
 from .worlds import good, job
 
 if TYPE_CHECKING:
-    from conformance.engine.slots import Tell
+    from conformance.engine.scheduler import Emit
 
 JOBS = [job(Path(), f"case{n}") for n in range(20)]
 
@@ -22,11 +22,11 @@ def test_all_that_is_told_comes_out() -> None:
     """Whichever thread tells it; and in the end the work is abandoned, for there is none left."""
     left, ends = [*JOBS], threading.Event()
 
-    def work(tell: Tell) -> None:
+    def work(tell: Emit) -> None:
         while left:
             tell(good(left.pop()))
 
-    found = [finished.job for finished in in_slots(work, 3, ends.set)]
+    found = [finished.job for finished in run_in_slots(work, 3, ends.set)]
     assert sorted(one.id for one in found) == sorted(one.id for one in JOBS)
     assert ends.is_set()
 
@@ -34,24 +34,24 @@ def test_all_that_is_told_comes_out() -> None:
 def test_a_fault_of_ours_is_raised() -> None:
     """Once every thread has ended."""
 
-    def work(tell: Tell) -> None:
+    def work(tell: Emit) -> None:
         tell(good(JOBS[0]))
         raise KeyError("ours")
 
     with pytest.raises(KeyError, match="ours"):
-        list(in_slots(work, 2, lambda: None))
+        list(run_in_slots(work, 2, lambda: None))
 
 
 def test_who_does_not_listen_any_more() -> None:
     """Abandons the work, and waits for its end."""
     stop, ended = threading.Event(), threading.Event()
 
-    def work(tell: Tell) -> None:
+    def work(tell: Emit) -> None:
         tell(good(JOBS[0]))
         stop.wait(30)
         ended.set()
 
-    found = in_slots(work, 1, stop.set)
+    found = run_in_slots(work, 1, stop.set)
     next(found)
     found.close()
     assert ended.is_set()

@@ -9,12 +9,12 @@ import pytest
 
 from conformance.cache_folder import cache_root
 from conformance.cells.accelerators import DeviceLock
-from conformance.engine.local import CellWorker
+from conformance.engine.local_executor import CellWorker
 from conformance.engine.preparation import Provider
 from conformance.engine.worker_probes import UnsupportedCellError, check_cell, needs_check
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
-from conformance.worker.refusals import refused_flags
+from conformance.worker.processes import find_refused_flags
 from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_a_plugin_that_aborts_as_it_is_loaded_is_infra(bench: Bench, tmp_path: P
     plugin.write_text(ABORT)
     job = bench.at(tmp_path).job(
         f"""
-        from conformance.worker.checks import check
+        from conformance.worker.cell_probes import check_devices
         class Aborting:
             @property
             def devices(self):
@@ -105,7 +105,7 @@ def test_a_plugin_that_aborts_as_it_is_loaded_is_infra(bench: Bench, tmp_path: P
 @pytest.mark.cell
 def test_a_host_with_fewer_accelerators_than_the_cell_is_unsupported(bench: Bench) -> None:
     """One device is here, four are asked for."""
-    body = "from conformance.worker.checks import check; return check(env, 4)"
+    body = "from conformance.worker.cell_probes import check_devices; return check_devices(env, 4)"
     finished = bench.run(body, topic="few")
     assert finished.outcome is Outcome.UNSUPPORTED
     assert finished.error is not None
@@ -168,4 +168,4 @@ def test_a_flag_of_a_case_that_xla_does_not_know_is_unsupported(bench: Bench) ->
 )
 def test_refused_flags_are_read_from_what_xla_logs(said: str, expected: str) -> None:
     """Whatever stands before and after."""
-    assert refused_flags(said) == expected
+    assert find_refused_flags(said) == expected

@@ -17,7 +17,7 @@ import psutil
 
 from conformance.cells.accelerators import DeviceLock
 from conformance.engine.client import Worker
-from conformance.engine.local import LocalExecutor
+from conformance.engine.local_executor import LocalExecutor
 from conformance.model.outcome import Outcome
 from conformance.worker.supervisor import SCRATCH
 from tests.bench import Bench, python_of, value_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.masking import NOTE
+from conformance.engine.messages import NOTE
 from conformance.engine.run_directory import RunDirectory
 from tests.faults.canary import CANARY, FILES, PLACES, Campaign
 

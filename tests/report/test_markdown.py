@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from markdown_it import MarkdownIt
 
-from conformance.engine.root_causes import root_causes
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
@@ -93,7 +93,7 @@ def test_root_causes_come_first_the_largest_first(tmp_path: Path) -> None:
 def test_what_was_found_out_stands_with_its_root_cause(tmp_path: Path) -> None:
     """Since when, by what, and the file that shows it; text from elsewhere is code."""
     report = job(Directory(tmp_path / "r"), NEW, Verdict.REGRESSED, "out is 1").report()
-    (cause,) = root_causes(report.records)
+    (cause,) = find_root_causes(report.records)
     found = Evidence(
         cause=cause.id, case="f/a", cell=NEW, last_good="0.8.2", first_bad="0.8.3", confirmed=True,
         asked="ends with ValueError", command="uv run repro/x.py", repro="repro/x.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from conformance.engine.root_causes import root_causes
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.case import Case
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
@@ -38,7 +38,9 @@ def lines(*records: Record, exclusions: tuple[Exclusion, ...] = (), every: bool 
         )
         for record in records
     }  # fmt: skip
-    return "\n".join(render_suite(records, root_causes(records), cases, exclusions, every=every))
+    return "\n".join(
+        render_suite(records, find_root_causes(records), cases, exclusions, every=every)
+    )
 
 
 def test_counts_by_cell() -> None:
@@ -105,7 +107,7 @@ def test_tracebacks_follow_their_root_cause() -> None:
     }  # fmt: skip
     found = [
         *render_suite(
-            records, root_causes(records), cases,
+            records, find_root_causes(records), cases,
             tracebacks=lambda members: [f"{len(members)} tracebacks"],
         )
     ]  # fmt: skip

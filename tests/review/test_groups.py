@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.root_causes import root_causes
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord, IrStatus
 from conformance.review.groups import GroupKind, count_verdicts, group_changes
@@ -34,7 +34,7 @@ def test_the_same_difference_is_one_group() -> None:
     assert (group.size, group.kind, group.cases) == ("2 cells / 2 cases", GroupKind.UNEXPECTED, (
         "fam/a", "other/b",
     ))  # fmt: skip
-    (cause,) = root_causes(job.record for job in jobs)
+    (cause,) = find_root_causes(job.record for job in jobs)
     assert group.id == cause.id
 
 

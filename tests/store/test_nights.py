@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from conformance.engine.nights import compare
+from conformance.engine.nights import compare_nights
 from conformance.model.since import JobAt
 from conformance.store.nights import load_known_regressions, load_last_night
 from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
@@ -63,7 +63,7 @@ def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
     (a,) = (one for one in before.causes.values() if one.jobs[0].case == "f/a")
     assert (a.run, a.since[:10], a.nights) == ("night-2", "2026-05-03", 2)
     assert {one.jobs[0].case for one in before.causes.values()} == {"f/a", "f/b"}
-    since = compare(before, before)
+    since = compare_nights(before, before)
     assert (since.changed, len(since.still)) == (False, 2)
 
 

@@ -93,7 +93,7 @@ HIDDEN = """
 def told(bench: Bench, hides: str) -> bytes:
     """Return the HLO of an executable that hides something."""
     body = HIDDEN.format(hides=hides) + (
-        "    text = capture.hlo(lowered, compiled)\n"
+        "    text = capture.render_hlo(lowered, compiled)\n"
         "    return Observed(0, artifacts={'hlo': text})\n"
     )
     finished = bench.run(body, top=TOP)
@@ -116,14 +116,14 @@ def test_after_the_first_hidden_one_xla_dumps_at_once(bench: Bench) -> None:
         "    def compile_(program, options=None):\n"
         "        asked.append(sorted(options or {}))\n"
         "        return Hidden(program.compile(compiler_options=options))\n"
-        "    first = capture.compiled_telling(lowered, compile_)[1]()\n"
-        "    again = capture.compiled_telling(lowered, compile_)[1]()\n"
+        "    first = capture.compile_with_text(lowered, compile_)[1]()\n"
+        "    again = capture.compile_with_text(lowered, compile_)[1]()\n"
         "    assert asked[0] == [], asked\n"
         "    assert len(asked) == 2 and 'xla_dump_to' in asked[1], asked\n"
         "    def refuse(program, options=None):\n"
         "        if options: raise RuntimeError('no such option')\n"
         "        return program.compile()\n"
-        "    _, tell = capture.compiled_telling(lowered, refuse)\n"
+        "    _, tell = capture.compile_with_text(lowered, refuse)\n"
         "    return Observed(0, artifacts={'first': first, 'again': again, 'refused': tell()})\n"
     )
     finished = bench.run(body, top=TOP)
@@ -148,10 +148,10 @@ def test_of_dumped_modules_the_last_is_taken(bench: Bench) -> None:
         for name in ("module_0009.a.sm_9.0_gpu", "module_0010.b.cpu"):
             (folder / f"{name}_after_optimizations.txt").write_text(name)
             (folder / f"{name}_after_optimizations-buffer-assignment.txt").write_text("no")
-        found = capture.hlo_from_dump(folder)
+        found = capture.read_hlo_dump(folder)
         try:
-            capture.hlo_from_dump(Path())
-        except capture.NotTold as error:
+            capture.read_hlo_dump(Path())
+        except capture.UnavailableError as error:
             return Observed(0, artifacts={"found": found, "none": str(error)})
     """
     finished = bench.run(body, top=TOP)

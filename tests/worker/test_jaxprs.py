@@ -148,11 +148,11 @@ sys.path.insert(0, sys.argv[1])
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, PartitionSpec as P
 from conformance.kit import compat
-from conformance.worker.jaxprs import jaxpr_json
+from conformance.worker.jaxprs import encode_jaxpr
 mesh = Mesh(np.array(jax.devices()).reshape(1, 2, 2), ("a", "b", "c"))
 f = compat.shard_map(lambda x: jax.nn.relu(jax.lax.psum(x, ("b", "c"))), mesh=mesh,
                      in_specs=P(("a", "b", "c")), out_specs=P(), check=False)
-print(jaxpr_json(jax.jit(f).trace(np.ones(4)).jaxpr))
+print(encode_jaxpr(jax.jit(f).trace(np.ones(4)).jaxpr))
 """
 
 

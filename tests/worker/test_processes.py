@@ -40,27 +40,27 @@ def tree() -> Iterator[tuple[int, set[int]]]:
     assert process.stdout is not None
     below = {int(process.stdout.readline()) for _ in range(2)}
     yield process.pid, below
-    processes.end_tree(process.pid)
+    processes.kill_tree(process.pid)
     process.communicate()
 
 
 def test_what_a_thread_forked_is_below_its_process(tree: tuple[int, set[int]]) -> None:
     """So is what left the session."""
     pid, below = tree
-    assert set(processes.descendants(pid)) == below
+    assert set(processes.list_descendants(pid)) == below
 
 
 def test_shared_pages_count_once(tree: tuple[int, set[int]]) -> None:
     """Above the limit, where it matters; below it the plain sum is near enough."""
     pid, _ = tree
-    assert processes.tree_memory(pid, 10 * SIZE) > 3 * SIZE
-    assert SIZE < processes.tree_memory(pid, 2 * SIZE) < 2 * SIZE
+    assert processes.measure_tree(pid, 10 * SIZE) > 3 * SIZE
+    assert SIZE < processes.measure_tree(pid, 2 * SIZE) < 2 * SIZE
 
 
 def test_a_tree_ends_whole(tree: tuple[int, set[int]]) -> None:
     """No process of it is left, whatever session it is in."""
     pid, below = tree
-    processes.end_tree(pid)
+    processes.kill_tree(pid)
     assert all(gone(one) for one in (pid, *below))
 
 
@@ -68,14 +68,14 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     """It may end while it is looked at."""
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
-    assert processes.tree_memory(process.pid) == 0
-    assert processes.proportional(process.pid) == 0
-    processes.end_tree(process.pid)
+    assert processes.measure_tree(process.pid) == 0
+    assert processes.measure_proportional(process.pid) == 0
+    processes.kill_tree(process.pid)
 
 
 def test_a_child_that_ended_holds_nothing() -> None:
     """Also while nobody has waited for it: what the others share is still counted once."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert processes.proportional(process.pid) == 0
+    assert processes.measure_proportional(process.pid) == 0
     process.wait()

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.ir.analysis import analyse
 from conformance.model.outcome import Outcome
-from conformance.worker.shared import share_key
+from conformance.worker.job import make_share_key
 from tests.bench import Bench, planned_cell
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def test_a_job_may_ask_to_run_alone(tpu: Bench) -> None:
     job = tpu.job(TELL_PID, "program()")
     alone = replace(job, alone=True)
     assert len({pid_of(tpu.worker.run(each)) for each in (job, alone, alone)}) == 3
-    assert share_key(job.request())
-    assert not share_key(alone.request())
+    assert make_share_key(job.request())
+    assert not make_share_key(alone.request())
 
 
 @pytest.mark.parametrize(

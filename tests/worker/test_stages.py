@@ -47,7 +47,7 @@ def test_what_cannot_be_told_is_said_instead(bench: Bench) -> None:
         from conformance.worker import capture
         def cost(compiled): raise NotImplementedError("no cost here")
     """
-    body = "capture.cost = cost; return Program(jnp.sin, (np.float32([1, 2]),))"
+    body = "capture.render_cost = cost; return Program(jnp.sin, (np.float32([1, 2]),))"
     finished = bench.run(body, "program()", top)
     assert finished.outcome is Outcome.OK
     assert "cost" not in finished.blobs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.worker import tracebacks
-from conformance.worker.tracebacks import FRAMES, frames_of, innermost
+from conformance.worker.tracebacks import FRAMES, describe_chain, find_innermost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ def raised(call: Callable[[], Any]) -> list[dict[str, Any]]:
     try:
         call()
     except BaseException as error:  # noqa: BLE001 - whatever it is
-        described = frames_of(error)
+        described = describe_chain(error)
         for one in described:
             one["frames"] = [f for f in one["frames"] if f["file"] != __file__]
         return described
@@ -85,7 +85,7 @@ def test_frames_of_the_user_and_of_a_library(tmp_path: Path) -> None:
     assert (library["file"], library["library"]) == ("theirs/sub.py", "theirs")
     assert library["source"] == "return g()"
     assert inner["library"] == ""
-    assert innermost([one]) == f"{tmp_path / 'own.py'}:2"
+    assert find_innermost([one]) == f"{tmp_path / 'own.py'}:2"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_harness_and_hidden_modules_have_no_frames(tmp_path: Path) -> None:
     # As the worker has it, whose own frames are all that is above.
     below = caught.tb.tb_next
     assert below is not None
-    (one,) = frames_of(caught.value.with_traceback(below.tb_next))
+    (one,) = describe_chain(caught.value.with_traceback(below.tb_next))
     named = [frame["file"] for frame in one["frames"] if frame["file"] != __file__]
     assert named == [str(tmp_path / "own.py")]
 
@@ -245,7 +245,7 @@ def test_a_line_that_cannot_be_parsed_is_a_frame(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("x = 1\ny = (\n")
     text = f"import runpy\n\ndef f():\n    runpy.run_path({str(tmp_path / 'bad.py')!r})\n"
     (one,) = raised(module(tmp_path / "own.py", text).f)
-    assert innermost([one]) == f"{tmp_path / 'bad.py'}:2"
+    assert find_innermost([one]) == f"{tmp_path / 'bad.py'}:2"
     assert one["frames"][-1]["source"] == "y = ("
 
 

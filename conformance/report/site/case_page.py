@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.diff_cache import pair_of
+from conformance.engine.diff_cache import make_ir_pair
 from conformance.engine.job_comparison import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
@@ -137,7 +137,7 @@ def collect_pairs(report: Report) -> Iterator[IrPair]:
         report: The runs to report.
     """
     for _, _, point in report.points():
-        yield from (pair_of(point.before, point.after, ir) for ir in _irs(point))
+        yield from (make_ir_pair(point.before, point.after, ir) for ir in _irs(point))
 
 
 def render_case_pages(
@@ -305,7 +305,7 @@ class _Evidence:
         )
 
     def _ir(self, point: Transition, ir: str, anchor: str, track: str) -> IrChange:
-        diff = self._differ(pair_of(point.before, point.after, ir))
+        diff = self._differ(make_ir_pair(point.before, point.after, ir))
         if diff.problem:
             return IrChange(ir=ir, problem=diff.problem)
         key = (ir, *diff.changes)

@@ -7,7 +7,7 @@ import time
 import traceback
 from typing import Any
 
-from conformance.worker.tracebacks import frames_of, message_of
+from conformance.worker.tracebacks import describe_chain, get_message
 
 TAIL = 16 * 1024
 """Characters kept of each of what a failed test printed, and of its traceback."""
@@ -50,7 +50,7 @@ class Ending:
         """
         if left is not None:
             self._outcome = "left"
-            self._facts["message"] = clean(f"{type(left).__name__}: {message_of(left)}")
+            self._facts["message"] = clean(f"{type(left).__name__}: {get_message(left)}")
         seconds = time.perf_counter() - self._start
         return {**self._facts, "outcome": self._outcome, "seconds": seconds}
 
@@ -73,9 +73,9 @@ def described(error: BaseException, file: str) -> dict[str, Any]:
         where = f"{file}:{error.lineno}"
     told: dict[str, Any] = {
         "type": type(error).__name__,
-        "message": clean(message_of(error)),
+        "message": clean(get_message(error)),
         "where": clean(where),
-        "frames": frames_of(error),
+        "frames": describe_chain(error),
     }
     examples = falsifying(error)
     return {**told, "falsifying": clean("\n\n".join(examples)[:TAIL])} if examples else told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.suites.inside.reports import clean
-from conformance.worker.tracebacks import message_of
+from conformance.worker.tracebacks import get_message
 
 MOST = 100
 """Different warnings that are kept of one test."""
@@ -21,7 +21,7 @@ class Warned:
 
     def take(self, warning: Any) -> None:
         """Take a warning, as Python's `warnings` records it."""
-        message = clean(message_of(warning.message))[:LONGEST]
+        message = clean(get_message(warning.message))[:LONGEST]
         key = (warning.category.__name__, message, clean(f"{warning.filename}:{warning.lineno}"))
         if key in self._counts or len(self._counts) < MOST:
             self._counts[key] = self._counts.get(key, 0) + 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.provision import environment_folder, provision
-from conformance.engine.environment import make_worker_environment, option_variables
+from conformance.engine.environment import make_option_variables, make_worker_environment
 from conformance.engine.preparation import find_identity_mismatch
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
@@ -125,7 +125,7 @@ class SuiteCells:
             **_bytecode(planned),
             HYPOTHESIS: str(self._cache / "hypothesis"),
         }
-        return {**variables, **option_variables(planned), **self._suite.environment, **beside}
+        return {**variables, **make_option_variables(planned), **self._suite.environment, **beside}
 
     def _held_against(self, planned: PlannedCell, place: ProvidedCell) -> ProvidedCell:
         """Return a place that knows which version of the suite's standard counts there."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from conformance.engine.dependencies import missing_dependency
 from conformance.engine.input_files import READ_FILES, encode_inputs, hash_inputs
 from conformance.engine.job import Finished
 from conformance.engine.messages import JobEnd
-from conformance.engine.observe import printed, raised, signal_name
+from conformance.engine.plan import missing_dependency
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
+from conformance.engine.transcript import classify_raised, encode_output, name_signal
 from conformance.judge.errors import make_signature
 from conformance.judge.suite_verdict import FALSIFYING, WARNINGS, XFAIL
 from conformance.model.outcome import Outcome, Stage
@@ -25,7 +25,7 @@ from conformance.suites.inside.session_server import LOST
 from conformance.suites.known.causes import without_values
 from conformance.suites.running.session import LARGEST, QUIET
 from conformance.suites.suite import MEMORY
-from conformance.worker.refusals import refused_flags
+from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job
@@ -121,7 +121,7 @@ def _failed(job: Job, error: ErrorInfo) -> tuple[Outcome, ErrorInfo]:
     """Return the outcome of a test that raised; without what it imports it says nothing of jax."""
     if why := _missing(job, error):
         return Outcome.INFRA, describe_end(MISSING, why)
-    return raised(error), error
+    return classify_raised(error), error
 
 
 def gone_again(job: Job) -> Finished:
@@ -144,7 +144,9 @@ def killed(job: Job, end: JobEnd) -> Finished:
         end: How the process ended.
     """
     outcome, error = _cut_short(end, f"no end within the timeout of {job.case.timeout:g} s")
-    return Finished(job=job, outcome=outcome, stage=Stage.EXECUTE, error=error, blobs=printed(end))
+    return Finished(
+        job=job, outcome=outcome, stage=Stage.EXECUTE, error=error, blobs=encode_output(end)
+    )
 
 
 def failed_session(job: Job, info: SessionInfo) -> Finished:
@@ -162,7 +164,7 @@ def failed_session(job: Job, info: SessionInfo) -> Finished:
         outcome=outcome,
         stage=Stage.IMPORT,
         error=error,
-        blobs=printed(info.end or JobEnd()),
+        blobs=encode_output(info.end or JobEnd()),
     )
 
 
@@ -195,10 +197,10 @@ def _cut_short(end: JobEnd, late: str) -> tuple[Outcome, ErrorInfo]:
         reasons = {"timeout": (Outcome.TIMED_OUT, late), **_CUT}
         outcome, why = reasons.get(end.ended, (Outcome.INFRA, end.stderr or end.ended))
         return outcome, describe_end(end.ended, why)
-    if refused := refused_flags(end.stderr):
+    if refused := find_refused_flags(end.stderr):
         return Outcome.UNSUPPORTED, describe_end("unsupported", refused)
     if end.signal is not None:
-        name = signal_name(end.signal)
+        name = name_signal(end.signal)
         return Outcome.CRASHED, describe_end(name, f"the process was ended by {name}")
     return Outcome.CRASHED, describe_end("exit", f"the process exited with status {end.exit}")
 

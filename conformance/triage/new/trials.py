@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.discovery import discover
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob, load_value
-from conformance.engine.plan import why_not
+from conformance.engine.plan import find_exclusion_reason
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.search.equivalence import SILENT, ending, quoted, same_failure
@@ -91,7 +91,7 @@ class CaseRunner:
         for number in numbers:
             for case in cases:
                 planned = self.cells[number]
-                if reason := why_not(case, planned):
+                if reason := find_exclusion_reason(case, planned):
                     record = not_run(case.id, case.content_hash, planned, reason)
                     found[case.name][number] = replace(record, verdict=Verdict.EXCLUDED)
                 else:

@@ -16,8 +16,8 @@ from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished, Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.messages import JobEnd
-from conformance.engine.observe import Transcript
 from conformance.engine.record_judge import load_claimed_observation, make_record
+from conformance.engine.transcript import Transcript
 from conformance.engine.worker_probes import make_worker_probe
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import judge_conformance
@@ -240,7 +240,7 @@ class PassProber:
             "artifacts": list(case.facts.get(FILECHECK, ())),
         }
         probe = replace(
-            make_worker_probe("passes", "serve", {"channel": channel, "case": program}),
+            make_worker_probe("serve", {"channel": channel, "case": program}, "passes"),
             devices=case.devices,
             x64=case.x64,
             xla_flags=case.xla_flags,

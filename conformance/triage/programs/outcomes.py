@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from conformance.engine.observe import raised, signal_name
+from conformance.engine.transcript import classify_raised, name_signal
 from conformance.judge.errors import make_signature
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs import process
 from conformance.triage.programs.program import ProgramKind
-from conformance.worker.refusals import refused_flags
+from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,15 +60,15 @@ def outcome_of(
         return Outcome.OK, None
     if ended.cut:
         return _cut(ended.cut, timeout)
-    refused = refused_flags(ended.stderr.decode("utf-8", "replace"))
+    refused = find_refused_flags(ended.stderr.decode("utf-8", "replace"))
     # One that the program sets itself is its own affair, and maybe what is sought.
     if given.intersection(re.findall(r"\w+", refused)):
         return Outcome.UNSUPPORTED, error_info("unsupported", refused)
     if ended.signal is not None:
-        name = signal_name(ended.signal)
+        name = name_signal(ended.signal)
         return Outcome.CRASHED, error_info(name, f"the process was ended by {name}")
     error = note or _last_words(ended)
-    return raised(error), error
+    return classify_raised(error), error
 
 
 def _last_words(ended: Ended) -> ErrorInfo:

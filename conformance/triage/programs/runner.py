@@ -17,14 +17,14 @@ from conformance.cells.overlay import find_overlay, read_installed_versions
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.dependencies import missing_dependency
-from conformance.engine.environment import make_worker_environment, option_variables
+from conformance.engine.environment import make_option_variables, make_worker_environment
 from conformance.engine.input_files import (
     INSTRUMENTATION,
     READ_FILES,
     collect_inputs,
     encode_inputs,
 )
+from conformance.engine.plan import missing_dependency
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
@@ -207,7 +207,7 @@ class ProgramRunner:
         with hold_environment(environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
-            variables |= option_variables(planned)
+            variables |= make_option_variables(planned)
             flags = (*flags, *self.target.variables.get("XLA_FLAGS", "").split())
             variables |= {k: v for k, v in self.target.variables.items() if k != "XLA_FLAGS"}
             variables |= more

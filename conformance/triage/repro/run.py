@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import StoredJob, load_ir_text
-from conformance.engine.record_judge import golden_variant, load_claimed_observation
+from conformance.engine.record_judge import load_claimed_observation, name_golden_variant
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import load_run
 from conformance.engine.runner import Run
@@ -103,7 +103,7 @@ def recorded_span(job: Job, observation: Observation) -> str:
     """
     store = GoldenStore(job.case.families)
     try:
-        golden = store.lookup(job.case, golden_variant(job), job.planned.release)
+        golden = store.lookup(job.case, name_golden_variant(job), job.planned.release)
     except GoldenError:
         return ""
     if golden is None or golden.tainted or not golden.exact:

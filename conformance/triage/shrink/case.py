@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.local import CellWorker
+    from conformance.engine.local_executor import CellWorker
     from conformance.model.case import Case
     from conformance.triage.repro.source import Read
 

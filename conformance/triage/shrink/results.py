@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import load_observation, make_record
-from conformance.engine.variants import is_variant_artifact
+from conformance.engine.transcript import is_variant_artifact
 from conformance.model.codec import decode_value
 from conformance.search.predicates import output_of
 

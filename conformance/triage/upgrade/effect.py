@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.job_comparison import load_value
+from conformance.engine.transcript import load_variants
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, TransitionKind
-from conformance.engine.variants import load_variants
 from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.codec import to_array, to_python

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.plan import why_not
+from conformance.engine.plan import find_exclusion_reason
 from conformance.engine.record_judge import load_observation
-from conformance.engine.run_info import describe_cases
+from conformance.engine.runner import describe_cases
 from conformance.engine.transitions import make_transition
 from conformance.judge.agreement import DISAGREE, find_disagreement
 from conformance.judge.ir import find_changed_facts
@@ -54,7 +54,7 @@ class CaseUpgrade:
 
     def __post_init__(self) -> None:
         for place, planned in enumerate(self.axis.cells):
-            if reason := why_not(self.case, planned):
+            if reason := find_exclusion_reason(self.case, planned):
                 self.silent[place] = reason
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.root_causes import root_causes
+from conformance.engine.root_causes import find_root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.report import CauseEvidence
@@ -87,7 +87,7 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
     made = Directory(tmp_path)
     made.job("f/a", CELLS[1], error=("TypeError", "no <such> thing"), **REGRESSED)
     report = made.report()
-    (cause,) = root_causes(report.records)
+    (cause,) = find_root_causes(report.records)
     found = Evidence(
         cause=cause.id, case="f/a", cell=CELLS[1], good="0.5.3", last_good="0.6.0",
         first_bad="0.6.1", confirmed=True, asked="ends with TypeError", repro="repro/x.py",

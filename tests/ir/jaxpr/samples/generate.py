@@ -21,7 +21,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from conformance.kit import compat
-from conformance.worker.jaxprs import jaxpr_json
+from conformance.worker.jaxprs import encode_jaxpr
 
 TABLE = np.arange(100, dtype=np.float32)
 
@@ -51,6 +51,6 @@ def program(x: Any, w: Any) -> Any:
 
 
 x, w = np.ones(4, np.float32), np.ones((4, 4), np.float32)
-document = json.loads(jaxpr_json(jax.jit(program).trace(x, w).jaxpr))
+document = json.loads(encode_jaxpr(jax.jit(program).trace(x, w).jaxpr))
 document["files"] = [Path(file).name for file in document["files"]]
 Path(sys.argv[1]).write_text(json.dumps(document, separators=(",", ":")) + "\n")

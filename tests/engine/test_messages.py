@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.cells.secret_masking import Masker
-from conformance.engine.masking import NOTE, Masking
+from conformance.engine.messages import NOTE, Masking
 from conformance.worker.frames import Frame
 
 MASKER = Masker({"APITOKEN": "hunter22", "AUTH_MODE": "execute"})

@@ -14,10 +14,10 @@ import pytest
 
 from conformance.cache_folder import cache_root
 from conformance.cells.accelerators import DeviceLock
-from conformance.engine import local
+from conformance.engine import local_executor
 from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished, Job
-from conformance.engine.local import ONCE, TWICE, LocalExecutor
+from conformance.engine.local_executor import ONCE, TWICE, LocalExecutor
 from conformance.engine.preparation import Provider, find_identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -25,7 +25,7 @@ from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
-    from conformance.engine.local import OpenWorker
+    from conformance.engine.local_executor import OpenWorker
 
 
 class Opener:
@@ -148,7 +148,7 @@ def test_a_job_that_the_host_has_no_room_for_is_tried_again(
     idle: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Alone, some times, with a pause before each; if there never is any it is the host's fault."""
-    monkeypatch.setattr(local, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(local_executor, "PAUSES", (0.0, 0.0))
     job = idle.job("return 1")
     none = Finished(job=job, outcome=Outcome.INFRA, stage=Stage.IMPORT, refused=True)
     good = Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE)
@@ -167,7 +167,7 @@ def test_a_job_killed_on_a_host_out_of_memory_is_not_blamed(
 ) -> None:
     """Where the kernel says that it ended processes for it; else the job alone is to blame."""
     counts = iter([7, 7 + kills])
-    monkeypatch.setattr(local, "oom_kills", lambda: next(counts))
+    monkeypatch.setattr(local_executor, "count_oom_kills", lambda: next(counts))
     job = idle.job("return 1")
     killed = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, killed=True)
     answer = killed if how == "job" else WorkerDiedError("the worker ended")

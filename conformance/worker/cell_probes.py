@@ -6,6 +6,7 @@ abort as it is loaded, so that the devices are looked at in a child.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -16,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.kit.case import Observed, Unsupported
-from conformance.worker.refusals import refused_flags
+from conformance.kit.topology import topology_devices
+from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.kit.env import Env
+
 
 ACCELERATORS = ("gpu", "tpu")
 SAID = "said.txt"
@@ -35,7 +40,7 @@ class CheckError(Exception):
     """The devices of a cell cannot be looked at, for no reason that the release gives."""
 
 
-def check(env: Env, devices: int) -> Observed:
+def check_devices(env: Env, devices: int) -> Observed:
     """Look at the devices of a cell.
 
     Args:
@@ -54,7 +59,7 @@ def check(env: Env, devices: int) -> Observed:
         _look(env)
     _, status = os.waitpid(child, 0)
     said = Path(SAID).read_bytes()[:MOST].decode("utf-8", "replace")
-    if refused := refused_flags(said):
+    if refused := find_refused_flags(said):
         raise Unsupported(refused)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
@@ -112,3 +117,25 @@ def _last_words(said: str) -> str:
         return logged[1].strip()
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"
+
+
+def describe_topologies(env: Env, topologies: Mapping[str, Mapping[str, Any]]) -> Observed:  # noqa: ARG001 - a probe
+    """Ask for each topology.
+
+    Args:
+        env: Of the cell.
+        topologies: Arguments of `get_topology_desc`, by name of the platform.
+
+    Returns:
+        How many are known; the artifact `answers` says of each its number of devices and their
+        kind, or why not.
+    """
+    answers: dict[str, dict[str, Any]] = {}
+    for name, asked in topologies.items():
+        try:
+            devices = topology_devices(asked)
+            answers[name] = {"devices": len(devices), "kind": devices[0].device_kind}
+        except Unsupported as reason:
+            answers[name] = {"refused": str(reason)}
+    known = sum("devices" in answer for answer in answers.values())
+    return Observed({"known": known}, artifacts={"answers": json.dumps(answers)})

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.client import WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished
-from conformance.engine.observe import abnormal
 from conformance.engine.scheduler import CellQueue, JobUnits, schedule
+from conformance.engine.transcript import make_error
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -73,7 +73,7 @@ class CellWorker:
         try:
             with self._turns.acquire(self.planned.cell.place, self._go_on):
                 finished = self._run(job)
-                if self.planned.cell.place.real and device_error(finished):
+                if self.planned.cell.place.real and has_device_error(finished):
                     self._retire()
         except UnsupportedCellError as error:
             return _not_run(job, Outcome.UNSUPPORTED, str(error))
@@ -119,13 +119,13 @@ class CellWorker:
 
     def _alone(self, job: Job) -> Finished:
         """Run a job in a worker that has no other."""
-        before = oom_kills()
+        before = count_oom_kills()
         try:
             with self._own_worker() as worker:
                 finished = worker.run(job)
         except WorkerDiedError as error:
             text = f"2 workers ended with this job, the second had no other: {error}"
-            killer = abnormal("worker", text, job)
+            killer = make_error("worker", text, job)
             finished = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
             return self._excused(finished, before)
         return self._excused(finished, before) if finished.killed else finished
@@ -133,9 +133,9 @@ class CellWorker:
     def _excused(self, finished: Finished, before: int) -> Finished:
         """Return a job that was killed as `infra` where the kernel killed for want of memory."""
         self._go_on()  # an interrupted run kills workers, too
-        if oom_kills() <= before:
+        if count_oom_kills() <= before:
             return finished
-        error = abnormal("infra", EXHAUSTED, finished.job)
+        error = make_error("infra", EXHAUSTED, finished.job)
         return replace(finished, outcome=Outcome.INFRA, error=error)
 
     @contextmanager
@@ -252,7 +252,7 @@ def _leanest_first(jobs: Iterable[Job]) -> list[Job]:
     return sorted(jobs, key=lambda job: bool(job.case.requires))
 
 
-def oom_kills() -> int:
+def count_oom_kills() -> int:
     """Return how many processes the kernel of this host has ended for want of memory."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
@@ -261,7 +261,7 @@ def oom_kills() -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
-def device_error(finished: Finished) -> bool:
+def has_device_error(finished: Finished) -> bool:
     """Say whether a job ended with an error of its device, not of its own."""
     said = finished.error.message if finished.error is not None else ""
     texts = [said, *(_text(finished.blobs.get(name, b"")) for name in ("traceback", "stderr"))]
@@ -273,5 +273,5 @@ def _text(blob: bytes) -> str:
 
 
 def _not_run(job: Job, outcome: Outcome, message: str) -> Finished:
-    error = abnormal(str(outcome), message, job)
+    error = make_error(str(outcome), message, job)
     return Finished(job=job, outcome=outcome, stage=Stage.PROVISION, error=error)

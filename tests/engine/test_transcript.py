@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.messages import JobEnd, ValueHead, read_message
-from conformance.engine.observe import Transcript, value_of
+from conformance.engine.messages import JobEnd, ValueHeader, read_message
+from conformance.engine.transcript import Transcript, build_value
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import decode_traceback
@@ -113,7 +113,9 @@ def test_stages_seconds_and_artifacts_are_kept(tmp_path: Path) -> None:
 def test_a_value_crosses_the_wire() -> None:
     """Leaves' bytes are cut from the body in their order."""
     body = array(1, 2) + array(3, 4)
-    value = value_of(read_message({"structure": "(*, *)", "leaves": [LEAF, LEAF]}, ValueHead), body)
+    value = build_value(
+        read_message({"structure": "(*, *)", "leaves": [LEAF, LEAF]}, ValueHeader), body
+    )
     assert [leaf.data for leaf in value.leaves] == [array(1, 2), array(3, 4)]
     made = Transcript()
     made.take({"value": {"structure": "(*, *)", "leaves": [LEAF, LEAF]}}, body)

@@ -4,26 +4,129 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Finished
-from conformance.engine.messages import ValueHead, WireError, read_message
-from conformance.engine.variants import CUT_SHORT, WAYS, VariantTranscript, variant_artifact
+from conformance.engine.messages import ValueHeader, WireError, read_message
+from conformance.files import MALFORMED
 from conformance.judge.errors import make_signature
-from conformance.model.codec import encode_value
+from conformance.model.codec import decode_value, encode_value
+from conformance.model.observation import VariantResult
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, traceback_artifact
 from conformance.model.value import Leaf, Value
-from conformance.worker.refusals import refused_flags
+from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Job
     from conformance.engine.messages import JobEnd, RankEnd
+
+
+WAYS: Final = "same_as"
+"""Artifact that says how each way ended."""
+CUT_SHORT: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
+"""Endings of a job that ended while a way was run."""
+
+
+class VariantEnding(msgspec.Struct, frozen=True):
+    """How a way ended, as the artifact keeps it; `outcome` is None while it runs."""
+
+    outcome: Outcome | None = None
+    error: ErrorInfo | None = None
+
+
+@dataclass(slots=True)
+class VariantTranscript:
+    """The events of a worker about the variants of its program so far."""
+
+    _endings: dict[str, VariantEnding] = field(default_factory=dict)
+
+    def begin(self, way: str) -> None:
+        """Take that a way begins."""
+        self._endings[way] = VariantEnding()
+
+    def end(self, way: str, outcome: Outcome, error: ErrorInfo | None = None) -> None:
+        """Take how it ended."""
+        self._endings[way] = VariantEnding(outcome, error)
+
+    @property
+    def running(self) -> str:
+        """The way that began and has not ended, empty if there is none."""
+        return next((way for way, one in self._endings.items() if one.outcome is None), "")
+
+    def cut(self, outcome: Outcome, error: ErrorInfo | None, asked: Iterable[str]) -> None:
+        """Take that the job ended while a way was run, before those that were to follow.
+
+        Args:
+            outcome: How the job ended.
+            error: Why.
+            asked: All ways that were to be run.
+        """
+        culprit = self.running
+        self.end(culprit, outcome, error)
+        said = f"{culprit} had ended the process"
+        for way in asked:
+            if way not in self._endings:
+                missed = ErrorInfo(type="not_run", message=said, signature=f"not_run: {said}")
+                self.end(way, Outcome.NOT_RUN, missed)
+
+    def artifact(self) -> bytes:
+        """Return the endings as they are kept."""
+        return msgspec.json.encode(self._endings)
+
+
+def name_variant_artifact(way: str) -> str:
+    """Return the name of the artifact that holds what a way gave."""
+    return f"{WAYS}-{way}"
+
+
+def is_variant_artifact(artifact: str) -> bool:
+    """Say whether an artifact is about a program in other ways."""
+    return artifact.partition("-")[0] == WAYS
+
+
+def load_variants(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, VariantResult]:
+    """Return what came of a program in other ways, by way.
+
+    Args:
+        artifacts: Blob hash by artifact.
+        blobs: Where they are.
+
+    Raises:
+        CorruptBlobError: If a blob is missing or changed.
+        CorruptValueError: If a blob is no value.
+    """
+    found = {}
+    for way, ending in _endings(artifacts, blobs).items():
+        blob = artifacts.get(name_variant_artifact(way))
+        found[way] = VariantResult(
+            outcome=ending.outcome or Outcome.NOT_RUN,
+            error=ending.error,
+            value=None if blob is None else decode_value(blobs.get(blob)),
+        )
+    return found
+
+
+def was_cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
+    """Say whether a way ended as it may have through the host's fault."""
+    return any(one.outcome in CUT_SHORT for one in _endings(artifacts, blobs).values())
+
+
+def _endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, VariantEnding]:
+    if WAYS not in artifacts:
+        return {}
+    try:
+        return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, VariantEnding])
+    except MALFORMED as error:
+        raise CorruptBlobError(f"{artifacts[WAYS]}: no endings of variants: {error}") from None
+
 
 NEAR_TIMEOUT = 0.8
 """Part of its timeout beyond which a job is told to be near it."""
@@ -60,7 +163,7 @@ class Transcript:
                 self.blobs[name] = body
             case {"value": head} | {"reference": head}:
                 name = "value" if "value" in header else "reference"
-                self.blobs[name] = encode_value(value_of(read_message(head, ValueHead), body))
+                self.blobs[name] = encode_value(build_value(read_message(head, ValueHeader), body))
             case {"raises": expected}:
                 self.blobs["raises"] = msgspec.json.encode(expected)
             case {"error": error}:
@@ -83,12 +186,12 @@ class Transcript:
         """Take one event of the program run in another way."""
         match said:
             case {"value": head}:
-                value = value_of(read_message(head, ValueHead), body)
-                self.blobs[variant_artifact(way)] = encode_value(value)
+                value = build_value(read_message(head, ValueHeader), body)
+                self.blobs[name_variant_artifact(way)] = encode_value(value)
                 self.ways.end(way, Outcome.OK)
             case {"error": described}:
                 error = _error(read_message(described, WireError))
-                self.ways.end(way, raised(error), error)
+                self.ways.end(way, classify_raised(error), error)
             case {"skipped": reason}:
                 self.ways.end(way, Outcome.UNSUPPORTED, _said("unsupported", reason))
             case _:
@@ -115,7 +218,7 @@ class Transcript:
             outcome, error = Outcome.OK, None
         if not whole:
             # What a failed job printed is evidence; a good job's chatter is noise.
-            self.blobs |= printed(done)
+            self.blobs |= encode_output(done)
         return Finished(
             job=job,
             outcome=outcome,
@@ -124,27 +227,27 @@ class Transcript:
             blobs=self.blobs,
             seconds={**self.seconds, "job": done.seconds},
             max_rss_bytes=done.max_rss_bytes,
-            killed=killed(done),
+            killed=was_killed(done),
             refused=done.ended == "infra",
-            notes=near_timeout(done, job),
+            notes=make_timeout_notes(done, job),
         )
 
     def _ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None]:
         if done.ended:
-            outcome, text = cut_short(done, job)
-            return outcome, abnormal(done.ended, text, job)
+            outcome, text = classify_termination(done, job)
+            return outcome, make_error(done.ended, text, job)
         if self.unsupported is not None:
-            return Outcome.UNSUPPORTED, abnormal("unsupported", self.unsupported, job)
+            return Outcome.UNSUPPORTED, make_error("unsupported", self.unsupported, job)
         if not self.ended:
-            if refused := refused_flags(done.stderr):
-                return Outcome.UNSUPPORTED, abnormal("unsupported", refused, job)
-            return Outcome.CRASHED, crash(done, job)
+            if refused := find_refused_flags(done.stderr):
+                return Outcome.UNSUPPORTED, make_error("unsupported", refused, job)
+            return Outcome.CRASHED, make_crash_error(done, job)
         if self.error is None:
             return Outcome.OK, None
-        return raised(self.error), self.error
+        return classify_raised(self.error), self.error
 
 
-def value_of(head: ValueHead, body: bytes) -> Value:
+def build_value(head: ValueHeader, body: bytes) -> Value:
     """Return the value that a worker sent.
 
     Args:
@@ -165,7 +268,7 @@ def value_of(head: ValueHead, body: bytes) -> Value:
     return Value(structure=head.structure, leaves=tuple(leaves))
 
 
-def abnormal(type_: str, message: str, job: Job) -> ErrorInfo:
+def make_error(type_: str, message: str, job: Job) -> ErrorInfo:
     """Return the error of a job that ended without raising."""
     return _said(type_, message, f"{job.case.file}:{job.case.line}")
 
@@ -181,14 +284,14 @@ def _error(error: WireError) -> ErrorInfo:
     )  # fmt: skip
 
 
-def raised(error: ErrorInfo) -> Outcome:
+def classify_raised(error: ErrorInfo) -> Outcome:
     """Return the outcome of a job that raised an error."""
     said = f"{error.type}: {error.message}"
     memory = any(word in said for word in OUT_OF_MEMORY)
     return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED
 
 
-def cut_short(done: JobEnd, job: Job) -> tuple[Outcome, str]:
+def classify_termination(done: JobEnd, job: Job) -> tuple[Outcome, str]:
     """Return the outcome of a job that its supervisor ended, or could not begin.
 
     Args:
@@ -211,7 +314,7 @@ def cut_short(done: JobEnd, job: Job) -> tuple[Outcome, str]:
             return Outcome.INFRA, str(done.stderr or done.ended)
 
 
-def printed(done: JobEnd) -> dict[str, bytes]:
+def encode_output(done: JobEnd) -> dict[str, bytes]:
     """Return the last of what a job printed, by stream, as far as it printed anything.
 
     Args:
@@ -221,7 +324,7 @@ def printed(done: JobEnd) -> dict[str, bytes]:
     return {name: text.encode("utf-8", "replace") for name, text in streams.items() if text}
 
 
-def killed(done: JobEnd) -> bool:
+def was_killed(done: JobEnd) -> bool:
     """Say whether a process was ended by a SIGKILL that its supervisor did not send.
 
     Args:
@@ -230,7 +333,7 @@ def killed(done: JobEnd) -> bool:
     return not done.ended and done.signal == signal.SIGKILL
 
 
-def near_timeout(done: JobEnd, job: Job) -> tuple[str, ...]:
+def make_timeout_notes(done: JobEnd, job: Job) -> tuple[str, ...]:
     """Return a note on a job that ended by itself but nearly too late, empty for any other.
 
     Args:
@@ -243,7 +346,7 @@ def near_timeout(done: JobEnd, job: Job) -> tuple[str, ...]:
     return (f"took {took:.1f} s, near its timeout of {timeout:g} s",)
 
 
-def crash(done: JobEnd | RankEnd, job: Job, who: str = "the process") -> ErrorInfo:
+def make_crash_error(done: JobEnd | RankEnd, job: Job, who: str = "the process") -> ErrorInfo:
     """Return the error of a job whose process ended too early.
 
     Args:
@@ -254,12 +357,12 @@ def crash(done: JobEnd | RankEnd, job: Job, who: str = "the process") -> ErrorIn
     number = done.signal
     if number is None:
         text = f"{who} exited with status {done.exit} before the job ended"
-        return abnormal("exit", text, job)
-    name = signal_name(number)
-    return abnormal(name, f"{who} was ended by {name}", job)
+        return make_error("exit", text, job)
+    name = name_signal(number)
+    return make_error(name, f"{who} was ended by {name}", job)
 
 
-def signal_name(number: int) -> str:
+def name_signal(number: int) -> str:
     """Return the name of a signal, `signal N` for one that has none."""
     try:
         return signal.Signals(number).name
