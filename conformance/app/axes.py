@@ -15,7 +15,7 @@ from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.lock import read_foreign_pins
 from conformance.cells.nightly import NIGHTLY, find_nights
-from conformance.cells.release_index import package_versions
+from conformance.cells.release_index import list_versions
 from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import IMPORTED_BY_JAX
 from conformance.cells.selectors import select_cells
@@ -82,7 +82,7 @@ def axis_of(
             raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
         return SearchAxis(name=name, points=option_points(cell, name, named))
     package = canonicalize_name(name)
-    versions = versions_between(package, package_versions(package), (older, newer))
+    versions = versions_between(package, list_versions(package), (older, newer))
     _refuse_order(older, newer, find)
     return SearchAxis(name=name, points=package_points(cell, package, versions))
 

@@ -24,7 +24,7 @@ from conformance.cells.disk import (
     prune,
 )
 from conformance.cells.environment_locks import last_used
-from conformance.cells.matrix import load_matrix, matrix_names
+from conformance.cells.matrix import list_matrices, load_matrix
 from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
 from conformance.engine.result_cache import FOLDER as SETTLED
@@ -196,7 +196,7 @@ def _wanted_environments(context: ProjectContext) -> set[str]:
     folders = context.matrix_folders
     return {
         cell.env_id
-        for name in matrix_names(folders)
+        for name in list_matrices(folders)
         for cell in load_matrix(name, folders, context.releases).cells
     }
 

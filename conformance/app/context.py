@@ -28,7 +28,6 @@ from conformance.engine.environment import select_passed_variables
 from conformance.engine.run_directory import REPORTS, RUN, RUNS, RunDirectory, find_latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
-from conformance.model.run import Exclusion
 from conformance.report.text import join_names
 from conformance.wording import did_you_mean
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Nightlies, Releases
     from conformance.model.case import Case
+    from conformance.model.run import Exclusion
 
 DEFAULT_MATRIX = "smoke"
 TIMEOUT = 120.0
@@ -320,22 +320,18 @@ class ProjectContext:
             chosen = [cell for text in selectors for cell in select_cells(text, self.releases)]
             return tuple(dict.fromkeys(chosen)), ()
         loaded = load_matrix(matrix or DEFAULT_MATRIX, self.matrix_folders, self.releases)
-        left_out = tuple(
-            Exclusion(case="", cell=exclusion.cell, reason=exclusion.reason)
-            for exclusion in loaded.exclusions
-        )
         added = [text for text in selectors if self._comes_to(text, loaded.cells)]
         beside = [cell for text in added for cell in select_cells(text, self.releases)]
         narrowing = [text for text in selectors if text not in added]
         if not narrowing:
-            return tuple(dict.fromkeys((*loaded.cells, *beside))), left_out
+            return tuple(dict.fromkeys((*loaded.cells, *beside))), loaded.exclusions
         chosen = [cell for cell in loaded.cells if self._selected(cell, narrowing)]
         if not chosen:
             names = ", ".join(cell.id for cell in loaded.cells)
             raise NothingSelectedError(
                 f"no cell of matrix {loaded.name} matches {', '.join(narrowing)}; it has {names}"
             )
-        told = tuple(e for e in left_out if self._asked_for(e.cell, narrowing))
+        told = tuple(e for e in loaded.exclusions if self._asked_for(e.cell, narrowing))
         return tuple(dict.fromkeys((*chosen, *beside))), told
 
     def _comes_to(self, selector: str, cells: Sequence[Cell]) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.requirements import absolute_requirement
+from conformance.cells.requirements import make_absolute
 from conformance.engine.exit_policy import FailOn
 from conformance.engine.run_directory import ANEW, RUN, CorruptRunError
 
@@ -65,7 +65,7 @@ class RunRequest:
         )
         return replace(
             self, select=context.absolute(self.select), matrix=matrix, cell=cell,
-            wanted=tuple(map(absolute_requirement, self.wanted)),
+            wanted=tuple(map(make_absolute, self.wanted)),
         )  # fmt: skip
 
     def arguments(self, night: str) -> str:

@@ -11,7 +11,7 @@ from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.session import Session
 from conformance.app.target import find_script, on_one_cpu
-from conformance.cells.selectors import cell_python
+from conformance.cells.selectors import find_python
 from conformance.corpus.discovery import discover
 from conformance.engine.blobs import BlobStore
 from conformance.engine.local_executor import CellWorker
@@ -157,7 +157,7 @@ def _find_good_cells(
         return (named,), True
     declared = tuple(deviations)
     found = [
-        replace(cell, release=release, python=cell_python(release, context.releases))
+        replace(cell, release=release, python=find_python(release, context.releases))
         for release in context.releases.sort_by_distance(cell.release)
         if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
     ]

@@ -1,4 +1,4 @@
-"""Finding the lock of a cell: committed, cached, or resolved with uv as of the release's date."""
+"""The lock of a cell: committed, cached, or resolved with uv as of the release date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock, read_lock, store_lock
 from conformance.cells.nightly import resolve_nightly
 from conformance.cells.releases import is_nightly
-from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal, nightly_names
+from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal, find_nightlies
 from conformance.cells.uvtool import NoSolutionError
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Release, Releases
     from conformance.cells.resolver import Pins
 
-_REASON_LENGTH = 200
-# A pin is wanted whatever the era: this date is after any upload.
+_MAX_REASON = 200
+"""Maximum length of a resolver's reason in a lock."""
+# Pins are not limited by the era: this date is after any upload.
 _NO_CUT_OFF = "2999-01-01T00:00:00Z"
 
-# A jax without its plugins compiles for one only with what XLA calls: ptxas and libdevice.
+# To compile for CUDA without a GPU, XLA needs ptxas and libdevice, which nvidia-cuda-nvcc has.
 _PLATFORM_PACKAGES = {
     "": (),
     "tpu": ("jax[tpu]=={release.version}",),
@@ -41,14 +42,14 @@ _PLATFORM_PACKAGES = {
     ),
 }
 _GPU_PLUGINS = ("jax-cuda12-plugin[with-cuda]", "jax-cuda12-pjrt")
-# What flax asks for and imports only to store checkpoints: a tenth of a compile-only cell.
-_CHECKPOINTS = ("orbax-checkpoint", "tensorstore")
-# From 0.4.35 to 0.5.0 jax asks for a libtpu, and for an empty libtpu-nightly to clear the one
-# of older releases away: no index has either nightly.
+# Requirements that flax imports only to store checkpoints: a tenth of a compile-only cell's size.
+_CHECKPOINT_PACKAGES = ("orbax-checkpoint", "tensorstore")
+# From 0.4.35 to 0.5.0 jax requires a libtpu, and an empty libtpu-nightly that replaces the one of
+# older releases. No index has libtpu-nightly.
 _NIGHTLY = "libtpu-nightly"
-# libtpu came to the index on one day, for releases older than that: each asks for its own.
+# All versions of libtpu for older releases were uploaded on this date.
 _UPLOADED_LATE = {"tpu": {"libtpu": datetime(2025, 2, 7, tzinfo=UTC)}}
-_LEFT_OUT = {"tpu": (_NIGHTLY, *_CHECKPOINTS), "cuda": _CHECKPOINTS}
+_EXCLUDED = {"tpu": (_NIGHTLY, *_CHECKPOINT_PACKAGES), "cuda": _CHECKPOINT_PACKAGES}
 
 
 def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache: Path) -> Lock:
@@ -57,40 +58,41 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
     Args:
         cell: Cell to install.
         releases: Known releases.
-        folders: Matrix folders; the locks committed in their `locks/` come first.
-        cache: Cache folder; what must be resolved is kept in its `locks/`.
+        folders: Matrix folders; locks committed in their `locks/` come first.
+        cache: Cache folder; resolved locks are stored in its `locks/`.
 
     Returns:
-        A lock that answers the cell's requirements; for a `path:` cell the list of what is
-        installed there.
+        A lock that satisfies the cell's requirements; for a `path:` cell the list of the installed
+        packages.
 
     Raises:
-        InfrastructureError: If the index cannot be reached, or a lock not be read or written.
-        UsageError: If the resolver refuses the cell's pins, the Python does not fit, or no
-            release can be had for the platform.
+        InfrastructureError: If the index cannot be reached, or a lock cannot be read or written.
+        UsageError: If the pins have no solution, the release does not admit the Python, or the
+            platform is not supported.
     """
     if cell.place.refused:
         raise UsageError(f"{cell.id}: {cell.place.refused}")
     if cell.interpreter is not None:
-        return _lock_installed(cell, cell.interpreter)
+        return _list_installed(cell, cell.interpreter)
     if cell.is_unresolved:
         found = resolve_nightly(cell.release, releases.nightlies)
-        raise InfrastructureError(f"{cell.id}: that is {found}, the index answers again; run again")
+        raise InfrastructureError(f"{cell.id}: the index now answers, with {found}; run again")
     cached = read_lock(cache / "locks" / f"{cell.env_id}.txt")
     if cached is not None and is_nightly(cell.release) and not _is_known(cell, releases):
-        return _from(releases, cached)
+        # The index deletes old nightlies: an environment that was locked stays usable.
+        return _set_nightly_index(releases, cached)
     for folder in folders:
         lock = read_lock(folder / "locks" / f"{cell.env_id}.txt")
-        if lock is not None and _answers(lock, cell, releases):
-            return _from(releases, lock)
-    if cached is not None and _answers(cached, cell, releases) and _fresh(cached, cell):
-        return _from(releases, cached)
-    made = store_lock(resolve_lock(cell, releases, work=cache), cache / "locks")
-    return _from(releases, made)
+        if lock is not None and _satisfies(lock, cell, releases):
+            return _set_nightly_index(releases, lock)
+    if cached is not None and _satisfies(cached, cell, releases) and _is_current(cached, cell):
+        return _set_nightly_index(releases, cached)
+    lock = resolve_lock(cell, releases, work=cache)
+    return _set_nightly_index(releases, store_lock(lock, cache / "locks"))
 
 
 def _is_known(cell: Cell, releases: Releases) -> bool:
-    """Say whether a nightly is in its index still, and that answers; what was locked stays so."""
+    """Say whether the index answers and still has a cell's nightly."""
     try:
         releases.get(cell.release)
     except ConformanceError:
@@ -98,13 +100,13 @@ def _is_known(cell: Cell, releases: Releases) -> bool:
     return True
 
 
-def _from(releases: Releases, lock: Lock) -> Lock:
-    """Return a lock that knows where its nightlies are, should they have to be installed."""
+def _set_nightly_index(releases: Releases, lock: Lock) -> Lock:
+    """Return a lock with the URL of the index of its nightlies, which an installation needs."""
     if not lock.nightlies:
         return lock
     try:
         return replace(lock, nightly_index=releases.nightlies.url)
-    except ConformanceError:  # none is configured any more: what is installed can be used
+    except ConformanceError:  # no longer configured: an installed environment can still be used
         return lock
 
 
@@ -112,18 +114,18 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
     """Resolve a cell's environment with uv.
 
     Args:
-        cell: Cell to install; not a `path:` one.
+        cell: Cell to install, except a `path:` cell.
         releases: Known releases.
-        work: Folder to run uv in.
+        work: Working directory of uv.
 
     Returns:
-        The lock, with the hashes of the wheels that serve on each supported host. Packages
-        that the resolver refuses beside jax are left out, with the reason on top.
+        The lock, with the hashes of the wheels for every supported host. Additional packages that
+        cannot be resolved together with jax are left out, with the reason in a comment line.
 
     Raises:
         InfrastructureError: If the index cannot be reached.
-        UsageError: If there is no solution even without the further packages, or the release
-            has no wheels for the Python.
+        UsageError: If there is no solution even without additional packages, or the release has no
+            wheels for the Python.
     """
     release = releases.get(cell.release)
     if not release.admits(cell.python):
@@ -131,7 +133,7 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
             f"{cell.id}: jax {release.version} cannot be installed on python {cell.python}; "
             f"expected one of {', '.join(filter(release.admits, release.pythons))}"
         )
-    resolver = _resolver(cell, releases, work)
+    resolver = _make_resolver(cell, releases, work)
     required, pinned = _collect_requirements(cell, releases)
     try:
         pins = resolver.resolve(required)
@@ -141,48 +143,48 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
         ) from error
     if cell.place.packages == "tpu" and "libtpu" not in pins:
         raise UsageError(
-            f"{cell.id}: jax {release.version} asks for {_NIGHTLY}, which no package index has; "
-            "releases from 0.4.35 on ask for libtpu"
+            f"{cell.id}: jax {release.version} requires {_NIGHTLY}, which no package index has; "
+            "releases from 0.4.35 on require libtpu"
         )
+    # One at a time, so that one conflicting package does not exclude the others.
     refused: dict[str, str] = {}
     for package in (name for name in releases.packages if name not in pinned):
         try:
             pins = resolver.resolve([*required, package])
             required.append(package)
         except NoSolutionError as error:
-            refused[package] = explain_refusal(error)[:_REASON_LENGTH]
-    return _format(cell, releases, resolver, pins, refused)
+            refused[package] = explain_refusal(error)[:_MAX_REASON]
+    return _make_lock(cell, releases, resolver, pins, refused)
 
 
-def _resolver(cell: Cell, releases: Releases, work: Path) -> Resolver:
-    cut_off = _cut_off(cell, releases)
+def _make_resolver(cell: Cell, releases: Releases, work: Path) -> Resolver:
+    cut_off = _find_cut_off(cell, releases)
     late = _UPLOADED_LATE.get(cell.place.packages, {})
-    newer = {name: _time(day) for name, day in late.items() if day > cut_off}
+    newer = {name: _format_time(day) for name, day in late.items() if day > cut_off}
     newer |= {pin.partition("==")[0]: _NO_CUT_OFF for pin in cell.pins}
-    nightlies = nightly_names(_collect_requirements(cell, releases)[0])
+    nightlies = find_nightlies(_collect_requirements(cell, releases)[0])
     return Resolver(
         python=cell.python,
-        cut_off=_time(cut_off),
+        cut_off=_format_time(cut_off),
         newer={name: until for name, until in newer.items() if name not in nightlies},
-        left_out=_left_out(cell),
+        excluded=_list_excluded(cell),
         hosts=HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {}),
         nightly_index=releases.nightlies.url if nightlies else "",
         work=work,
     )
 
 
-def _time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _format(
+def _make_lock(
     cell: Cell, releases: Releases, resolver: Resolver, pins: Pins, refused: dict[str, str]
 ) -> Lock:
     hashes = {name: set(pin.hashes) for name, pin in pins.items()}
     hosts = ["linux-x86_64"]
     for host in list(HOSTS)[1:]:
-        found = resolver.same_on(host, pins)
-        if found is not None:
+        if (found := resolver.resolve_pins(host, pins)) is not None:
             hosts.append(host)
             for name, pin in found.items():
                 hashes[name].update(pin.hashes)
@@ -190,13 +192,13 @@ def _format(
         f"# {MAGIC}",
         f"# environment: {cell.env_id}",
         f"# python: {cell.python}",
-        f"# requires: {_requires(cell, releases)}",
+        f"# requires: {_format_requires(cell, releases)}",
         f"# exclude-newer: {resolver.cut_off}",
         f"# hosts: {' '.join(hosts)}",
     ]
-    if left_out := _left_out(cell):
-        lines.append(f"# left out: {' '.join(left_out)}")
-    if nightlies := nightly_names(_collect_requirements(cell, releases)[0]):
+    if excluded := _list_excluded(cell):
+        lines.append(f"# left out: {' '.join(excluded)}")
+    if nightlies := find_nightlies(_collect_requirements(cell, releases)[0]):
         lines.append(f"# {NIGHTLIES}: {' '.join(nightlies)}")
     lines += [f"# without {package}: {reason}" for package, reason in refused.items()]
     for name in sorted(pins):
@@ -207,19 +209,22 @@ def _format(
 
 
 def _collect_requirements(cell: Cell, releases: Releases) -> tuple[list[str], set[str]]:
-    """Return what must be installed, and the names the cell pins."""
+    """Return the requirements of a cell, and the names of the packages that it pins."""
     release = releases.get(cell.release)
     pinned = {pin.partition("==")[0] for pin in cell.pins}
     required = [f"jax=={release.version}", f"jaxlib=={release.jaxlib}"]
     required += [text.format(release=release) for text in _PLATFORM_PACKAGES[cell.place.packages]]
     if is_nightly(release.version):
-        required += _with_a_nightly(cell, release, releases)
+        required += _list_nightly_requirements(cell, release, releases)
     required = [t for t in required if canonicalize_name(Requirement(t).name) not in pinned]
     return [*required, *cell.pins], pinned
 
 
-def _with_a_nightly(cell: Cell, release: Release, releases: Releases) -> list[str]:
-    """Return what must be asked for by name, for only that may come from the nightlies' index."""
+def _list_nightly_requirements(cell: Cell, release: Release, releases: Releases) -> list[str]:
+    """Return further requirements of a nightly.
+
+    Only packages that are required by name may come from the index of nightlies.
+    """
     packages = cell.place.packages
     if packages == "gpu" and is_nightly(release.jaxlib):
         return [f"{name}=={release.jaxlib}" for name in _GPU_PLUGINS]
@@ -229,43 +234,44 @@ def _with_a_nightly(cell: Cell, release: Release, releases: Releases) -> list[st
     return []
 
 
-def _requires(cell: Cell, releases: Releases) -> str:
+def _format_requires(cell: Cell, releases: Releases) -> str:
     required, pinned = _collect_requirements(cell, releases)
     return " ".join([*required, *(name for name in releases.packages if name not in pinned)])
 
 
-def _left_out(cell: Cell) -> tuple[str, ...]:
-    """Return the packages that are not installed whoever asks for them; pinned ones are."""
+def _list_excluded(cell: Cell) -> tuple[str, ...]:
+    """Return the packages that are not installed even if required, unless they are pinned."""
     pinned = {pin.partition("==")[0] for pin in cell.pins}
-    return tuple(name for name in _LEFT_OUT.get(cell.place.packages, ()) if name not in pinned)
+    return tuple(name for name in _EXCLUDED.get(cell.place.packages, ()) if name not in pinned)
 
 
-def _answers(lock: Lock, cell: Cell, releases: Releases) -> bool:
-    """Say whether a lock was made for this very request; packages asked for may have changed."""
-    made_for = [lock.headers.get(name, "") for name in ("environment", "requires", "left out")]
-    return made_for == [cell.env_id, _requires(cell, releases), " ".join(_left_out(cell))]
+def _satisfies(lock: Lock, cell: Cell, releases: Releases) -> bool:
+    """Say whether a lock was resolved for the cell's current requirements."""
+    resolved_for = [lock.headers.get(name, "") for name in ("environment", "requires", "left out")]
+    excluded = " ".join(_list_excluded(cell))
+    return resolved_for == [cell.env_id, _format_requires(cell, releases), excluded]
 
 
-def _fresh(lock: Lock, cell: Cell) -> bool:
-    """Say whether a cached lock still holds: `latest` is resolved anew each day."""
-    today = f"{_cut_off_latest():%Y-%m-%dT%H:%M:%SZ}"
+def _is_current(lock: Lock, cell: Cell) -> bool:
+    """Say whether a cached lock is still valid: `latest` is resolved again every day."""
+    today = _format_time(_end_of_today())
     return cell.deps != "latest" or lock.headers.get("exclude-newer") == today
 
 
-def _cut_off(cell: Cell, releases: Releases) -> datetime:
+def _find_cut_off(cell: Cell, releases: Releases) -> datetime:
     if cell.deps == "latest":
-        return _cut_off_latest()
+        return _end_of_today()
     day = releases.get(cell.release).date.astimezone(UTC).date()
-    # The day itself and one more: wheels of one release trickle in over hours.
+    # One more day: the wheels of a release are uploaded over hours.
     return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=2)
 
 
-def _cut_off_latest() -> datetime:
+def _end_of_today() -> datetime:
     now = datetime.now(tz=UTC)
     return datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
 
 
-def _lock_installed(cell: Cell, interpreter: Path) -> Lock:
+def _list_installed(cell: Cell, interpreter: Path) -> Lock:
     found = inspect_path_environment(interpreter)
     if found.python != cell.python:
         raise InfrastructureError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.selectors import matches_selector, resolve_releases
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, describe_os_error
+from conformance.model.run import Exclusion
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
     from conformance.cells.releases import Releases
 
+AxisValues: TypeAlias = "Mapping[str, tuple[Any, ...]]"
+"""Values by axis; their product is a set of cells."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Axis:
+
+class _Axis(NamedTuple):
     """An axis: the type of its list of values, that type in words, and its default."""
 
     type: Any
@@ -31,157 +34,124 @@ class _Axis:
     nested: bool = False
 
 
-AXES: Mapping[str, _Axis] = {
-    "jax": _Axis(type=tuple[str, ...], words="selectors, e.g. ['0.6.2', '>=0.8']", default=()),
-    "python": _Axis(type=tuple[str, ...], words="Pythons, e.g. ['3.11']", default=()),
-    "platform": _Axis(type=tuple[str, ...], words="platforms, e.g. ['cpu']", default=("cpu",)),
+AXES: Final[Mapping[str, _Axis]] = {
+    "jax": _Axis(tuple[str, ...], "selectors, e.g. ['0.6.2', '>=0.8']", ()),
+    "python": _Axis(tuple[str, ...], "Pythons, e.g. ['3.11']", ()),
+    "platform": _Axis(tuple[str, ...], "platforms, e.g. ['cpu']", ("cpu",)),
     "devices": _Axis(
-        type=tuple[Annotated[int, msgspec.Meta(ge=1)], ...],
-        words="device counts, e.g. [8]",
-        default=(0,),
+        tuple[Annotated[int, msgspec.Meta(ge=1)], ...], "device counts, e.g. [8]", (0,)
     ),
-    "deps": _Axis(type=tuple[str, ...], words="'era' or 'latest'", default=("era",)),
+    "deps": _Axis(tuple[str, ...], "'era' or 'latest'", ("era",)),
     "pins": _Axis(
-        type=tuple[tuple[str, ...], ...],
-        words="lists of pins, e.g. [[], ['numpy==2.0.2']]",
-        default=((),),
+        tuple[tuple[str, ...], ...],
+        "lists of pins, e.g. [[], ['numpy==2.0.2']]",
+        ((),),
         nested=True,
     ),
-    "x64": _Axis(type=tuple[bool, ...], words="booleans, e.g. [false, true]", default=(False,)),
+    "x64": _Axis(tuple[bool, ...], "booleans, e.g. [false, true]", (False,)),
     "config": _Axis(
-        type=tuple[dict[str, str | bool | int | float], ...],
-        words="tables of jax.config values, e.g. [{}, {jax_enable_checks = true}]",
-        default=({},),
+        tuple[dict[str, str | bool | int | float], ...],
+        "tables of jax.config values, e.g. [{}, {jax_enable_checks = true}]",
+        ({},),
     ),
     "xla_flags": _Axis(
-        type=tuple[tuple[str, ...], ...],
-        words="lists of flags, e.g. [[], ['--xla_name=value']]",
-        default=((),),
+        tuple[tuple[str, ...], ...],
+        "lists of flags, e.g. [[], ['--xla_name=value']]",
+        ((),),
         nested=True,
     ),
 }
-_OPTIONS = tuple(name for name in AXES if name not in {"jax", "python"})
-# `releases.toml` is the matrix `releases` and the table of releases in one.
-_TOP_LEVEL = ("matrix", "packages", "release", "yanked")
+_OPTIONS: Final = tuple(name for name in AXES if name not in {"jax", "python"})
+# `releases.toml` is both the matrix `releases` and the table of releases.
+_TOP_LEVEL: Final = ("matrix", "packages", "release", "yanked")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExclusionRule:
-    """Cells to leave out.
+class _ExclusionRule(NamedTuple):
+    """Cells to exclude: those with a listed value on every listed axis."""
 
-    Attributes:
-        only: Values by axis; a cell is left out when it has one of them on every axis named.
-        reason: Why.
-    """
-
-    only: Mapping[str, tuple[Any, ...]]
+    axes: AxisValues
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixFile:
-    """A matrix file as written.
+class _MatrixFile(NamedTuple):
+    """The content of a matrix file: a product of axes, and changes of it."""
 
-    Attributes:
-        axes: Values of every axis; their product makes the cells.
-        exclude: Cells left out of the product.
-        include: Further products.
-    """
-
-    axes: Mapping[str, tuple[Any, ...]]
-    exclude: tuple[ExclusionRule, ...] = ()
-    include: tuple[Mapping[str, tuple[Any, ...]], ...] = field(default=())
+    axes: AxisValues
+    exclude: tuple[_ExclusionRule, ...]
+    include: tuple[AxisValues, ...]
 
 
-def read_matrix_file(path: Path) -> MatrixFile:
-    """Read a matrix file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content, checked, every axis a tuple of values.
-
-    Raises:
-        UsageError: If it is not a matrix; the message names file and key, got and expected.
-        InfrastructureError: If it cannot be read.
-    """
+def _read_file(path: Path) -> _MatrixFile:
     try:
         content = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot read: {describe_os_error(error)}") from error
     except MALFORMED as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
-    try:
-        return _matrix(content)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
-
-
-def _matrix(content: dict[str, Any]) -> MatrixFile:
+        raise UsageError(f"not TOML: {error}") from error
     _check_keys("", content, _TOP_LEVEL)
     matrix = _convert("matrix", content.get("matrix"), dict[str, Any], "a table [matrix]")
     _check_keys("matrix.", matrix, ("axes", "exclude", "include"))
-    return MatrixFile(
-        axes=_product("matrix.axes", matrix.get("axes")),
-        exclude=tuple(_exclusion(where, entry) for where, entry in _entries(matrix, "exclude")),
-        include=tuple(_product(where, entry) for where, entry in _entries(matrix, "include")),
+    return _MatrixFile(
+        axes=_parse_product("matrix.axes", matrix.get("axes")),
+        exclude=tuple(itertools.starmap(_parse_rule, _list_tables(matrix, "exclude"))),
+        include=tuple(itertools.starmap(_parse_product, _list_tables(matrix, "include"))),
     )
 
 
-def _entries(matrix: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
+def _list_tables(matrix: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
     where = f"matrix.{key}"
-    entries = _convert(where, matrix.get(key, []), list[Any], "a list of tables")
-    return [(f"{where}[{index}]", entry) for index, entry in enumerate(entries)]
+    tables = _convert(where, matrix.get(key, []), list[Any], "a list of tables")
+    return [(f"{where}[{index}]", table) for index, table in enumerate(tables)]
 
 
-def _product(where: str, table: object) -> Mapping[str, tuple[Any, ...]]:
-    given = _axes(where, table)
+def _parse_product(where: str, table: object) -> AxisValues:
+    given = _parse_axes(where, table)
     if "jax" not in given:
         raise UsageError(f"{where}: no jax in it, expected a list of {AXES['jax'].words}")
     return {name: given.get(name, axis.default) for name, axis in AXES.items()}
 
 
-def _exclusion(where: str, table: object) -> ExclusionRule:
+def _parse_rule(where: str, table: object) -> _ExclusionRule:
     entry = dict(_convert(where, table, dict[str, Any], "a table"))
     words = "why these cells are left out"
     reason = _convert(f"{where}.reason", entry.pop("reason", None), str, words)
     if not reason.strip():
         raise UsageError(f"{where}.reason: got {reason!r}, expected {words}")
-    return ExclusionRule(only=_axes(where, entry, also=("reason",)), reason=reason)
+    return _ExclusionRule(_parse_axes(where, entry, also=("reason",)), reason)
 
 
-def _axes(where: str, table: object, also: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
-    """Return the axes a table names; one value may stand without its list."""
+def _parse_axes(where: str, table: object, also: tuple[str, ...] = ()) -> AxisValues:
     entry = _convert(where, table, dict[str, Any], "a table of axes")
     _check_keys(f"{where}.", entry, (*AXES, *also))
-    return {name: _axis(f"{where}.{name}", AXES[name], value) for name, value in entry.items()}
+    return {name: _parse_axis(f"{where}.{name}", AXES[name], entry[name]) for name in entry}
 
 
-def _axis(where: str, axis: _Axis, value: Any) -> tuple[Any, ...]:
-    listed = isinstance(value, list)
+def _parse_axis(where: str, axis: _Axis, value: Any) -> tuple[Any, ...]:
+    # A single value needs no list around it; on a nested axis the value is itself a list.
+    is_list = isinstance(value, list)
     if axis.nested:
-        listed = listed and bool(value) and all(isinstance(item, list) for item in value)
-    values: tuple[Any, ...] = _convert(where, value if listed else [value], axis.type, axis.words)
+        is_list = is_list and bool(value) and all(isinstance(item, list) for item in value)
+    values: tuple[Any, ...] = _convert(where, value if is_list else [value], axis.type, axis.words)
     if not values:
         raise UsageError(f"{where}: got an empty list, expected {axis.words}")
-    return tuple(map(_as_text, values)) if axis is AXES["config"] else values
-
-
-def _as_text(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return config values as the text a cell id shows: booleans in lower case."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in config.items()
-    }
+    if axis is not AXES["config"]:
+        return values
+    # Config values are texts as in a cell id: booleans in lower case.
+    return tuple(
+        {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in config.items()
+        }
+        for config in values
+    )
 
 
 def _convert(where: str, value: Any, kind: Any, words: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        got = "nothing" if value is None else repr(value)
-        raise UsageError(f"{where}: got {got}, expected {words}") from error
+        found = "nothing" if value is None else repr(value)
+        raise UsageError(f"{where}: got {found}, expected {words}") from error
 
 
 def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -193,37 +163,24 @@ def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellExclusion:
-    """A cell that a matrix names and that is not run.
-
-    Attributes:
-        cell: Id of the cell.
-        reason: Why.
-    """
-
-    cell: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
     """A named set of cells.
 
     Attributes:
         name: Stem of its file.
-        path: The file.
-        cells: Its cells, oldest release first, each once.
-        exclusions: Cells left out, each with the reason.
+        path: Matrix file.
+        cells: Distinct cells, oldest release first.
+        exclusions: Excluded cells with their reasons.
     """
 
     name: str
     path: Path
     cells: tuple[Cell, ...]
-    exclusions: tuple[CellExclusion, ...]
+    exclusions: tuple[Exclusion, ...]
 
 
-def matrix_names(folders: Sequence[Path]) -> tuple[str, ...]:
-    """Return the names of the matrices in some folders, sorted."""
+def list_matrices(folders: Sequence[Path]) -> tuple[str, ...]:
+    """Return the sorted names of the matrices in some folders."""
     return tuple(sorted({file.stem for folder in folders for file in folder.glob("*.toml")}))
 
 
@@ -232,37 +189,46 @@ def load_matrix(name_or_path: str, folders: Sequence[Path], releases: Releases) 
 
     Args:
         name_or_path: Name of a matrix in one of the folders, or path of a matrix file.
-        folders: Matrix folders; the first that has the name wins.
+        folders: Matrix folders; the first one with the name is used.
         releases: Known releases.
 
     Returns:
-        The matrix; cells whose Python the release does not admit are among its exclusions.
+        The matrix. Cells whose Python the release does not admit are among its exclusions. If the
+        index of nightlies does not answer, cells of nightlies keep their selectors.
 
     Raises:
-        UsageError: If there is no such matrix, or its file is not as it must be.
-        InfrastructureError: If the interpreter of a `path:` release does not serve. An index of
-            nightlies that does not answer is none: its cells are told by their selector.
+        UsageError: If there is no such matrix, or its file is not valid.
+        InfrastructureError: If the file cannot be read, or the interpreter of a `path:` release
+            does not run.
     """
-    path = _find(name_or_path, folders)
-    entry = read_matrix_file(path)
+    path = _find_file(name_or_path, folders)
+    excluded: list[Exclusion] = []
+    cells: list[Cell] = []
     try:
-        cells = list(_expand(entry.axes, releases))
-        excluded, kept = _exclude(cells, entry.exclude, releases)
-        for axes in entry.include:
-            kept.extend(_expand(axes, releases))
+        file = _read_file(path)
+        for cell in _expand(file.axes, releases):
+            reasons = [rule.reason for rule in file.exclude if _applies(rule, cell, releases)]
+            if reasons:
+                excluded.append(Exclusion(case="", cell=cell.id, reason="; ".join(reasons)))
+            else:
+                cells.append(cell)
+        for axes in file.include:
+            cells.extend(_expand(axes, releases))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
-    refused = {cell: reason for cell in kept if (reason := _refusal(cell, releases))}
-    excluded.extend(CellExclusion(cell=cell.id, reason=why) for cell, why in refused.items())
+    unsupported = {cell: reason for cell in cells if (reason := _check_python(cell, releases))}
+    excluded.extend(
+        Exclusion(case="", cell=cell.id, reason=reason) for cell, reason in unsupported.items()
+    )
     return Matrix(
         name=path.stem,
         path=path,
-        cells=tuple(dict.fromkeys(cell for cell in kept if cell not in refused)),
+        cells=tuple(dict.fromkeys(cell for cell in cells if cell not in unsupported)),
         exclusions=tuple(dict.fromkeys(excluded)),
     )
 
 
-def _find(name_or_path: str, folders: Sequence[Path]) -> Path:
+def _find_file(name_or_path: str, folders: Sequence[Path]) -> Path:
     path = Path(name_or_path)
     if path.suffix == ".toml" or len(path.parts) > 1:
         if path.is_file():
@@ -272,68 +238,55 @@ def _find(name_or_path: str, folders: Sequence[Path]) -> Path:
         file = folder / f"{name_or_path}.toml"
         if file.is_file():
             return file
-    names = matrix_names(folders)
+    names = list_matrices(folders)
     raise UsageError(
         f"unknown matrix {name_or_path!r}{did_you_mean(name_or_path, names)}; "
         f"expected one of {', '.join(names) or '(none found)'}, or the path of a .toml file"
     )
 
 
-def _expand(axes: Mapping[str, tuple[Any, ...]], releases: Releases) -> Iterator[Cell]:
-    for release, own in _named_releases(axes["jax"], releases):
-        pythons = axes["python"] or (own,)
+def _expand(axes: AxisValues, releases: Releases) -> Iterator[Cell]:
+    selected = dict(
+        itertools.chain.from_iterable(resolve_releases(text, releases) for text in axes["jax"])
+    )
+    known = [version for version in releases.versions if version in selected]
+    # Nightlies and `path:` releases are not in the table: they come after all releases.
+    others = sorted(selected.keys() - releases.versions)
+    for release in (*known, *others):
+        pythons = axes["python"] or (selected[release],)
         for python, *values in itertools.product(pythons, *(axes[name] for name in _OPTIONS)):
             fields = dict(zip(_OPTIONS, values, strict=True))
             fields["config"] = tuple(fields["config"].items())
             yield Cell(release=release, python=python, **fields)
 
 
-def _named_releases(selectors: Sequence[str], releases: Releases) -> list[tuple[str, str]]:
-    """Return releases, the oldest first, each with its Python."""
-    found = [resolve_releases(selector, releases) for selector in selectors]
-    named = dict(itertools.chain.from_iterable(found))
-    in_order = [version for version in releases.versions if version in named]
-    others = sorted(named.keys() - releases.versions)
-    return [(release, named[release]) for release in (*in_order, *others)]
-
-
-def _exclude(
-    cells: list[Cell], exclude: Sequence[ExclusionRule], releases: Releases
-) -> tuple[list[CellExclusion], list[Cell]]:
-    excluded, kept = [], []
-    for cell in cells:
-        reasons = [
-            rule.reason
-            for rule in exclude
-            if all(_has_one_of(cell, axis, values, releases) for axis, values in rule.only.items())
-        ]
-        if reasons:
-            excluded.append(CellExclusion(cell=cell.id, reason="; ".join(reasons)))
+def _applies(rule: _ExclusionRule, cell: Cell, releases: Releases) -> bool:
+    for axis, values in rule.axes.items():
+        if axis == "jax":
+            has_value = any(_selects(text, cell.release, releases) for text in values)
+        elif axis == "config":
+            has_value = dict(cell.config) in values
         else:
-            kept.append(cell)
-    return excluded, kept
+            has_value = getattr(cell, axis) in values
+        if not has_value:
+            return False
+    return True
 
 
-def _has_one_of(cell: Cell, axis: str, values: Sequence[Any], releases: Releases) -> bool:
-    if axis == "jax":
-        return any(_is_meant(text, cell.release, releases) for text in values)
-    value = getattr(cell, axis)
-    return (dict(value) if axis == "config" else value) in values
-
-
-def _is_meant(selector: str, release: str, releases: Releases) -> bool:
+def _selects(selector: str, release: str, releases: Releases) -> bool:
     try:
         return matches_selector(selector, release, releases)
-    except InfrastructureError:  # which nightly is meant cannot be known now
+    except InfrastructureError:  # the index of nightlies does not answer
         return False
 
 
-def _refusal(cell: Cell, releases: Releases) -> str:
+def _check_python(cell: Cell, releases: Releases) -> str:
+    """Return why a cell's release does not admit its Python, empty if it does."""
     if cell.interpreter is not None or cell.is_unresolved:
         return ""
     try:
         release = releases.get(cell.release)
-    except InfrastructureError:  # of a nightly: whoever looks for its lock is told
+    except InfrastructureError:  # of a nightly: reported when the cell's lock is looked up
         return ""
     if release.admits(cell.python):
         return ""

@@ -1,6 +1,6 @@
-"""Packages in addition to those of a cell: locked with hashes once, and installed into a folder.
+"""Overlays: packages in addition to those of a cell, locked with hashes, in a folder of their own.
 
-They are what a script needs, or a package of the user's with its own dependencies.
+An overlay has the requirements of a script, or a package of the user with its dependencies.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ if TYPE_CHECKING:
 
 
 LOCKS: Final = "layers"
-"""Folder of the cache that keeps these locks."""
+"""Folder of the cache with the locks of overlays."""
 WHEELS: Final = "wheels"
-"""Folder of the cache that keeps wheels by their content."""
+"""Folder of the cache with wheels that were built from source, by their content."""
 MAGIC: Final = "# jax-conformance layer 1"
-SEARCHED: Final = frozenset({"jax", "jaxlib"})
-"""Packages under test: an overlay must not change their version."""
+UNDER_TEST: Final = frozenset({"jax", "jaxlib"})
+"""Packages under test: an overlay must not change their versions."""
 DIGITS: Final = 24
+"""Hexadecimal digits of a hash in the name of a file or a folder."""
 _ENTRY: Final = re.compile(
-    r"^(?P<name>[A-Za-z0-9][\w.-]*)(?P<what>(?:==| @ )[^\n]*(?:\n +[^\n]*)*)", re.MULTILINE
+    r"^(?P<name>[A-Za-z0-9][\w.-]*)(?P<rest>(?:==| @ )[^\n]*(?:\n +[^\n]*)*)", re.MULTILINE
 )
 _PINNED: Final = re.compile(r"==([^\s;\\]+)")
 _HASH: Final = re.compile(r"\s*\\?\s*--hash=\S+")
 OVERLAYS: Final = "overlays"
+"""Folder of the cache with the installed overlays."""
 _DONE: Final = ".done"
 _DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
@@ -53,28 +55,28 @@ class OverlayLock:
     """The lock of an overlay: packages that the cell itself lacks.
 
     Attributes:
-        text: Requirements with hashes; a wheel of the cache by its place there, which is its
-            content, so that the text is the same on another machine.
+        text: Requirements with hashes. A wheel of the cache is a path relative to the cache, which
+            contains a hash of its content, so that the text is the same on every machine.
     """
 
     text: str
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of what it holds, however that was asked for, in hexadecimal."""
-        held = "".join(entry[0] for entry in _ENTRY.finditer(self.text))
-        return hashlib.sha256(held.encode()).hexdigest()
+        """SHA-256 of its entries without the comment lines, in hexadecimal."""
+        entries = "".join(entry[0] for entry in _ENTRY.finditer(self.text))
+        return hashlib.sha256(entries.encode()).hexdigest()
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Version of each package that an index has, by name."""
+        """Version of each package from an index, by name."""
         pinned = (
-            (entry["name"], _PINNED.match(entry["what"])) for entry in _ENTRY.finditer(self.text)
+            (entry["name"], _PINNED.match(entry["rest"])) for entry in _ENTRY.finditer(self.text)
         )
         return {name: found[1] for name, found in pinned if found is not None}
 
-    def parts(self, cache: Path) -> tuple[str, str]:
-        """Return the requirements that have hashes, and those of wheels in the cache.
+    def split_local(self, cache: Path) -> tuple[str, str]:
+        """Return the requirements with hashes, and those of wheels in the cache.
 
         Args:
             cache: Cache folder.
@@ -82,9 +84,9 @@ class OverlayLock:
         hashed, local = [], []
         for line in _ENTRY.finditer(self.text):
             text = line[0]
-            name, sign, place = text.partition(f" @ {WHEELS}/")
-            if sign:
-                local.append(f"{name} @ {(cache / WHEELS / place).as_uri()}")
+            name, is_local, path = text.partition(f" @ {WHEELS}/")
+            if is_local:
+                local.append(f"{name} @ {(cache / WHEELS / path).as_uri()}")
             else:
                 hashed.append(text)
         return "".join(f"{text}\n" for text in hashed), "".join(f"{text}\n" for text in local)
@@ -97,16 +99,16 @@ def find_overlay_lock(
 
     Args:
         python: Interpreter of the cell.
-        lock: The lock of the cell. Only required packages may change their version.
+        lock: Lock of the cell. Only required packages may change their version.
         requirements: Requirements of the additional packages.
         cache: Cache folder.
 
     Raises:
         NoSolutionError: If the requirements conflict with the packages of the cell.
         UvError: If the index does not answer.
-        InfrastructureError: If the disk refuses.
+        InfrastructureError: If the disk fails.
     """
-    wanted = [_portable(text, cache) for text in requirements]
+    wanted = [_make_portable(text, cache) for text in requirements]
     facts = "\0".join((MAGIC, lock.hash, get_host(), *wanted))
     file = cache / LOCKS / f"{hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]}.txt"
     try:
@@ -121,59 +123,60 @@ def find_overlay_lock(
 
 
 def _resolve(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
-    named = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
-    kept = {n: v for n, v in lock.pins.items() if n not in named or n in SEARCHED}
-    # The cell has its nightlies and its development builds, and no usual index does.
-    given = {*lock.nightlies, *(name for name, version in kept.items() if _is_own(version))}
+    required = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
+    kept = {n: v for n, v in lock.pins.items() if n not in required or n in UNDER_TEST}
+    # The default index has no nightlies and no development builds: the resolver would fail to find
+    # those that the cell already has.
+    excluded = {*lock.nightlies, *filter(lambda name: _is_development_build(kept[name]), kept)}
     with temporary_folder("layer") as scratch:
-        constraints, excludes = Path(scratch, "constraints.txt"), Path(scratch, "given.txt")
-        pins = (f"{name}=={version}\n" for name, version in kept.items() if name not in given)
+        constraints, excludes = Path(scratch, "constraints.txt"), Path(scratch, "excludes.txt")
+        pins = (f"{name}=={version}\n" for name, version in kept.items() if name not in excluded)
         constraints.write_text("".join(pins), encoding="utf-8")
-        excludes.write_text("\n".join(sorted(given)), encoding="utf-8")
+        excludes.write_text("\n".join(sorted(excluded)), encoding="utf-8")
         how = ["--constraint", str(constraints), "--excludes", str(excludes)]
         how += ["--only-binary", ":all:", "--generate-hashes", "--no-header", "--no-annotate"]
-        said = run_uv(
+        output = run_uv(
             ["pip", "compile", "-", "--python", python, *how],
             cwd=scratch, stdin="\n".join(requirements) + "\n",
         )  # fmt: skip
-    asked = " ".join(_portable(text, cache) for text in requirements)
-    return OverlayLock(f"{MAGIC}\n# requires: {asked}\n{_lacking(said, lock.pins, cache)}")
+    comment = " ".join(_make_portable(text, cache) for text in requirements)
+    return OverlayLock(f"{MAGIC}\n# requires: {comment}\n{_subtract(output, lock.pins, cache)}")
 
 
-def _lacking(said: str, pins: Mapping[str, str], cache: Path) -> str:
-    """Return what the resolver found, without what the cell has.
+def _subtract(output: str, pins: Mapping[str, str], cache: Path) -> str:
+    """Return the resolved requirements without the packages of the cell.
 
     Args:
-        said: Requirements with hashes, as uv writes them.
-        pins: What the cell has, version by normalised name.
+        output: Requirements with hashes, as written by uv.
+        pins: Packages of the cell, version by normalised name.
         cache: Cache folder.
     """
     lines = []
-    for entry in _ENTRY.finditer(said):
+    for entry in _ENTRY.finditer(output):
         name = str(canonicalize_name(entry["name"]))
-        pinned = _PINNED.match(entry["what"])
+        pinned = _PINNED.match(entry["rest"])
         if pinned is not None and pins.get(name) == pinned[1]:
             continue
-        text = f"{name}{entry['what'].rstrip()}"
-        # The build time of a wheel changes its hash, not its content.
+        text = f"{name}{entry['rest'].rstrip()}"
+        # The hash of a built wheel depends on the time of the build: it is not portable.
         plain = _HASH.sub("", text)
-        portable = _portable(plain, cache)
+        portable = _make_portable(plain, cache)
         lines.append(text if portable == plain else portable)
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
-def _portable(text: str, cache: Path) -> str:
-    """Return a requirement without the place of the cache, where it is a wheel of the cache."""
-    name, sign, url = text.partition(" @ ")
-    if not sign or not url.startswith("file:"):
+def _make_portable(text: str, cache: Path) -> str:
+    """Return a requirement with a path relative to the cache if it is a wheel of the cache."""
+    name, _, url = text.partition(" @ ")
+    if not url.startswith("file:"):
         return text
     path = Path(unquote(urlsplit(url).path))
     folder = cache / WHEELS
     return f"{name} @ {WHEELS}/{path.relative_to(folder)}" if path.is_relative_to(folder) else text
 
 
-def _is_own(version: str) -> bool:
-    """Say whether a version is of a build that no usual index has."""
+def _is_development_build(version: str) -> bool:
+    """Say whether a version is of a build that is not on the default index."""
     try:
         parsed = Version(version)
     except ValueError:
@@ -184,13 +187,13 @@ def _is_own(version: str) -> bool:
 def find_overlay(
     python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
 ) -> Path | None:
-    """Return the folder of the additional packages of a cell, created if necessary.
+    """Return the folder with the additional packages of a cell, created if missing.
 
-    It has the packages that the cell lacks, from a lock of its own: see `find_overlay_lock`.
+    The folder has the packages that the cell lacks, see `find_overlay_lock`.
 
     Args:
         python: Interpreter of the cell.
-        lock: The lock of the cell. Only required packages may change their version.
+        lock: Lock of the cell. Only required packages may change their version.
         requirements: Requirements of the additional packages.
         cache: Cache folder.
 
@@ -198,37 +201,38 @@ def find_overlay(
         The folder, for PYTHONPATH; None without requirements.
 
     Raises:
-        UvError: If they cannot be had together with what is there.
-        InfrastructureError: If the disk refuses.
+        UvError: If the requirements conflict with the packages of the cell.
+        InfrastructureError: If the disk fails.
     """
     if not requirements:
         return None
-    layer = find_overlay_lock(python, lock, requirements, cache)
-    where = hashlib.sha256(str(python).encode()).hexdigest()[:8]
-    folder = cache / OVERLAYS / f"{layer.hash[:DIGITS]}-{where}"
+    overlay = find_overlay_lock(python, lock, requirements, cache)
+    python_hash = hashlib.sha256(str(python).encode()).hexdigest()[:8]
+    folder = cache / OVERLAYS / f"{overlay.hash[:DIGITS]}-{python_hash}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with lock_creation(folder) as held:
             if not (folder / _DONE).exists():
-                _make(folder, python, layer, cache, held)
+                _install(folder, python, overlay, cache, held)
     except OSError as error:
         raise disk_error(folder, error) from error
     return folder
 
 
-def layer_hash(folder: Path) -> str:
-    """Return the hash of the lock that such a folder was made from, as much as its name has.
+def get_overlay_hash(folder: Path) -> str:
+    """Return the shortened hash of an overlay's lock.
 
     Args:
-        folder: The folder.
+        folder: Folder of the overlay.
     """
     return folder.name.partition("-")[0]
 
 
-def _make(folder: Path, python: Path, layer: OverlayLock, cache: Path, held: int) -> None:
+def _install(folder: Path, python: Path, overlay: OverlayLock, cache: Path, held: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    hashed, local = layer.parts(cache)
+    hashed, local = overlay.split_local(cache)
+    # uv accepts no requirement without a hash in the mode that requires hashes.
     for text, more in ((hashed, ["--require-hashes"]), (local, [])):
         if not text:
             continue
@@ -242,10 +246,10 @@ def _make(folder: Path, python: Path, layer: OverlayLock, cache: Path, held: int
 
 
 def read_installed_versions(folder: Path) -> Mapping[str, str]:
-    """Return what is installed in such a folder, version by normalised name.
+    """Return the versions of the packages in an overlay, by normalised name.
 
     Args:
-        folder: The folder.
+        folder: Folder of the overlay.
     """
     found = (_DIST_INFO.fullmatch(path.name) for path in folder.glob("*.dist-info"))
     return {str(canonicalize_name(m["name"])): m["version"] for m in found if m is not None}

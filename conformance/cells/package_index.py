@@ -1,4 +1,4 @@
-"""Reading the package index: wheels, their upload times, and what a wheel requires."""
+"""Client of package indexes: wheels, their upload times and their requirements."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 INDEX_VARIABLES = ("CONFORMANCE_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-_OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>: ")
 TIMEOUT = 30.0
-"""Seconds in which an index must answer, or go on answering."""
+"""Seconds in which an index must begin or continue its answer."""
+_OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """One wheel of the index.
+    """A wheel in an index.
 
     Attributes:
-        version: Version of its package.
-        uploaded: When it was uploaded; of a nightly the day in its version.
-        pythons: CPythons it is built for, `major.minor`; empty when for any.
-        package: What the index says of it.
+        version: Version of the package.
+        uploaded: Time of the upload; for a nightly the date in its version.
+        pythons: CPythons that it is built for, `major.minor`; empty for any.
+        package: Entry in the index.
     """
 
     version: Version
@@ -62,15 +62,12 @@ class Wheel:
 def open_index(
     url: str, advice: str = f"set {INDEX_VARIABLES[0]}", name: str = "package index"
 ) -> Iterator[PyPISimple]:
-    """Yield a client of a package index; one that does not answer is a fault of the host.
+    """Yield a client of a package index.
 
     Args:
-        url: The index.
-        advice: How to choose another one.
-        name: What messages call it.
-
-    Yields:
-        The client.
+        url: URL of the index.
+        advice: How to choose another index, for messages.
+        name: Name of the index in messages.
 
     Raises:
         InfrastructureError: If the index cannot be reached or read.
@@ -80,38 +77,40 @@ def open_index(
             yield client
     except (requests.RequestException, UnsupportedRepoVersionError) as error:
         raise InfrastructureError(
-            f"{name}: {mask_text(_said_by(error))}; check the network, or {advice}"
+            f"{name}: {mask_text(_summarize(error))}; check the network, or {advice}"
         ) from error
 
 
-def _said_by(error: Exception) -> str:
-    """Return what went wrong, without the calls around it and what differs every time."""
+def _summarize(error: Exception) -> str:
+    """Return the reason of an error, without the wrapping exceptions and object addresses."""
+    # requests wraps a urllib3 error, whose `reason` is the error of the socket.
     inner = error.args[0] if error.args else None
     reason = getattr(inner, "reason", None)
     return _OBJECT.sub("", str(reason if isinstance(reason, Exception) else error))
 
 
 def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
-    """Return the wheels of a project's final releases, yanked ones included.
+    """Return the wheels of a project's final releases, yanked wheels included.
 
     Args:
-        client: Package index.
+        client: Client of the package index.
         project: Name of the project.
 
     Returns:
         Wheels by version, in the order of the index.
 
     Raises:
-        InfrastructureError: If the index gives no upload times.
-        requests.RequestException: If it cannot be reached, or this is no page of an index.
+        InfrastructureError: If the index has no upload times.
+        requests.RequestException: If the index cannot be reached, or the page is not valid.
     """
     page, times = _read_page(client, project)
     found: dict[Version, list[Wheel]] = {}
     for package in page.packages:
-        version = _wheel_version(package)
-        if version is not None and not version.is_prerelease:
+        parsed = _parse_filename(package.filename)
+        if parsed is not None and not parsed[0].is_prerelease:
+            version, pythons = parsed
             uploaded = _find_upload_time(package, times)
-            wheel = _wheel(package, version, uploaded)
+            wheel = Wheel(version=version, uploaded=uploaded, pythons=pythons, package=package)
             found.setdefault(version, []).append(wheel)
     return found
 
@@ -120,67 +119,87 @@ def read_nightly_wheels(client: PyPISimple, project: str) -> dict[Version, list[
     """Return the wheels of a project's nightlies that are not yanked.
 
     Args:
-        client: Index of nightlies, which need not tell upload times.
+        client: Client of the index of nightlies, which need not have upload times.
         project: Name of the project.
 
     Returns:
         Wheels by version, in the order of the index.
 
     Raises:
-        requests.RequestException: If it cannot be reached, or this is no page of an index.
+        requests.RequestException: If the index cannot be reached, or the page is not valid.
     """
     page, _ = _read_page(client, project)
     found: dict[Version, list[Wheel]] = {}
     for package in page.packages:
-        version = _wheel_version(package)
-        night = None if version is None else night_of(version)
-        if version is not None and night is not None and not package.is_yanked:
+        parsed = _parse_filename(package.filename)
+        if parsed is None or package.is_yanked:
+            continue
+        version, pythons = parsed
+        if (night := night_of(version)) is not None:
             uploaded = datetime(night.year, night.month, night.day, tzinfo=UTC)
-            found.setdefault(version, []).append(_wheel(package, version, uploaded))
+            wheel = Wheel(version=version, uploaded=uploaded, pythons=pythons, package=package)
+            found.setdefault(version, []).append(wheel)
     return found
 
 
+def _parse_filename(name: str) -> tuple[Version, frozenset[str]] | None:
+    """Return the version of a wheel and the CPythons that it is built for, None for other files."""
+    try:
+        _, version, _, tags = parse_wheel_filename(name)
+    except ValueError:
+        return None
+    # Free-threaded builds (ABI cp313t) are for another Python than that of cells.
+    plain = (tag.interpreter for tag in tags if not tag.abi.endswith("t"))
+    matches = (re.fullmatch(r"cp(\d)(\d+)", interpreter) for interpreter in plain)
+    return version, frozenset(f"{match[1]}.{match[2]}" for match in matches if match)
+
+
 def read_requirement(client: PyPISimple, package: DistributionPackage, name: str) -> str:
-    """Return which versions of another package a wheel requires.
+    """Return the versions of another package that a wheel requires, a PEP 440 specifier.
 
     Args:
-        client: Package index.
-        package: Wheel to ask.
-        name: Normalised name of the package it requires unconditionally.
-
-    Returns:
-        A PEP 440 specifier.
+        client: Client of the package index.
+        package: Wheel in the index.
+        name: Normalised name of the required package.
 
     Raises:
-        InfrastructureError: If the wheel does not say.
+        InfrastructureError: If the wheel does not require it unconditionally.
         requests.RequestException: If the index cannot be reached.
     """
     headers = read_metadata(client, package)
     for requirement in map(Requirement, headers.get_all("Requires-Dist", [])):
         if canonicalize_name(requirement.name) == name and requirement.marker is None:
             return str(requirement.specifier)
-    raise InfrastructureError(f"package index: {package.filename} does not say which {name}")
+    raise InfrastructureError(f"package index: {package.filename} does not require {name}")
 
 
 def read_metadata(client: PyPISimple, package: DistributionPackage) -> Message:
-    """Return the metadata of a wheel, which is downloaded where the index has them in it only.
+    """Return the metadata of a wheel; the wheel is downloaded if the index lacks them.
 
     Args:
-        client: Package index.
-        package: Wheel to ask.
-
-    Returns:
-        Its headers.
+        client: Client of the package index.
+        package: Wheel in the index.
 
     Raises:
-        InfrastructureError: If what it has is no wheel.
+        InfrastructureError: If the file is not a valid wheel.
         requests.RequestException: If the index cannot be reached.
     """
     try:
-        text = _metadata(client, package)
+        try:
+            # An index may serve metadata (PEP 658) without a digest. They need not be verified:
+            # releases.toml, where they end up, is reviewed as a diff.
+            text = client.get_package_metadata(package, verify=False, timeout=TIMEOUT)
+        except NoMetadataError:
+            with temporary_folder("index-pages") as folder:
+                file = Path(folder, package.filename)
+                client.download_package(package, file, timeout=TIMEOUT)
+                with zipfile.ZipFile(file) as wheel:
+                    names = wheel.namelist()
+                    name = next(name for name in names if name.endswith(".dist-info/METADATA"))
+                    text = wheel.read(name).decode()
+    except requests.RequestException:  # some of which are ValueErrors
+        raise
     except (zipfile.BadZipFile, StopIteration, ValueError) as error:
-        if isinstance(error, requests.RequestException):
-            raise
         raise InfrastructureError(
             f"package index: {package.filename}: cannot read its metadata: {mask_text(str(error))}"
         ) from error
@@ -188,34 +207,27 @@ def read_metadata(client: PyPISimple, package: DistributionPackage) -> Message:
 
 
 def _read_page(client: PyPISimple, project: str) -> tuple[ProjectPage, Mapping[str, str]]:
-    """Return a project's page, and the upload times that only its HTML has, by file name."""
+    """Return the page of a project, and the upload times of an HTML page by file name."""
     response = client.s.get(
         client.get_project_url(project), timeout=TIMEOUT, headers={"Accept": ACCEPT_JSON_PREFERRED}
     )
     response.raise_for_status()
     try:
         page = ProjectPage.from_response(response, project)
-        times = _times_in_html(response)
+        times = _parse_html_times(response)
     except (ValueError, KeyError, TypeError) as error:
-        raise requests.RequestException(_no_page(response)) from error
+        raise requests.RequestException(_describe_invalid_page(response)) from error
     if not page.packages:
-        raise requests.RequestException(_no_page(response))
+        raise requests.RequestException(_describe_invalid_page(response))
     return page, times
 
 
-def _no_page(response: requests.Response) -> str:
+def _describe_invalid_page(response: requests.Response) -> str:
     kind = response.headers.get("content-type", "nothing")
     return (
         f"{response.url}: got {len(response.content)} bytes of {kind} without any file, expected "
         "a page of a simple index (PEP 503 or 691)"
     )
-
-
-def _wheel_version(package: DistributionPackage) -> Version | None:
-    try:
-        return parse_wheel_filename(package.filename)[1]
-    except ValueError:
-        return None
 
 
 def _find_upload_time(package: DistributionPackage, times: Mapping[str, str]) -> datetime:
@@ -229,22 +241,8 @@ def _find_upload_time(package: DistributionPackage, times: Mapping[str, str]) ->
     )
 
 
-def _wheel(package: DistributionPackage, version: Version, uploaded: datetime) -> Wheel:
-    tags = parse_wheel_filename(package.filename)[3]
-    # Free-threaded builds (abi cp313t) are another Python than the cells'.
-    matches = [
-        re.fullmatch(r"cp(\d)(\d+)", tag.interpreter) for tag in tags if not tag.abi.endswith("t")
-    ]
-    return Wheel(
-        version=version,
-        uploaded=uploaded,
-        pythons=frozenset(f"{match[1]}.{match[2]}" for match in matches if match),
-        package=package,
-    )
-
-
-def _times_in_html(response: requests.Response) -> dict[str, str]:
-    """Return upload times by file name where an HTML page has them; JSON has them anyway."""
+def _parse_html_times(response: requests.Response) -> dict[str, str]:
+    """Return the upload times in an HTML page by file name; pypi_simple parses those in JSON."""
     if "json" in response.headers.get("content-type", ""):
         return {}
     links = RepositoryPage.from_html(response.text).links
@@ -253,20 +251,3 @@ def _times_in_html(response: requests.Response) -> dict[str, str]:
         for link in links
         if "data-upload-time" in (link.attrs or {})
     }
-
-
-def _metadata(client: PyPISimple, package: DistributionPackage) -> str:
-    try:
-        # PEP 658 metadata may come without a digest; what is read here is reviewed as a diff.
-        return client.get_package_metadata(package, verify=False, timeout=TIMEOUT)
-    except NoMetadataError:
-        return _metadata_in_wheel(client, package)
-
-
-def _metadata_in_wheel(client: PyPISimple, package: DistributionPackage) -> str:
-    with temporary_folder("index-pages") as folder:
-        file = Path(folder, package.filename)
-        client.download_package(package, file, timeout=TIMEOUT)
-        with zipfile.ZipFile(file) as wheel:
-            name = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
-            return wheel.read(name).decode()

@@ -1,4 +1,4 @@
-"""Refreshing `releases.toml` from the package index, whatever Python asks."""
+"""Refresh of `releases.toml` from the package index."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class ReleaseUpdate:
     """The changes of a refresh.
 
     Attributes:
-        added: Releases that are new in the table.
-        removed: Releases that are no longer in it, for they were yanked.
-        releases: The table as it is now.
+        added: New releases in the table.
+        removed: Releases that were removed from the table because they were yanked.
+        releases: The new table.
     """
 
     added: tuple[str, ...]
@@ -51,35 +51,32 @@ class ReleaseUpdate:
     releases: Releases
 
 
-def index_url() -> str | None:
-    """Return the package index that the environment chooses, None for the usual one."""
-    return next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
+def _find_index(url: str | None) -> str:
+    """Return a URL if given, else that of the environment, else that of PyPI."""
+    return next(filter(None, [url, *map(os.environ.get, INDEX_VARIABLES)]), PYPI_SIMPLE_ENDPOINT)
 
 
 def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST) -> ReleaseUpdate:
-    """Bring the table of releases up to date with the package index.
+    """Update the table of releases from the package index.
 
-    Everything above the first `[[release]]` stays as it is, comments included. Pre-releases
-    are left out, yanked releases are listed as such.
+    The text above the first `[[release]]` is not changed, comments included. Pre-releases are
+    left out, yanked releases are marked as such.
 
     Args:
-        path: `releases.toml`; it must exist.
-        url: Package index; by default the environment's choice.
+        path: `releases.toml`, which must exist.
+        url: URL of the package index; by default that of the environment.
         oldest: First release to list.
 
-    Returns:
-        What changed.
-
     Raises:
-        InfrastructureError: If the index cannot be reached or read, or the file not written.
-        UsageError: If the file is not a table of releases.
+        InfrastructureError: If the index cannot be reached or read, or the file cannot be written.
+        UsageError: If the file is not a valid table of releases.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot read: {describe_os_error(error)}") from error
     before = parse_releases(text, path)
-    with open_index(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
+    with open_index(_find_index(url)) as client:
         rows, yanked = _read_index(client, before, Version(oldest))
     first = _ROWS.search(text)
     preamble = text[: first.start()] if first else text.rstrip() + "\n\n"
@@ -93,18 +90,18 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     )
 
 
-def package_versions(package: str, *, url: str | None = None) -> tuple[str, ...]:
+def list_versions(package: str, *, url: str | None = None) -> tuple[str, ...]:
     """Return the final versions of a package that have wheels and are not yanked, in order.
 
     Args:
-        package: The package.
-        url: Package index; by default the environment's choice.
+        package: Name of the package.
+        url: URL of the package index; by default that of the environment.
 
     Raises:
         InfrastructureError: If the index cannot be reached or read.
         UsageError: If it has no such package.
     """
-    with open_index(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
+    with open_index(_find_index(url)) as client:
         try:
             wheels = read_wheels(client, package)
         except requests.HTTPError as error:
@@ -118,15 +115,15 @@ def package_versions(package: str, *, url: str | None = None) -> tuple[str, ...]
 def format_rows(rows: Iterable[Release], yanked: Iterable[Yanked]) -> str:
     """Return the rows of the table as TOML, the same text for the same rows."""
     blocks = [
-        f"[[release]]\nversion = {_string(row.version)}\n"
+        f"[[release]]\nversion = {_quote(row.version)}\n"
         f"date = {row.date.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}\n"
-        f"requires_python = {_string(row.requires_python)}\njaxlib = {_string(row.jaxlib)}\n"
-        f"jaxlib_requires = {_string(row.jaxlib_requires)}\n"
-        f"pythons = [{', '.join(map(_string, row.pythons))}]\n"
+        f"requires_python = {_quote(row.requires_python)}\njaxlib = {_quote(row.jaxlib)}\n"
+        f"jaxlib_requires = {_quote(row.jaxlib_requires)}\n"
+        f"pythons = [{', '.join(map(_quote, row.pythons))}]\n"
         for row in rows
     ]
     blocks += [
-        f"[[yanked]]\nversion = {_string(row.version)}\nreason = {_string(row.reason)}\n"
+        f"[[yanked]]\nversion = {_quote(row.version)}\nreason = {_quote(row.reason)}\n"
         for row in yanked
     ]
     return "\n".join(blocks)
@@ -144,13 +141,14 @@ def _read_index(
         if package.is_yanked:
             yanked.append(Yanked(version=str(version), reason=package.yanked_reason or ""))
         else:
+            # The metadata of a release never change: only new releases cost a request.
             row = known.get(str(version))
             requires = row.jaxlib_requires if row else read_requirement(client, package, "jaxlib")
-            rows.append(_release(wheels[0], requires, jaxlib))
+            rows.append(_make_release(wheels[0], requires, jaxlib))
     return rows, yanked
 
 
-def _release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Wheel]]) -> Release:
+def _make_release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Wheel]]) -> Release:
     admitted = [
         version
         for version, wheels in jaxlib.items()
@@ -158,9 +156,9 @@ def _release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Wheel]])
     ]
     if not admitted:
         raise InfrastructureError(
-            f"package index: jax {wheel.version} wants jaxlib {requires}, none has wheels there"
+            f"package index: jax {wheel.version} requires jaxlib {requires}, none has wheels"
         )
-    # The open upper end of an old range would admit a jaxlib that came years later.
+    # Old ranges have no upper bound: they would admit a jaxlib that is years newer.
     chosen = max([v for v in admitted if v <= wheel.version] or admitted)
     libs = jaxlib[chosen]
     pythons = sorted(frozenset().union(*(lib.pythons for lib in libs)), key=Version)
@@ -174,5 +172,5 @@ def _release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Wheel]])
     )
 
 
-def _string(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Requirements in every spelling that pip reads: names, folders, archives, URLs, repositories."""
+"""Requirements in every form that pip accepts: names, folders, archives, URLs, repositories."""
 
 from __future__ import annotations
 
@@ -34,49 +34,50 @@ _NAMED: Final = re.compile(
 _EXTRAS: Final = re.compile(r"(?P<place>.+?)\s*(?P<extras>\[[A-Za-z0-9_., -]*\])")
 _GIT: Final = "git+"
 _CLONE_TIMEOUT: Final = 600.0
+"""Seconds that a command of git may take."""
 
 
 def parse_requirement(text: str) -> Requirement:
     """Return a requirement.
 
     Args:
-        text: E.g. `optax>=0.2`.
+        text: Requirement, e.g. `optax>=0.2`.
 
     Raises:
-        UsageError: If it is none, or holds a secret, which would be kept with what is run.
+        UsageError: If it is not valid, or contains a secret, which would be stored with the run.
     """
     try:
         found = Requirement(text)
     except InvalidRequirement as error:
-        said = str(error).splitlines()[0].lower()
+        problem = str(error).splitlines()[0].lower()
         raise UsageError(
-            mask_text(f"requirement {text!r}: {said}, expected e.g. 'optax>=0.2'")
+            mask_text(f"requirement {text!r}: {problem}, expected e.g. 'optax>=0.2'")
         ) from None
     if found.url:
-        _refuse_secret(text, found.url)
+        _check_no_secret(text, found.url)
     return found
 
 
-def _refuse_secret(text: str, url: str) -> None:
-    """Refuse a URL with a password, or with a token in the place of a user's name."""
+def _check_no_secret(text: str, url: str) -> None:
+    """Raise a UsageError for a URL with a password, or with a token as its user name."""
     parts = urlsplit(url)
     token = parts.username and parts.scheme.rpartition("+")[2] in {"http", "https"}
     if parts.password or token:
         raise UsageError(
-            f"{mask_text(text)}: holds a password or a token, which would be kept with the run; "
-            "put it into a netrc file, or set UV_INDEX to an index that has the package"
+            f"{mask_text(text)}: contains a password or a token, which would be stored with the "
+            "run; put it into a netrc file, or set UV_INDEX to an index that has the package"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageSource:
-    """Where a package comes from that no index has.
+    """The source of a package that is built locally.
 
     Attributes:
-        text: As it was given, for messages.
-        place: A path, or a `git+` URL.
-        name: Name of the package, empty where that is not given.
-        extras: Its extras in brackets, empty for none.
+        text: Requirement as given, for messages.
+        place: Path or `git+` URL.
+        name: Name of the package, empty if not given.
+        extras: Extras in brackets, empty for none.
     """
 
     text: str
@@ -86,21 +87,21 @@ class PackageSource:
 
     @property
     def is_git(self) -> bool:
-        """Whether it is a repository."""
+        """Whether it is a Git repository."""
         return self.place.startswith(_GIT)
 
     @property
     def path(self) -> Path:
-        """The path of a folder or an archive."""
+        """Path of a folder or an archive."""
         return Path(self.place).expanduser()
 
 
 def parse_source(text: str) -> PackageSource | None:
-    """Return where a package comes from, None for a requirement that an index or a URL answers.
+    """Return the source of a package, None if it comes from an index or a URL.
 
     Args:
-        text: `./pkg`, `pkgs/mine[extra]`, `mine.whl`, `file:///pkg`, `mine[extra] @ ./pkg`,
-            `git+https://host/repo@rev#subdirectory=pkg`, or a requirement.
+        text: Requirement: `./pkg`, `pkgs/mine[extra]`, `mine.whl`, `file:///pkg`,
+            `mine[extra] @ ./pkg`, `git+https://host/repo@rev#subdirectory=pkg`, or one of PEP 508.
 
     Raises:
         UsageError: If it is an option of pip.
@@ -108,14 +109,16 @@ def parse_source(text: str) -> PackageSource | None:
     text = text.strip()
     if text.startswith("-"):
         raise UsageError(
-            f"--with {text!r}: expected one requirement, no option of pip; a folder is built as it "
-            "is now: give it alone; give each line of a requirements file a --with of its own"
+            f"--with {text!r}: expected one requirement, no option of pip; give a folder "
+            "without -e, it is built from its current content; give each line of a requirements "
+            "file in a --with of its own"
         )
     if named := _NAMED.fullmatch(text):
         place, name, extras = named["place"], named["name"], named["extras"] or ""
-        found = _place(place)
+        found = _find_place(place)
         return PackageSource(text=text, place=found, name=name, extras=extras) if found else None
-    if found := _place(text):
+    if found := _find_place(text):
+        # Brackets are extras only if no file has that name.
         split = None if Path(found).expanduser().exists() else _EXTRAS.fullmatch(found)
         if split is None:
             return PackageSource(text=text, place=found)
@@ -123,8 +126,8 @@ def parse_source(text: str) -> PackageSource | None:
     return None
 
 
-def _place(text: str) -> str:
-    """Return a path or a `git+` URL, empty for what is neither."""
+def _find_place(text: str) -> str:
+    """Return a path or a `git+` URL, empty if the text is neither."""
     if text.startswith(_GIT):
         return text
     if text.startswith("file:"):
@@ -137,33 +140,31 @@ def _place(text: str) -> str:
 
 
 def build_requirement(text: str, cache: Path) -> str:
-    """Return what is wanted as a requirement that an index, a URL or a wheel of the cache answers.
-
-    A package in a folder, in an archive or in a repository is built as it is now.
+    """Return a PEP 508 requirement; a package in a folder, an archive or a repository is built.
 
     Args:
-        text: A requirement in any spelling of `parse_source`; what is returned is one, too, and
-            stays as it is.
-        cache: Cache folder; wheels are kept there by their content.
+        text: Requirement in any form of `parse_source`. A returned requirement is returned
+            unchanged by a second call.
+        cache: Cache folder; built wheels are stored in it by their content.
 
     Raises:
-        UsageError: If it is none of them.
+        UsageError: If the requirement is not valid.
         UvError: If the package cannot be built.
-        InfrastructureError: If the disk or a repository refuses.
+        InfrastructureError: If the disk fails or git does not answer.
     """
     source = parse_source(text)
     if source is None:
-        return str(parse_requirement(_with_name(text)))
+        return str(parse_requirement(_name_wheel_url(text)))
     if source.is_git:
-        return _of_repository(source, cache)
-    return _of_path(source, source.path, cache)
+        return _build_repository(source, cache)
+    return _build_path(source, source.path, cache)
 
 
-def _with_name(text: str) -> str:
-    """Return the URL of a wheel with the name that its file name has; else the text."""
+def _name_wheel_url(text: str) -> str:
+    """Return the URL of a wheel with the name of its package in front; else the text."""
     if "://" not in text or _NAMED.fullmatch(text):
         return text
-    _refuse_secret(text, text)
+    _check_no_secret(text, text)
     file = unquote(urlsplit(text).path).rpartition("/")[2]
     try:
         name, *_ = parse_wheel_filename(file)
@@ -174,8 +175,8 @@ def _with_name(text: str) -> str:
     return f"{name} @ {text}"
 
 
-def absolute_requirement(text: str) -> str:
-    """Return what is wanted so that it means the same from any working directory.
+def make_absolute(text: str) -> str:
+    """Return a requirement whose path does not depend on the working directory.
 
     Args:
         text: As for `build_requirement`.
@@ -184,14 +185,12 @@ def absolute_requirement(text: str) -> str:
     if source is None or source.is_git:
         return text
     path = source.path.absolute()
-    return (
-        f"{source.name}{source.extras} @ {path.as_uri()}"
-        if source.name
-        else f"{path}{source.extras}"
-    )
+    if source.name:
+        return f"{source.name}{source.extras} @ {path.as_uri()}"
+    return f"{path}{source.extras}"
 
 
-def _of_path(source: PackageSource, path: Path, cache: Path) -> str:
+def _build_path(source: PackageSource, path: Path, cache: Path) -> str:
     if path.suffix == ".whl":
         return _store_wheel(source, path, cache)
     if not path.exists():
@@ -199,47 +198,49 @@ def _of_path(source: PackageSource, path: Path, cache: Path) -> str:
     is_package = any((path / name).is_file() for name in ("pyproject.toml", "setup.py"))
     if not is_package and not path.name.endswith(_ARCHIVES):
         raise UsageError(f"{path}: has no pyproject.toml, expected the folder of a package")
-    before = set(_left_by_builds(path))
+    before = set(_list_build_folders(path))
     with temporary_folder("overlay") as scratch:
         try:
-            # Else uv takes the first Python on PATH, and downloads the newest where there is none.
+            # By default uv uses the first Python on PATH, or downloads the newest.
             where = ("--python", sys.executable, "--out-dir", scratch)
             run_uv(["build", "--wheel", *where, path.resolve()], cwd=scratch)
         finally:
-            for left in set(_left_by_builds(path)) - before:
+            for left in set(_list_build_folders(path)) - before:
                 shutil.rmtree(left, ignore_errors=True)
         (wheel,) = scratch.glob("*.whl")
         return _store_wheel(source, wheel, cache)
 
 
-def _left_by_builds(folder: Path) -> Iterator[Path]:
-    """Yield the folders that setuptools leaves beside a package that it builds."""
+def _list_build_folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders that setuptools creates in the source folder of a package."""
     for pattern in ("build", "*.egg-info", "src/*.egg-info"):
         yield from folder.glob(pattern)
 
 
-def _of_repository(source: PackageSource, cache: Path) -> str:
-    """Return the requirement for a package in a repository, cloned and built."""
+def _build_repository(source: PackageSource, cache: Path) -> str:
+    """Clone a repository, build its package, and return the requirement for the wheel."""
     url, _, fragment = source.place.removeprefix(_GIT).partition("#")
-    _refuse_secret(source.text, url)
+    _check_no_secret(source.text, url)
     head, slash, last = url.rpartition("/")
     last, _, revision = last.partition("@")
-    said = parse_qs(fragment)
-    within, named = said.get("subdirectory", [""])[0], said.get("egg", [""])[0]
+    options = parse_qs(fragment)
+    subdirectory, egg = (options.get(key, [""])[0] for key in ("subdirectory", "egg"))
     with temporary_folder("repository") as scratch:
         clone = scratch / "clone"
-        _git(source, "clone", "--quiet", f"{head}{slash}{last}", str(clone))
+        _run_git(source, "clone", "--quiet", f"{head}{slash}{last}", str(clone))
         if revision:
-            _git(source, "-C", str(clone), "checkout", "--quiet", "--detach", revision)
-        folder = (clone / within).resolve()
+            _run_git(source, "-C", str(clone), "checkout", "--quiet", "--detach", revision)
+        folder = (clone / subdirectory).resolve()
         if not folder.is_relative_to(clone.resolve()):
-            raise UsageError(f"--with {source.text!r}: {within} is not a folder of the repository")
-        name = source.name or named.partition("[")[0]
+            raise UsageError(
+                f"--with {source.text!r}: {subdirectory} is not a folder of the repository"
+            )
+        name = source.name or egg.partition("[")[0]
         found = PackageSource(text=source.text, place=str(folder), name=name, extras=source.extras)
-        return _of_path(found, folder, cache)
+        return _build_path(found, folder, cache)
 
 
-def _git(source: PackageSource, *arguments: str) -> None:
+def _run_git(source: PackageSource, *arguments: str) -> None:
     try:
         done = subprocess.run(
             ["git", "-c", "advice.detachedHead=false", *arguments],
@@ -253,26 +254,29 @@ def _git(source: PackageSource, *arguments: str) -> None:
             f"--with {source.text!r}: git gave no answer within {_CLONE_TIMEOUT:g} s"
         ) from None
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise UsageError(mask_text(f"--with {source.text!r}: git: {said}"))
+        problem = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise UsageError(mask_text(f"--with {source.text!r}: git: {problem}"))
 
 
 def _store_wheel(source: PackageSource, wheel: Path, cache: Path) -> str:
-    """Keep a wheel by its content, whenever it was built, and return the requirement for it."""
+    """Store a wheel in the cache by its content, and return the requirement for it."""
     try:
         name, *_ = parse_wheel_filename(wheel.name)
         with zipfile.ZipFile(wheel) as files:
+            # Not the hash of the file, which contains the time of the build.
             content = sorted((entry.filename, entry.CRC) for entry in files.infolist())
-            extras = _extras_of(files)
+            extras = _read_extras(files)
         digest = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
-        kept = cache / WHEELS / digest / wheel.name
-        if not kept.exists():
-            write_atomically(kept, wheel.read_bytes())
+        stored = cache / WHEELS / digest / wheel.name
+        if not stored.exists():
+            write_atomically(stored, wheel.read_bytes())
     except (OSError, InvalidWheelFilename, zipfile.BadZipFile) as error:
-        raise UsageError(f"{wheel}: is no wheel: {error}") from None
-    found = parse_requirement(f"{name}{source.extras} @ {kept.as_uri()}")
+        raise UsageError(f"{wheel}: not a wheel: {error}") from None
+    found = parse_requirement(f"{name}{source.extras} @ {stored.as_uri()}")
     if source.name and canonicalize_name(source.name) != name:
-        raise UsageError(f"--with {source.text!r}: the package there is {name}, not {source.name}")
+        raise UsageError(
+            f"--with {source.text!r}: it contains the package {name}, not {source.name}"
+        )
     if unknown := sorted(found.extras - extras):
         known = ", ".join(sorted(extras)) or "none"
         raise UsageError(
@@ -281,11 +285,11 @@ def _store_wheel(source: PackageSource, wheel: Path, cache: Path) -> str:
     return str(found)
 
 
-def _extras_of(wheel: zipfile.ZipFile) -> set[str]:
-    """Return the extras that a wheel declares, in the spelling of requirements."""
+def _read_extras(wheel: zipfile.ZipFile) -> set[str]:
+    """Return the extras of a wheel, as written and in normalised form."""
     for name in wheel.namelist():
         if name.endswith(".dist-info/METADATA") and name.count("/") == 1:
             metadata = BytesParser().parsebytes(wheel.read(name), headersonly=True)
-            said = metadata.get_all("Provides-Extra") or []
-            return {*said, *map(canonicalize_name, said)}
+            extras = metadata.get_all("Provides-Extra") or []
+            return {*extras, *map(canonicalize_name, extras)}
     return set()

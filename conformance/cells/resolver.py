@@ -1,4 +1,4 @@
-"""Resolutions of requirements by uv: one Python, one cut-off date, one host at a time."""
+"""Resolution of requirements with uv, for one Python, cut-off date and host at a time."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# The first one decides the versions, so a lock comes out the same wherever it is made.
+# The first host decides the versions, so that a lock does not depend on the host that creates it.
 HOSTS: Final = {
     "linux-x86_64": "x86_64-unknown-linux-gnu",
     "linux-aarch64": "aarch64-unknown-linux-gnu",
     "macos-arm64": "aarch64-apple-darwin",
 }
-# libtpu is built for a newer C library than jax is.
+# The wheels of libtpu need a newer glibc than those of jax.
 TPU_HOSTS: Final = {
     "linux-x86_64": "x86_64-manylinux_2_31",
     "linux-aarch64": "aarch64-manylinux_2_31",
 }
 _CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
 JAX_PACKAGES: Final = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
-"""Packages that are released together, of which there are nightlies."""
+"""Packages that are released together and have nightlies."""
 IMPORTED_BY_JAX: Final = ("ml-dtypes", "numpy", "opt-einsum", "scipy")
-"""What every case imports beside them, since jax does."""
+"""Further packages that every case imports, because jax does."""
 _PROJECT = """\
 [project]
 name = "cell"
@@ -59,67 +59,68 @@ class Resolver:
     """The options of all resolutions of a cell.
 
     Attributes:
-        python: Python to resolve for, `major.minor`.
-        cut_off: Nothing uploaded from then on is considered.
-        newer: Packages with a cut-off of their own, or `false` for none.
-        left_out: Packages that are not installed whoever asks for them.
-        hosts: What uv calls each host.
-        nightly_index: Where nightlies come from, empty if none are asked for.
-        work: Folder to run uv in.
+        python: Python version, `major.minor`.
+        cut_off: Time from which uploads are ignored.
+        newer: Cut-off times of single packages, `false` for none.
+        excluded: Packages that are not installed even if required.
+        hosts: Platform names of uv by host.
+        nightly_index: URL of the index of nightlies, empty if no nightly is required.
+        work: Working directory of uv.
     """
 
     python: str
     cut_off: str
     newer: Mapping[str, str]
-    left_out: Sequence[str]
+    excluded: Sequence[str]
     hosts: Mapping[str, str]
     nightly_index: str
     work: Path
 
     def resolve(self, requirements: Sequence[str], host: str = "linux-x86_64") -> Pins:
-        """Return the packages that satisfy some requirements on a host.
+        """Return the packages that satisfy requirements on a host.
 
-        Nightlies that are required by their exact version come from their own index, and no
-        other package does: what somebody else uploaded there is ignored.
+        Only nightlies that are required by their exact version come from the index of nightlies.
+        Packages that somebody else uploads to that index are never installed.
 
         Args:
-            requirements: The requirements.
+            requirements: Requirements to satisfy.
             host: A key of `hosts`.
 
         Raises:
-            NoSolutionError: If there are none.
+            NoSolutionError: If there is no solution.
             InfrastructureError: If an index does not answer.
         """
         base = getattr(sys, "_base_executable", None) or sys.executable
-        nightlies = nightly_names(requirements) if self.nightly_index else ()
+        nightlies = find_nightlies(requirements) if self.nightly_index else ()
         arguments = ["--python", base, "--python-platform", self.hosts[host]]
         arguments += ["--python-version", self.python, "--only-binary", ":all:"]
         arguments += ["--exclude-newer", self.cut_off, "--format", "pylock.toml", "--no-header"]
-        # A nightly's date is in its version; its index need not tell upload times.
+        # The cut-off does not apply to nightlies: their index may lack upload times.
         for name, until in (*self.newer.items(), *((name, "false") for name in nightlies)):
             arguments += ["--exclude-newer-package", f"{name}={until}"]
         with temporary_folder("resolver") as scratch:
-            left_out = Path(scratch, "left-out.txt")
-            left_out.write_text("\n".join(self.left_out), encoding="utf-8")
-            arguments += ["--excludes", str(left_out)]
+            excludes = Path(scratch, "excludes.txt")
+            excludes.write_text("\n".join(self.excluded), encoding="utf-8")
+            arguments += ["--excludes", str(excludes)]
             source, stdin = "-", "\n".join(requirements) + "\n"
             if nightlies:
-                # Only a project file can say which packages an index is for.
+                # Only a project file can bind packages to an index.
                 project = Path(scratch, "pyproject.toml")
-                project.write_text(self._project(requirements, nightlies), encoding="utf-8")
+                project.write_text(self._format_project(requirements, nightlies), encoding="utf-8")
                 source, stdin = str(project), ""
             text = run_uv(["pip", "compile", source, *arguments], cwd=self.work, stdin=stdin)
         return parse_pylock(text)
 
-    def same_on(self, host: str, pins: Pins) -> Pins | None:
-        """Resolve exactly these versions on another host; None when it cannot have them."""
+    def resolve_pins(self, host: str, pins: Pins) -> Pins | None:
+        """Resolve exact versions on another host; None if they have no solution."""
         try:
             found = self.resolve([f"{p.name}=={p.version}" for p in pins.values()], host)
         except NoSolutionError:
             return None
+        # With environment markers a host may need other packages: it is then not supported.
         return found if found.keys() == pins.keys() else None
 
-    def _project(self, requirements: Sequence[str], nightlies: Sequence[str]) -> str:
+    def _format_project(self, requirements: Sequence[str], nightlies: Sequence[str]) -> str:
         return _PROJECT.format(
             dependencies="\n".join(f"    {_quote(text)}," for text in requirements),
             sources="\n".join(f'{name} = {{ index = "nightly" }}' for name in nightlies),
@@ -127,8 +128,8 @@ class Resolver:
         )
 
 
-def nightly_names(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages of jax that are required by the exact version of a nightly, sorted."""
+def find_nightlies(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return the sorted packages of jax that are required by the exact version of a nightly."""
     found = set()
     for requirement in map(Requirement, requirements):
         name = canonicalize_name(requirement.name)
@@ -139,10 +140,9 @@ def nightly_names(requirements: Sequence[str]) -> tuple[str, ...]:
 
 
 def explain_refusal(error: NoSolutionError) -> str:
-    """Return the premises that a resolver's proof begins with, without what follows from them."""
-    said = str(error)
-    match = _CONCLUSION.fullmatch(said)
-    return match[1] if match else said
+    """Return the premises of a resolver's proof, without the conclusions."""
+    match = _CONCLUSION.fullmatch(str(error))
+    return match[1] if match else str(error)
 
 
 def _quote(text: str) -> str:
@@ -150,12 +150,12 @@ def _quote(text: str) -> str:
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """One package of a resolution.
+    """A package of a resolution.
 
     Attributes:
         name: Normalised name.
-        version: Version chosen.
-        hashes: `sha256:...` of each wheel that serves.
+        version: Resolved version.
+        hashes: `sha256:...` of each suitable wheel.
     """
 
     name: str
@@ -181,25 +181,22 @@ class _File(msgspec.Struct):
 
 
 def parse_pylock(text: str) -> Pins:
-    """Return the packages of a pylock.toml.
+    """Return the packages of a pylock.toml, by name.
 
     Args:
-        text: TOML text as uv prints it.
-
-    Returns:
-        Each package by name.
+        text: TOML text as printed by uv.
 
     Raises:
-        InfrastructureError: If the text is none, or a package has no wheel with a hash.
+        InfrastructureError: If the text is not valid, or a package has no wheel with a hash.
     """
     try:
         packages = msgspec.toml.decode(text, type=_File).packages
     except MALFORMED as error:
         raise InfrastructureError(f"uv: unexpected pylock.toml: {error}") from error
-    return {package.name: _pin(package) for package in packages}
+    return {package.name: _make_pin(package) for package in packages}
 
 
-def _pin(package: _Package) -> Pin:
+def _make_pin(package: _Package) -> Pin:
     hashes = tuple(f"sha256:{w.hashes['sha256']}" for w in package.wheels if "sha256" in w.hashes)
     if not hashes:
         raise InfrastructureError(

@@ -16,7 +16,7 @@ from conformance.app.matrix import (
     refresh_release_table,
 )
 from conformance.app.session import Session
-from conformance.cells.matrix import matrix_names
+from conformance.cells.matrix import list_matrices
 from conformance.cli.cache import show_pruned
 from conformance.cli.options import no_downloads_option
 from conformance.cli.output import json_option
@@ -88,7 +88,7 @@ def command(
         added, removed = (", ".join(names) or "none" for names in (update.added, update.removed))
         output.show(data, [f"added: {added}; removed: {removed}", f"newest: {newest}"])
     elif name is None and not (cell or lock or provision):
-        names = matrix_names(context.matrix_folders)
+        names = list_matrices(context.matrix_folders)
         output.show(names, names)
     elif lock:
         _show_steps(output, lock_cells(context, context.cells(name, cell)[0]))

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from conformance.app.context import load_context
-from conformance.cells.matrix import matrix_names
+from conformance.cells.matrix import list_matrices
 from conformance.corpus.discovery import discover, find_case_files
 from conformance.suites.catalogue.named import suite_names
 
@@ -112,7 +112,7 @@ RELEASES: Final = Words("release", _cells, files=True)
 PLATFORM: Final = Words("platform", lambda *_: PLATFORMS)
 """Platforms."""
 MATRICES: Final = Words(
-    "matrix", lambda context, _: matrix_names(context.matrix_folders), files=True
+    "matrix", lambda context, _: list_matrices(context.matrix_folders), files=True
 )
 """Matrices by name, or files of them."""
 SUITES: Final = Words("suite", lambda context, _: suite_names(context.project.suites), files=True)

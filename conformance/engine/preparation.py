@@ -15,7 +15,7 @@ from conformance.cells.interpreter_inspection import describe_edits
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.lock_resolution import find_lock
-from conformance.cells.overlay import find_overlay, layer_hash, read_installed_versions
+from conformance.cells.overlay import find_overlay, get_overlay_hash, read_installed_versions
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.requirements import parse_requirement
 from conformance.cells.resolver import explain_refusal
@@ -293,7 +293,7 @@ def plan_cell(
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
     if beside is not None:
         versions = {**versions, **read_installed_versions(beside)}
-        facts += f" {layer_hash(beside)}" if facts else ""
+        facts += f" {get_overlay_hash(beside)}" if facts else ""
     if passed and facts:
         facts += f" {json.dumps(passed, sort_keys=True)}"
     return PlannedCell(
@@ -304,6 +304,6 @@ def plan_cell(
         failure=failure,
         missing=missing,
         overlay="" if beside is None else str(beside),
-        layer="" if beside is None else layer_hash(beside),
+        layer="" if beside is None else get_overlay_hash(beside),
         passed=passed or {},
     )

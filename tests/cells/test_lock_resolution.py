@@ -244,7 +244,7 @@ def test_a_release_without_libtpu_is_refused(
 ) -> None:
     """One line that says what it asks for, not the resolver's proof."""
     cell = replace(CELL, platform="tpu:v5e:2x2", devices=0)
-    said = r"^jax0.6.0-py311-tpu.v5e.2x2: jax 0.6.0 asks for libtpu-nightly, which no package index"
+    said = r"^jax0.6.0-py311-tpu.v5e.2x2: jax 0.6.0 requires libtpu-nightly, which no package index"
     with pytest.raises(UsageError, match=said):
         resolve_lock(cell, releases, work=tmp_path)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.matrix import load_matrix, matrix_names
+from conformance.cells.matrix import list_matrices, load_matrix
 from conformance.errors import UsageError
 
 from .builders import MATRICES
@@ -157,7 +157,7 @@ def test_a_matrix_file_is_found_by_its_path(tmp_path: Path, releases: Releases) 
 
 def test_the_committed_matrices_load(real_releases: Releases) -> None:
     """Every named matrix expands against the committed table."""
-    for name in matrix_names([MATRICES]):
+    for name in list_matrices([MATRICES]):
         assert load_matrix(name, [MATRICES], real_releases).cells
     whole = load_matrix("releases", [MATRICES], real_releases)
     assert [cell.release for cell in whole.cells] == list(real_releases.versions)
@@ -166,7 +166,7 @@ def test_the_committed_matrices_load(real_releases: Releases) -> None:
 def test_the_named_matrices_vary_what_they_are_named_for(real_releases: Releases) -> None:
     """Every axis has a matrix, and no cell has the id of another."""
     found = {
-        name: load_matrix(name, [MATRICES], real_releases) for name in matrix_names([MATRICES])
+        name: load_matrix(name, [MATRICES], real_releases) for name in list_matrices([MATRICES])
     }
     assert {cell.python for cell in found["python"].cells} == {f"3.{n}" for n in range(10, 15)}
     assert {cell.deps for cell in found["deps"].cells} == {"era", "latest"}

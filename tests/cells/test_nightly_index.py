@@ -13,7 +13,7 @@ import pytest
 from conformance.cells import package_index
 from conformance.cells.nightly import NotInstallableError
 from conformance.cells.nightly_index import PUBLIC, NightlyIndex
-from conformance.cells.release_index import package_versions
+from conformance.cells.release_index import list_versions
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import release
@@ -160,7 +160,7 @@ def test_what_is_no_index_is_infrastructure(
     assert "secret" not in str(nights.value)
     expected = UsageError if status == 404 else InfrastructureError  # no such package
     with pytest.raises(expected) as versions:
-        package_versions("numpy", url=url)
+        list_versions("numpy", url=url)
     assert "secret" not in str(versions.value)
 
 
@@ -181,7 +181,7 @@ def test_an_index_that_hangs_is_given_up(
     with pytest.raises(InfrastructureError, match=r"[Tt]imed out.*set CONFORMANCE_NIGHTLY_INDEX"):
         NightlyIndex(lambda: url).versions  # noqa: B018
     with pytest.raises(InfrastructureError, match=r"[Tt]imed out.*set CONFORMANCE_INDEX_URL"):
-        package_versions("numpy", url=url)
+        list_versions("numpy", url=url)
     assert time.monotonic() - began < 5
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.requirements import (
-    absolute_requirement,
     build_requirement,
+    make_absolute,
     parse_requirement,
     parse_source,
 )
@@ -70,8 +70,8 @@ def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
     [
         ("not a name", "requirement 'not a name': .*, expected e.g. 'optax>=0.2'"),
         ("{folder}", "has no pyproject.toml, expected the folder of a package"),
-        ("{folder}/x-1.0-py3-none-any.whl", "is no wheel: .*No such file"),
-        ("{folder}/odd.whl", "is no wheel"),
+        ("{folder}/x-1.0-py3-none-any.whl", "not a wheel: .*No such file"),
+        ("{folder}/odd.whl", "not a wheel"),
     ],
 )
 def test_what_cannot_be_wanted(tmp_path: Path, text: str, said: str) -> None:
@@ -130,7 +130,7 @@ def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: s
     """All mean the same wheel, also once they are absolute."""
     text = text.format(folder=tmp_path)
     assert build_requirement(text, tmp_path / "cache") == f"{name} @ {built}"
-    assert build_requirement(absolute_requirement(text), tmp_path / "cache") == f"{name} @ {built}"
+    assert build_requirement(make_absolute(text), tmp_path / "cache") == f"{name} @ {built}"
 
 
 @pytest.mark.usefixtures("built")
@@ -141,10 +141,10 @@ def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: s
             "./dist/mine-1.0-py3-none-any.whl[slow]",
             "mine has no extra 'slow', expected one of: fast",
         ),
-        ("other @ ./dist/mine-1.0-py3-none-any.whl", "the package there is mine, not other"),
+        ("other @ ./dist/mine-1.0-py3-none-any.whl", "contains the package mine, not other"),
         ("./nothing[fast]", "no such file or folder"),
-        ("-e ./dist", "expected one requirement, no option of pip; a folder is built as it is now"),
-        ("-r requirements.txt", "give each line of a requirements file a --with of its own"),
+        ("-e ./dist", "expected one requirement, no option of pip; give a folder"),
+        ("-r requirements.txt", "give each line of a requirements file in a --with of its own"),
         ("https://host/mine", "expected NAME @ URL, or the URL of a wheel"),
         ("git+file:///nowhere/of/that/name", "git: .*nowhere/of/that/name"),
     ],
@@ -159,7 +159,7 @@ def test_a_spelling_that_means_nothing(tmp_path: Path, text: str, said: str) -> 
 def test_what_an_index_or_a_url_answers(text: str) -> None:
     """It stays a requirement, also where a folder has its name."""
     assert parse_source(text) is None
-    assert absolute_requirement(text) == text
+    assert make_absolute(text) == text
 
 
 def test_a_wheel_of_a_url_has_its_name(tmp_path: Path) -> None:

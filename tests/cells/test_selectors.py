@@ -64,12 +64,12 @@ def test_matching_and_resolving_agree(selector: str) -> None:
         ),
         (
             ">=0.12",
-            "matches no known release; known are 0.5.3, where the release table begins, to 0.11.0",
+            "matches no known release; the release table has 0.5.3 to 0.11.0",
         ),
         (">0.6,<0.6", "matches no known release"),
-        ("newest", "is not understood; expected an exact release"),
-        ("", "is not understood"),
-        (">=six", "is not understood"),
+        ("newest", "is not valid; expected an exact release"),
+        ("", "is not valid"),
+        (">=six", "is not valid"),
         ("latest-5", "only 5 releases are known"),
     ],
 )

@@ -244,7 +244,7 @@ def test_two_runs(project: Project) -> None:
         (["1", "2", "--cell", "0.6.0"], 2, f"no such cell in 1 and 2, expected one of {OLD}"),
         (["--run", "3", "--cell", "0.5.3"], 2, "3: no such run, expected its folder or its id"),
         (["--run", "1", "--cell", "0.6.0"], 2, "--cell 0.6.0: no such cell in 1, expected one of"),
-        (["--run", "1", "--cell", "x"], 2, "selector 'x' is not understood; expected"),
+        (["--run", "1", "--cell", "x"], 2, "selector 'x' is not valid; expected"),
         (["--run", "1", "--cell", OLD, "--ir", "jaxpr"], 3, "holds no jaxpr of what is selected"),
     ],
 )

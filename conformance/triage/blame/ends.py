@@ -214,7 +214,7 @@ def stand_in(
     pinned = {n: v for n, v in lock.pins.items() if n not in left_out | INSTALLERS}
     hosts = HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {})
     resolver = Resolver(
-        python=cell.python, cut_off=_NO_CUT_OFF, newer={}, left_out=(), hosts=hosts,
+        python=cell.python, cut_off=_NO_CUT_OFF, newer={}, excluded=(), hosts=hosts,
         nightly_index="", work=cache,
     )  # fmt: skip
     try:
@@ -270,7 +270,7 @@ def with_additions(
     left = tuple(text for text in wanted if Requirement(text).url)
 
     def extend(planned: PlannedCell, lock: Lock, layer: OverlayLock) -> tuple[PlannedCell, Lock]:
-        added = Lock(text=layer.parts(cache)[0], path=lock.path)
+        added = Lock(text=layer.split_local(cache)[0], path=lock.path)
         entries: Mapping[str, str] = {**lock.entries, **added.entries}
         body = "".join(entries[name] for name in sorted(entries))
         cell = mixed_cell(planned, body)
