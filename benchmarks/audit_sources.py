@@ -176,7 +176,7 @@ def of_history() -> Iterator[Statement]:
             if cases:
                 yield Statement(
                     source=f"docs/history/{family}.md",
-                    text=change.told,
+                    text=change.summary,
                     last=BEFORE[first],
                     first=first,
                     evidence=find_evidence(change, chain.from_iterable(map(changes_of, cases))),

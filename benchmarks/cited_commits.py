@@ -54,7 +54,7 @@ def main() -> None:
         if first != change.release:
             wrong += 1
             print(f"{change.release:8} {commit}  {first or 'in no release':14} {family}")
-            print(f"{'':8} {change.told}")
+            print(f"{'':8} {change.summary}")
             print(f"{'':8} {clone.subject(commit)}")
     commits = sorted({commit for _, _, commit in cited})
     newer = sum(not clone.tagged(commit) for commit in commits)

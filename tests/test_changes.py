@@ -71,9 +71,9 @@ def test_every_change_of_outcome_is_named(family: str) -> None:
 
 
 @every_change
-def test_a_change_is_told(family: str, change: BehaviourChange) -> None:
+def test_a_change_is_a_sentence(family: str, change: BehaviourChange) -> None:
     """In a sentence, with a release that there is and where it comes from."""
-    assert change.told.endswith(".")
+    assert change.summary.endswith(".")
     assert SOURCE.fullmatch(change.source), family
     assert {change.release, change.shown_at} <= set(RELEASES) - {"0.4.30"}
 

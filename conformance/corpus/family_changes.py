@@ -1,4 +1,4 @@
-"""The behaviour changes that families declare: `changes.toml` beside their topics."""
+"""Reading `changes.toml`: the behaviour changes that a family of cases declares."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FILE_NAME: Final = "changes.toml"
 
 
 def load_families(cases: Path) -> Mapping[str, Family]:
-    """Return what each family says of itself, by its name; those that say nothing are left out.
+    """Return the declarations of each family that has a `changes.toml`, by name of the family.
 
     Args:
         cases: Folder of the families.
 
     Raises:
-        UsageError: If a file is not as it should be; the message names it.
+        UsageError: If a file cannot be read or is malformed; the message names it.
     """
     return {file.parent.name: _load(file) for file in sorted(cases.glob(f"*/{FILE_NAME}"))}
 
@@ -46,8 +46,8 @@ def _load(file: Path) -> Family:
                 raise UsageError(
                     f"{file}: change {number}: release {release!r}, expected a jax release"
                 ) from None
-        if bool(change.seen) != bool(change.why):
+        if bool(change.observed_in) != bool(change.why):
             raise UsageError(
-                f"{file}: change {number}: `seen` and `why` belong together; say both or none"
+                f"{file}: change {number}: `observed_in` and `why` belong together; give both or neither"
             )
     return family

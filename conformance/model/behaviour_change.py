@@ -1,4 +1,4 @@
-"""A change of JAX's behaviour, as a family of cases declares that it shows it."""
+"""Changes of the behaviour of JAX, which families of cases declare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ShownBy = Literal[
     "stablehlo-exact",
     "hlo-exact",
 ]
-"""What of a golden changes: how a case ends, its error, its value, its facts, or an IR of it."""
+"""The part of a golden that changes: the outcome of a case, its error, value or facts, or an IR."""
 
 
 WORDS: Final = {
@@ -26,52 +26,52 @@ WORDS: Final = {
     "jaxlib": "(the compiler or runtime in jaxlib)",
     "unknown": "(no upstream thread or commit is known)",
 }
-"""Sources that are not an upstream thread or commit, in words."""
+"""Descriptions of the sources that are not an upstream thread or commit."""
 
 
 class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of JAX's behaviour.
 
     Attributes:
-        release: The release that made it, as upstream has it.
-        told: What changed, as a user meets it.
+        release: The release that introduced it according to upstream.
+        summary: The change in a sentence or two, from the point of view of a user.
         source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or one of `WORDS`.
-        case: The case that catches it, or several: their ids.
-        shown_by: What of the goldens of these changes there, on CPU.
-        instead: What to write so that it works on both sides, empty for nothing.
-        seen: The release at which the goldens put it, where that is another one.
-        why: Why it is another one.
+        case: Id of the case that shows it, or ids of several.
+        shown_by: The part of their goldens that changes in that release, on CPU.
+        advice: Code that works before and after the change, or empty.
+        observed_in: The release in which the goldens change, if it is not `release`.
+        why: The reason for the difference between the two.
     """
 
     release: str
-    told: str
+    summary: str
     source: str
     case: str | tuple[str, ...]
     shown_by: ShownBy
-    instead: str = ""
-    seen: str = ""
+    advice: str = ""
+    observed_in: str = ""
     why: str = ""
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Ids of the cases that catch it."""
+        """Ids of the cases that show it."""
         return (self.case,) if isinstance(self.case, str) else self.case
 
     @property
     def shown_at(self) -> str:
-        """The release at which the goldens put it."""
-        return self.seen or self.release
+        """The release in which the goldens change."""
+        return self.observed_in or self.release
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The behaviour changes that a family declares.
 
     Attributes:
-        about: What it watches, in a sentence or two.
-        pairs: Names of its cases whose values say, by the release that made something, what
-            becomes of that in the release at hand: the first are promised to be right.
-        about_pairs: What a reader of the page of pairs should know first, empty for nothing.
-        change: The changes that it shows.
+        about: The subject of the family, in a sentence or two.
+        pairs: Names of cases whose values describe, by the release that wrote a file, the result
+            of loading it in the release of the cell. JAX promises compatibility for the first.
+        about_pairs: Introduction of the page of pairs, or empty.
+        change: The changes that its cases show.
     """
 
     about: str = ""

@@ -92,7 +92,7 @@ class _Writer:
         for release in sorted(releases, key=version, reverse=True):
             heading = self._render_heading(release)
             lines = [
-                f"- {change.told} ([{name}]({name}.md#{_make_anchor(heading)}))"
+                f"- {change.summary} ([{name}]({name}.md#{_make_anchor(heading)}))"
                 for name, change in declared
                 if change.shown_at == release
             ]
@@ -126,15 +126,15 @@ class _Writer:
         change = declared.change
         url = find_thread_url(change.source)
         source = f"[{change.source}]({url})" if url else WORDS[change.source]
-        lines = [f"- **{change.told}** {source}"]
+        lines = [f"- **{change.summary}** {source}"]
         lines += [
             f"  - {self._link_case(shown.case)}: {self._render_golden_change(shown)}"
             for shown in declared.evidence[:SHOWN]
         ]
         more = [self._link_case(shown.case) for shown in declared.evidence[SHOWN:]]
         lines += [f"  - the same in {', '.join(more)}"] if more else []
-        lines += [f"  - instead: {change.instead}"] if change.instead else []
-        if change.seen:
+        lines += [f"  - advice: {change.advice}"] if change.advice else []
+        if change.observed_in:
             lines.append(f"  - upstream says {change.release}: {change.why}")
         return "\n".join(lines)
 

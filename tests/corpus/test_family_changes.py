@@ -17,7 +17,7 @@ about = "Loops."
 
 [[change]]
 release = "0.6.0"
-told = "Loops are typed."
+summary = "Loops are typed."
 source = "o/r#1"
 case = "loops/one"
 shown_by = "outcome"
@@ -47,7 +47,7 @@ def test_a_family_says_what_it_watches_and_shows(tmp_path: Path) -> None:
 def test_a_change_may_be_seen_later_for_a_reason(tmp_path: Path) -> None:
     """And by several cases."""
     text = CHANGE.replace('"loops/one"', '["loops/one", "loops/two"]')
-    (change,) = load_families(written(tmp_path, f'{text}seen = "0.6.1"\nwhy = "w"\n'))[
+    (change,) = load_families(written(tmp_path, f'{text}observed_in = "0.6.1"\nwhy = "w"\n'))[
         "loops"
     ].change
     assert (change.cases, change.shown_at) == (("loops/one", "loops/two"), "0.6.1")
@@ -58,10 +58,10 @@ def test_a_change_may_be_seen_later_for_a_reason(tmp_path: Path) -> None:
     [
         ("about = ", "invalid"),
         (CHANGE.replace("outcome", "mood"), "mood"),
-        (CHANGE.replace("told", "tell"), "tell"),
+        (CHANGE.replace("summary", "sumary"), "sumary"),
         (CHANGE.replace("0.6.0", "soon"), "change 1: release 'soon', expected a jax release"),
         (CHANGE.replace("0.6.0", "9" * 5000), "change 1: release '999"),
-        (f'{CHANGE}seen = "0.6.1"\n', "change 1: `seen` and `why` belong together"),
+        (f'{CHANGE}observed_in = "0.6.1"\n', "change 1: `observed_in` and `why` belong together"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:

@@ -44,7 +44,7 @@ def change(**more: Any) -> BehaviourChange:
     """Return a declared change at 0.6.0."""
     given = {
         "release": "0.6.0",
-        "told": "Loops are typed.",
+        "summary": "Loops are typed.",
         "source": "o/r#1",
         "case": "loops/one",
         "shown_by": "outcome",
@@ -97,7 +97,7 @@ class TestHistories:
 
     def test_a_change_seen_elsewhere_stands_there(self) -> None:
         """With what upstream says."""
-        late = change(seen="0.6.1", why="a regression hid it")
+        late = change(observed_in="0.6.1", why="a regression hid it")
         found = history(turn(WORKS, raised(), release="0.6.1"), changes=(late,))
         assert [(one.release, len(one.declared)) for one in found.releases] == [("0.6.1", 1)]
 
@@ -179,12 +179,12 @@ class TestPages:
 
     def test_a_change_with_its_source_and_evidence(self) -> None:
         """Under the release with its day."""
-        text = page(turn(WORKS, raised()), changes=(change(instead="write `pvary`."),))
+        text = page(turn(WORKS, raised()), changes=(change(advice="write `pvary`."),))
         assert "## 0.6.0 (2025-04-17)" in text
         lines = text.splitlines()
         at = lines.index("- **Loops are typed.** [o/r#1](https://github.com/o/r/issues/1)")
         assert lines[at + 1].startswith("  - [`one`](../../cases/family/topic.py): gives")
-        assert lines[at + 2] == "  - instead: write `pvary`."
+        assert lines[at + 2] == "  - advice: write `pvary`."
 
     @pytest.mark.parametrize(
         ("source", "words"),
