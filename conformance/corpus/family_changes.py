@@ -48,6 +48,7 @@ def _load(file: Path) -> Family:
                 ) from None
         if bool(change.observed_in) != bool(change.why):
             raise UsageError(
-                f"{file}: change {number}: `observed_in` and `why` belong together; give both or neither"
+                f"{file}: change {number}: `observed_in` and `why` belong together; give both "
+                "or neither"
             )
     return family
