@@ -152,12 +152,12 @@ def test_the_application_layer_needs_no_command_line() -> None:
     assert [place(file) for file in app if "click" in roots(file)] == []
 
 
-COMPOSED = {"LocalExecutor": "app/session.py", "Provider": "app/session.py"}
+COMPOSED = dict.fromkeys(("LocalExecutor", "Provider", "ResultCache"), "app/session.py")
 """What is built in one place."""
 
 
 def test_one_place_composes() -> None:
-    """The session builds executors, judges and what opens workers; result caches, nearly all."""
+    """The session builds executors, result caches and providers of workers."""
     wrong = []
     for file in FILES:
         for node in nodes(file):

@@ -18,6 +18,7 @@ from conformance.engine.runner import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
@@ -48,17 +49,20 @@ class Session:
         fresh: Whether results of earlier runs do not count.
         spawn: Whether each job gets a fresh interpreter instead of a fork.
         require_platform: Whether a missing accelerator is a fault of the host.
+        results_folder: Folder of the result cache, None for the cache folder of the project.
     """
 
     context: ProjectContext
     fresh: bool = False
     spawn: bool = False
     require_platform: bool = False
+    results_folder: Path | None = None
 
     @cached_property
     def results(self) -> ResultCache:
         """Results of earlier runs."""
-        return ResultCache(self.context.cache, fresh=self.fresh or self.spawn)
+        folder = self.results_folder or self.context.cache
+        return ResultCache(folder, fresh=self.fresh or self.spawn)
 
     @cached_property
     def device_lock(self) -> DeviceLock:

@@ -16,7 +16,6 @@ from conformance.corpus.discovery import discover
 from conformance.engine.blobs import BlobStore
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.plan import find_exclusion_reason, make_plan
-from conformance.engine.result_cache import ResultCache
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
@@ -200,7 +199,9 @@ def _shrink_case(
         (left,) = discover([file])
         preparation = session.prepare([cell])
         plan = make_plan([left], preparation.cells, preparation.exclusions)
-        executor, cache = session.executor(preparation.locks), ResultCache(folder / "cache")
+        executor = session.executor(preparation.locks)
+        # The shrunk case is no case of the project: its results do not go to the user's cache.
+        cache = replace(session, results_folder=folder / "cache").results
         with run_now(plan, executor, cache, session.judge) as jobs:
             source = extract(file, left.name, _read)
             content = write(jobs[0].job, source, jobs[0].seen, options.repro.name).text

@@ -203,7 +203,7 @@ class Calibrator:
         jobs = [replace(one.job, alone=alone) for one in self._attempts.values()]
         random.Random(self._rounds).shuffle(jobs)  # noqa: S311 - an order, no secret
         self._rounds += 1
-        for job, record in execute_jobs(self._executor, jobs, self._blobs):
+        for job, record, _ in execute_jobs(self._executor, jobs, self._blobs):
             if not record.outcome.observed:
                 continue
             attempts = self._attempts[job.id]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.outcome import Outcome, Stage
     from conformance.model.record import ErrorInfo
+    from conformance.model.value import Value
 
 
 CALL: Final = "call"
@@ -23,20 +24,20 @@ CALL: Final = "call"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCell:
-    """A cell with what the plan knows of it before anything runs.
+    """A cell with the facts that a plan needs before anything runs.
 
     Attributes:
         cell: The cell.
         versions: Version of every package of its lock, by normalised name.
-        lock_hash: Hash of the lock; for a `path:` cell of what is installed there.
-        cell_hash: Hash of all that decides what a job observes there, but the case.
-        failure: Why the cell cannot be provided, when that is known already; its jobs are
-            `infra`.
-        missing: Why this host cannot serve it: its jobs are `unsupported`.
-        overlay: Folder of packages beside those of the lock, empty for none.
-        layer: Hash of the lock that the folder was made from.
-        note: What a reader of its results must know, empty for nothing.
-        passed: Variables that the user passes on to it with `pass-env`, by name.
+        lock_hash: Hash of the lock; for a `path:` cell, of the installed packages.
+        cell_hash: Hash of everything except the case that an observation depends on; empty if
+            that is unknown, and nothing is cached then.
+        failure: Why the cell cannot be provided, if that is known; its jobs are `infra`.
+        missing: Why this host cannot serve the cell; its jobs are `unsupported`.
+        overlay: Folder of packages in addition to those of the lock, empty for none.
+        layer: Hash of the lock that the overlay was made from.
+        note: Note for readers of its results, empty for none.
+        passed: Variables that the user passes on to the cell with `pass-env`, by name.
     """
 
     cell: Cell
@@ -63,8 +64,8 @@ class Job:
     Attributes:
         case: The case.
         planned: The cell.
-        alone: Whether it must have a process of its own also where jobs may share one.
-        calls: How often a compiled program is called once more, for the time of a warm call.
+        alone: Whether the job needs a process of its own even if jobs of its cell share one.
+        calls: Additional calls of a compiled program, to measure a warm call.
     """
 
     case: Case
@@ -74,7 +75,7 @@ class Job:
 
     @property
     def id(self) -> tuple[str, str]:
-        """Case id and cell id: what is unique within a run."""
+        """Case id and cell id, unique within a run."""
         return (self.case.id, self.planned.cell.id)
 
     @property
@@ -83,7 +84,7 @@ class Job:
         return self.case.x64 or self.planned.cell.x64
 
     def request(self) -> dict[str, Any]:
-        """Return what the worker needs to run the job, as plain data."""
+        """Return the request that the worker gets, as plain data."""
         case, cell = self.case, self.planned.cell
         return {
             "file": str(case.file),
@@ -113,17 +114,19 @@ class Job:
 
 
 def make_job_key(job: Job, kit_hash: str) -> str:
-    """Return the cache key of a job: the same key, the same observation.
+    """Return the cache key of a job; jobs with the same key make the same observation.
 
     Args:
         job: The job.
-        kit_hash: Hash of the kit, whose change may change what is observed.
+        kit_hash: Hash of the kit and the worker, which take part in every observation.
 
     Returns:
         32 hexadecimal digits.
     """
-    elsewhere = {"file", "cell", "alone"}
-    request = {name: value for name, value in job.request().items() if name not in elsewhere}
+    # The file is covered by the content of the case, the cell by its hash: another checkout of the
+    # same case has the same key.
+    omitted = {"file", "cell", "alone"}
+    request = {name: value for name, value in job.request().items() if name not in omitted}
     facts = (kit_hash, job.case.content_hash, job.planned.cell_hash, job.planned.cell.id, request)
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:32]
 
@@ -134,16 +137,17 @@ class Finished:
 
     Attributes:
         job: The job.
-        outcome: How it ended.
+        outcome: How the job ended.
         stage: Last stage reached.
         error: The error, when there was one; for `unsupported` and `infra` the reason.
         blobs: Artifacts by name: `value` and a reference value as safetensors, the rest text.
+        values: The values among the artifacts, so that judging need not decode them.
         seconds: Wall-clock seconds by stage, and `job` for the whole.
         max_rss_bytes: Peak resident memory of the job's process.
-        killed: Whether it was ended by a SIGKILL that none of its limits sent: by the host, which
-            was out of memory, by somebody, or by itself.
-        refused: Whether this host had no process, descriptor or memory left to begin it.
-        notes: What is to be known of how it ran, whatever its verdict.
+        killed: Whether its process was ended by a SIGKILL that none of its limits sent: by a host
+            that was out of memory, by another process, or by itself.
+        refused: Whether this host had no process, descriptor or memory left to start the job.
+        notes: Notes on the execution, independent of the verdict.
     """
 
     job: Job
@@ -151,6 +155,7 @@ class Finished:
     stage: Stage
     error: ErrorInfo | None = None
     blobs: Mapping[str, bytes] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     max_rss_bytes: int = 0
     killed: bool = False
@@ -159,13 +164,13 @@ class Finished:
 
 
 class Executor(Protocol):
-    """Runs jobs somewhere; nothing above it knows where."""
+    """Runs jobs somewhere; its callers do not know where."""
 
     def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
         """Run jobs and yield each as it ends, in any order.
 
         Args:
-            jobs: The jobs; each is yielded once, whatever happens to it.
+            jobs: The jobs; each is yielded exactly once, even if its worker dies.
 
         Yields:
             The finished jobs. Closing the iterator ends everything that is still running.

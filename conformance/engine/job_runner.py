@@ -14,7 +14,7 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.calibration import Calibration, Unstable
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from conformance.engine.record_judge import Judge
     from conformance.engine.result_cache import ResultCache
     from conformance.model.record import Record
+    from conformance.model.value import Value
 
 
 ATTEMPTS: Final = 2
@@ -68,9 +69,9 @@ class JobRunner:
                 missing.append(job)
             else:
                 yield job, known
-        for job, record in execute_jobs(self.executor, missing, self.blobs):
+        for job, record, values in execute_jobs(self.executor, missing, self.blobs):
             self.cache.put(job, record, self.blobs)
-            yield job, self._judge(job, record)
+            yield job, self._judge(job, record, values)
 
     def run_confirmed(self, jobs: Iterable[Job], calibration: Calibration) -> Iterator[Record]:
         """Run jobs, and rerun those that are unexpected.
@@ -97,8 +98,8 @@ class JobRunner:
             else:
                 yield known
                 self.cached.add(job.id)
-        for job, record in execute_jobs(self.executor, missing, self.blobs):
-            judged = self._judge(job, record)
+        for job, record, values in execute_jobs(self.executor, missing, self.blobs):
+            judged = self._judge(job, record, values)
             if _needs_confirmation(judged):
                 unconfirmed[job.id] = (job, [record])
             else:
@@ -107,8 +108,8 @@ class JobRunner:
         while unconfirmed:
             # In another order, and each in a process of its own: a neighbour may be the reason.
             once_more = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
-            for job, record in execute_jobs(self.executor, once_more, self.blobs):
-                judged = self._judge(job, record)
+            for job, record, values in execute_jobs(self.executor, once_more, self.blobs):
+                judged = self._judge(job, record, values)
                 again = judged if judged.outcome is Outcome.INFRA else record
                 attempts = unconfirmed[job.id][1]
                 attempts.append(again)
@@ -147,10 +148,10 @@ class JobRunner:
             self.blobs.drop_broken(record.artifacts.values())
             return None
 
-    def _judge(self, job: Job, record: Record) -> Record:
+    def _judge(self, job: Job, record: Record, values: Mapping[str, Value]) -> Record:
         """Return a new record as judged, `infra` where what the job reported cannot be judged."""
         try:
-            return self.judge.judge(job, record)
+            return self.judge.judge(job, record, values=values)
         except InfrastructureError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from conformance.engine.messages import JobEnd
     from conformance.engine.shard_layout import RankValue
     from conformance.model.record import ErrorInfo
+    from conformance.model.value import Value
 
 ORDER = ("jaxpr", "stablehlo", "hlo", "layout")
 """What is named first where ranks differ in much: each follows from the one before it."""
@@ -98,7 +99,7 @@ class RankTranscripts:
             `RanksDiffer`, and kept with the rank in its name, `hlo.rank1`.
         """
         outcome, error, stage = self._ending(job, done)
-        blobs, differences = self._merge_artifacts()
+        blobs, values, differences = self._merge_artifacts()
         if outcome in {Outcome.OK, Outcome.RAISED} and differences:
             message = "; ".join(differences)
             said = f"; besides, {error.type}: {error.message}" if error else ""
@@ -111,6 +112,7 @@ class RankTranscripts:
             stage=stage,
             error=error,
             blobs=blobs,
+            values=values,
             seconds={**self._seconds(), "job": done.seconds},
             max_rss_bytes=done.max_rss_bytes,
             killed=was_killed(done)
@@ -206,9 +208,10 @@ class RankTranscripts:
                 seconds[name] = max(taken, seconds.get(name, 0.0))
         return seconds
 
-    def _merge_artifacts(self) -> tuple[dict[str, bytes], list[str]]:
-        """Return the artifacts of all ranks, and what they do not agree on."""
+    def _merge_artifacts(self) -> tuple[dict[str, bytes], dict[str, Value], list[str]]:
+        """Return the artifacts of all ranks, their values, and how ranks differ."""
         blobs: dict[str, bytes] = {}
+        values: dict[str, Value] = {}
         differences: list[str] = []
         names = dict.fromkeys(name for rank in self._ranks for name in rank.blobs)
         for name in sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else 9):
@@ -224,12 +227,13 @@ class RankTranscripts:
             if not wires or (name == "value" and len(wires) < len(self._ranks)):
                 continue  # of a job that failed: of what it computed there is but a part
             try:
-                blobs[name] = encode_value(assemble_value(wires))
+                values[name] = assemble_value(wires)
+                blobs[name] = encode_value(values[name])
             except DisagreementError as problem:
                 differences.append(f"{name}: {problem}")
                 for rank, (head, body) in wires.items():
                     blobs[f"{name}.rank{rank}"] = encode_value(build_value(head, body))
-        return blobs, differences
+        return blobs, values, differences
 
     def _problem(self, name: str, texts: Mapping[int, bytes]) -> str | None:
         """Return how the ranks differ in an artifact, None when they agree."""

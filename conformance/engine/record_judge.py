@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -19,7 +19,7 @@ from conformance.engine.ir_analysis import (
     render_canonical,
 )
 from conformance.engine.job import Finished
-from conformance.engine.transcript import load_variants, make_error
+from conformance.engine.transcript import load_artifact_value, load_variants, make_error
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
@@ -30,7 +30,6 @@ from conformance.ir.normal.forms import VERSION
 from conformance.judge.conformance import select_deviations
 from conformance.judge.suite_verdict import XFAIL, judge_test
 from conformance.judge.verdict import Judgement, judge
-from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
 from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import FactInterner, IrRecord, IrStatus, Record
@@ -46,20 +45,69 @@ if TYPE_CHECKING:
     from conformance.model.value import Value
 
 
+class ExecutedJob(NamedTuple):
+    """A job that was executed, before any judgement.
+
+    Attributes:
+        job: The job.
+        record: Its record.
+        values: Values of its artifacts. They are judged as they arrived: the blobs are for later.
+    """
+
+    job: Job
+    record: Record
+    values: Mapping[str, Value]
+
+
+def execute_jobs(
+    executor: Executor, jobs: Iterable[Job], blobs: BlobStore
+) -> Iterator[ExecutedJob]:
+    """Execute jobs and store their artifacts.
+
+    A job may report anything. If no record can be made of the report, the job is `infra`.
+
+    Args:
+        executor: Runs the jobs.
+        jobs: The jobs.
+        blobs: Receives their artifacts.
+
+    Yields:
+        The jobs, in any order.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    with contextlib.closing(executor.run(jobs)) as finished_jobs:
+        for finished in finished_jobs:
+            try:
+                record = make_record(finished, blobs)
+                # What cannot be written to the results must be found now, not when it is appended.
+                msgspec.json.encode(record)
+            except InfrastructureError:  # the disk
+                raise
+            except Exception as error:  # noqa: BLE001 - malformed in a way that no type describes
+                record = make_record(make_infra_end(finished.job, error), blobs)
+            yield ExecutedJob(finished.job, record, finished.values)
+
+
+def make_infra_end(job: Job, error: Exception) -> Finished:
+    """Return the ending of a job whose report cannot be made a record or judged."""
+    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
+    cause = make_error("infra", str(clean(text)), job)
+    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=cause)
+
+
 def make_record(finished: Finished, blobs: BlobStore) -> Record:
     """Store the artifacts of a job, analyse its IRs, and return its record, not judged yet.
 
     Args:
         finished: The job.
-        blobs: Where its artifacts go.
-
-    Returns:
-        The record.
+        blobs: Receives its artifacts.
 
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    return analyse(store_artifacts(finished, blobs), finished.blobs)
+    return _analyse(store_artifacts(finished, blobs), finished.blobs)
 
 
 def store_artifacts(finished: Finished, blobs: BlobStore) -> Record:
@@ -67,7 +115,7 @@ def store_artifacts(finished: Finished, blobs: BlobStore) -> Record:
 
     Args:
         finished: The job.
-        blobs: Where its artifacts go.
+        blobs: Receives its artifacts.
 
     Raises:
         InfrastructureError: If the disk refuses.
@@ -88,80 +136,50 @@ def store_artifacts(finished: Finished, blobs: BlobStore) -> Record:
     )
 
 
-def analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
-    """Return a record with the current normal forms and the facts of its IRs.
-
-    Args:
-        record: The record.
-        artifacts: Its IRs by name; other artifacts are left alone.
-    """
+def _analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
+    """Return a record with the current normal forms and facts of its IRs."""
     irs, facts = analyse_artifacts(artifacts)
     return replace(record, ir=irs, facts=facts)
 
 
-def execute_jobs(
-    executor: Executor, jobs: Iterable[Job], blobs: BlobStore
-) -> Iterator[tuple[Job, Record]]:
-    """Execute jobs, and yield each with its record, not judged yet, in any order.
-
-    A job may report anything. If no record can be made of the report, the job is `infra`.
+def load_observation(
+    record: Record, blobs: BlobStore, values: Mapping[str, Value] = {}
+) -> Observation:
+    """Return the observation of a record, its values decoded.
 
     Args:
-        executor: Runs the jobs.
-        jobs: The jobs.
-        blobs: Receives their artifacts.
-
-    Raises:
-        InfrastructureError: If the disk refuses.
-    """
-    with contextlib.closing(executor.run(jobs)) as finished_jobs:
-        for finished in finished_jobs:
-            try:
-                record = make_record(finished, blobs)
-                msgspec.json.encode(record)
-            except InfrastructureError:  # the disk
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-                record = make_record(make_infra_end(finished.job, error), blobs)
-            yield finished.job, record
-
-
-def make_infra_end(job: Job, error: Exception) -> Finished:
-    """Return the ending of a job that reported what no record can be made of."""
-    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
-    said = make_error("infra", str(clean(text)), job)
-    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
-
-
-def load_observation(record: Record, blobs: BlobStore) -> Observation:
-    """Return what a record stands for, its values decoded.
+        record: The record.
+        blobs: Its artifacts.
+        values: Values of artifacts that are decoded already.
 
     Raises:
         CorruptBlobError: If a blob is missing or changed.
         CorruptValueError: If a blob is no value.
     """
-    value = record.artifacts.get("value")
     return Observation(
         outcome=record.outcome,
         stage=record.stage,
         error=record.error,
-        value=decode_value(blobs.get(value)) if value else None,
-        reference=_reference(record.artifacts, blobs),
-        ways=load_variants(record.artifacts, blobs),
+        value=load_artifact_value("value", record.artifacts, blobs, values),
+        reference=_load_reference(record.artifacts, blobs, values),
+        ways=load_variants(record.artifacts, blobs, values),
         facts=record.facts,
         ir=record.ir,
     )
 
 
-def load_claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observation:
-    """Return what a record stands for, with the text of each IR that its case claims something of.
+def load_claimed_observation(
+    case: Case, record: Record, blobs: BlobStore, values: Mapping[str, Value] = {}
+) -> Observation:
+    """Return the observation of a record, with the text of each IR that its case has a claim about.
 
-    An IR that is not understood is left out: a claim on it is not met.
+    An IR that is not understood is left out: a claim about it is not met.
 
     Args:
         case: The case.
-        record: What came of it.
-        blobs: Where its artifacts are.
+        record: The record.
+        blobs: Its artifacts.
+        values: Values of artifacts that are decoded already.
 
     Raises:
         CorruptBlobError: If a blob is missing or changed.
@@ -172,24 +190,25 @@ def load_claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Ob
         if ir in record.artifacts:
             with contextlib.suppress(IrSyntaxError):
                 texts[ir] = render_canonical(record, blobs, ir)
-    return replace(load_observation(record, blobs), texts=texts)
+    return replace(load_observation(record, blobs, values), texts=texts)
 
 
-def _reference(artifacts: Mapping[str, str], blobs: BlobStore) -> Value | ExpectedError | None:
-    if "raises" in artifacts:
-        try:
-            return msgspec.json.decode(blobs.get(artifacts["raises"]), type=ExpectedError)
-        except MALFORMED as error:
-            raise CorruptBlobError(f"{artifacts['raises']}: no expected error: {error}") from None
-    if "reference" in artifacts:
-        return decode_value(blobs.get(artifacts["reference"]))
-    return None
+def _load_reference(
+    artifacts: Mapping[str, str], blobs: BlobStore, values: Mapping[str, Value]
+) -> Value | ExpectedError | None:
+    if "raises" not in artifacts:
+        return load_artifact_value("reference", artifacts, blobs, values)
+    try:
+        return msgspec.json.decode(blobs.get(artifacts["raises"]), type=ExpectedError)
+    except MALFORMED as error:
+        raise CorruptBlobError(f"{artifacts['raises']}: no expected error: {error}") from None
 
 
 def name_golden_variant(job: Job) -> str:
-    """Return the key of the goldens that a job is compared with: platform and what sets it apart.
+    """Return the key of the goldens that a job is compared with: the platform and its settings.
 
-    Era cells have the plain key; what a case sets itself is part of the case.
+    Cells with era dependencies have the plain key. Settings of the case itself are part of the
+    case, not of the key.
     """
     cell = job.planned.cell
     labels = [f"{name}={value}" for name, value in cell.config]
@@ -208,16 +227,23 @@ class Judge:
         self._store = cache(GoldenStore)
         self._facts = FactInterner()
 
-    def judge(self, job: Job, record: Record, attempts: Sequence[Record] = ()) -> Record:
+    def judge(
+        self,
+        job: Job,
+        record: Record,
+        attempts: Sequence[Record] = (),
+        values: Mapping[str, Value] = {},
+    ) -> Record:
         """Return a record with its conformance, verdict and reasons.
 
-        A golden that cannot be trusted ends no run: what the record shows without one stands,
-        and when that is nothing bad its verdict is `infra`, with what is wrong as the reason.
+        A golden that cannot be trusted ends no run: the record is judged without it. If nothing
+        gates then, the verdict is `infra`, with the problem as its reason.
 
         Args:
             job: The job.
-            record: What came of it.
+            record: The record of the job.
             attempts: Records of other attempts of the same job.
+            values: Values of artifacts of the record that are decoded already.
 
         Raises:
             CorruptBlobError: If a blob of the record is missing or changed.
@@ -227,9 +253,9 @@ class Judge:
             judgement = self._judge_test(job, record, others)
         else:
             record = self._current(record)
-            # What was not seen has no golden; its cell may not even have a release.
+            # Without an observation there is nothing to compare, and the cell may have no release.
             golden, problem = self._golden(job) if record.outcome.observed else (None, "")
-            observation = load_claimed_observation(job.case, record, self._blobs)
+            observation = load_claimed_observation(job.case, record, self._blobs, values)
             cell = job.planned
             judgement = judge(
                 job.case, cell.release, cell.cell.platform, cell.versions, observation, golden,
@@ -263,17 +289,20 @@ class Judge:
         )
 
     def _current(self, record: Record) -> Record:
-        """Return a record whose IRs are in the normal forms of today."""
-        if all(kept.version == VERSION for kept in record.ir.values()):
+        """Return a record with the current version of the normal forms of its IRs."""
+        if all(ir.version == VERSION for ir in record.ir.values()):
             return record
-        kept = {name: blob for name, blob in record.artifacts.items() if name in ANALYSED}
-        texts = {name: self._blobs.get(blob) for name, blob in kept.items()}
-        return analyse(record, texts)
+        texts = {
+            name: self._blobs.get(blob)
+            for name, blob in record.artifacts.items()
+            if name in ANALYSED
+        }
+        return _analyse(record, texts)
 
     def _compare_irs(
         self, record: Record, judgement: Judgement, golden: GoldenEntry | None
     ) -> dict[str, IrRecord]:
-        """Return what is kept of each IR with how it compares with its golden."""
+        """Return the IRs of a record, each compared with its golden."""
         irs: dict[str, IrRecord] = {}
         known: dict[tuple[str, str], IrChanges] = {}
         for ir, kept in record.ir.items():
@@ -281,7 +310,7 @@ class Judge:
             differing = IrChanges()
             if status is IrStatus.CHANGED and golden is not None:
                 recorded = golden.ir[ir]
-                # One change of all platforms is looked into once.
+                # The same change often occurs on every platform: it is analysed once.
                 pair = (recorded.neutral, kept.neutral)
                 if pair not in known:
                     seen = render_canonical(record, self._blobs, ir)
@@ -295,7 +324,7 @@ class Judge:
     def rejudge(self, job: Job, record: Record) -> Record:
         """Return a record of an earlier run, judged by the goldens as they are now.
 
-        That attempts disagreed stays: only one of them is kept.
+        A flaky record stays flaky: only one of its attempts is stored.
 
         Args:
             job: The job.
@@ -309,7 +338,7 @@ class Judge:
         return replace(self.judge(job, record), attempts=record.attempts)
 
     def _golden(self, job: Job) -> tuple[GoldenEntry | None, str]:
-        """Return the golden of a job, and what is wrong with it, empty when nothing is."""
+        """Return the golden of a job, and the problem with it, empty if there is none."""
         try:
             entry = self.store(job).lookup(job.case, name_golden_variant(job), job.planned.release)
         except GoldenError as error:

@@ -149,9 +149,9 @@ class RepeatedRun(Run):
         attempts: dict[tuple[str, str], list[Record]] = {job.id: [] for job in self.plan.jobs}
         for number in range(self.times):
             jobs = shuffle_jobs(self.plan.jobs, self.seed, number)
-            for job, record in execute_jobs(self.executor, jobs, self.directory.blobs):
+            for job, record, values in execute_jobs(self.executor, jobs, self.directory.blobs):
                 attempts[job.id].append(record)
-                self.progress(self.judge.judge(job, record))
+                self.progress(self.judge.judge(job, record, values=values))
         with contextlib.closing(Results(self.directory)) as results:
             return [self._finish(job, attempts[job.id], results) for job in self.plan.jobs]
 

@@ -10,7 +10,8 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Finished
 from conformance.engine.record_judge import Judge, make_record
 from conformance.model.outcome import Conformance, Outcome, Stage
-from tests.engine.worlds import job
+from tests.builders import f32
+from tests.engine.worlds import good, job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,18 @@ def judged(folder: Path, pattern: dict[str, str], **blobs: bytes) -> Record:
     store = BlobStore(folder / "blobs")
     finished = Finished(job=one, outcome=Outcome.OK, stage=Stage.COMPILE, blobs=blobs)
     return Judge(store).judge(one, make_record(finished, store))
+
+
+def test_values_of_the_same_process_are_judged_without_their_blobs(tmp_path: Path) -> None:
+    """They are neither read back nor decoded, and the verdict is the same."""
+    blobs, value = BlobStore(tmp_path / "blobs"), f32(1, 2)
+    finished = good(job(tmp_path), 1, 2)
+    record = make_record(finished, blobs)
+    expected = Judge(blobs).judge(finished.job, record)
+    assert expected.conformance is Conformance.CONFORMS
+    values = {"value": value, "reference": value}
+    empty = BlobStore(tmp_path / "empty")
+    assert Judge(empty).judge(finished.job, record, values=values) == expected
 
 
 def test_a_pattern_is_matched_in_the_form_neutral(tmp_path: Path) -> None:

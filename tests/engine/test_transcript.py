@@ -119,7 +119,7 @@ def test_a_value_crosses_the_wire() -> None:
     assert [leaf.data for leaf in value.leaves] == [array(1, 2), array(3, 4)]
     made = Transcript()
     made.take({"value": {"structure": "(*, *)", "leaves": [LEAF, LEAF]}}, body)
-    assert decode_value(made.blobs["value"]) == value
+    assert decode_value(made.blobs["value"]) == made.values["value"] == value
 
 
 def test_an_unknown_event_is_loud() -> None:

@@ -94,7 +94,7 @@ def test_a_plugin_that_aborts_as_it_is_loaded_is_infra(bench: Bench, tmp_path: P
             @property
             def devices(self):
                 exec(open({str(plugin)!r}).read())
-        return check(Aborting(), 1)
+        return check_devices(Aborting(), 1)
         """
     )
     finished = bench.worker.run(job)
