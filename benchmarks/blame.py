@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from conformance.search.ddmin import SetResult, SetTest, minimize_all
-from conformance.triage.blame.mixtures import units_of
+from conformance.triage.blame.mixtures import make_units
 
 if TYPE_CHECKING:
     from conformance.triage.blame.mixtures import Unit
@@ -74,7 +74,7 @@ def tried(
     names: list[str], enough: list[set[str]], silent: float, chance: random.Random
 ) -> tuple[int, bool]:
     """Search one world; return the environments, and whether the answer is the very packages."""
-    units = units_of(names, {})
+    units = make_units(names, {})
     asked = 0
 
     def test(chosen: tuple[Unit, ...]) -> SetResult:

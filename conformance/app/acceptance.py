@@ -16,7 +16,7 @@ from conformance.golden.cleanup import find_orphans, remove_goldens
 from conformance.golden.migration import find_old_documents, migrate_goldens
 from conformance.locking import lock_folders
 from conformance.report.text import sanitize
-from conformance.review.judged_jobs import judge_run, passed_over
+from conformance.review.judged_jobs import judge_run, needs_no_golden
 from conformance.review.outcomes import plan_acceptance
 from conformance.wording import did_you_mean
 
@@ -77,7 +77,7 @@ def accept_run(
     refused = [
         (one.record, one.refusal)
         for one in seen
-        if one.refusal and not passed_over(one.record, one.job.planned.versions)
+        if one.refusal and not needs_no_golden(one.record, one.job.planned.versions)
     ]
     known = context.releases.versions
     if dry_run:

@@ -26,9 +26,9 @@ from conformance.search.axes import (
     JAX,
     AxisPoint,
     SearchAxis,
-    option_points,
-    package_points,
-    versions_between,
+    make_option_points,
+    make_package_points,
+    select_versions,
 )
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ def axis_of(
         named = values.split(",") if values else [older, newer]
         if (named[0], named[-1]) != (older, newer):
             raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
-        return SearchAxis(name=name, points=option_points(cell, name, named))
+        return SearchAxis(name=name, points=make_option_points(cell, name, named))
     package = canonicalize_name(name)
-    versions = versions_between(package, list_versions(package), (older, newer))
+    versions = select_versions(package, list_versions(package), (older, newer))
     _refuse_order(older, newer, find)
-    return SearchAxis(name=name, points=package_points(cell, package, versions))
+    return SearchAxis(name=name, points=make_package_points(cell, package, versions))
 
 
 def axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:

@@ -15,14 +15,14 @@ from conformance.app.target import Target, log_name_of, preparer_of, tolerance_o
 from conformance.engine.job import CALL
 from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
-from conformance.search.axes import Points
-from conformance.search.prober import CaseProber, known_of
+from conformance.search.axes import AxisCells
+from conformance.search.prober import CaseProber, select_known_records
 from conformance.search.trials import Trials
 from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.endpoints import EndpointSearch
-from conformance.triage.bisect.render import step_line
+from conformance.triage.bisect.render import format_step
 from conformance.triage.programs.program import ProgramTarget
-from conformance.triage.programs.requirements import common_versions, requirements_of
+from conformance.triage.programs.requirements import collect_requirements, find_common_versions
 from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
+    from conformance.search.answers import SearchStep
     from conformance.search.axes import SearchAxis
     from conformance.search.prober import Prober
-    from conformance.search.trials import SearchStep
     from conformance.triage.bisect.bisection import BisectAnswer
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
@@ -97,7 +97,7 @@ def find_change(
         )  # fmt: skip
     width = asked.width  # options that contradict each other are refused before any look-up
     prepare = preparer_of(context, target, asked.wanted)
-    points = Points(axis.points, prepare, check=partial(nightlies_answer, context))
+    points = AxisCells(axis.points, prepare, check=partial(nightlies_answer, context))
     name = log_name_of(target, f"{axis.name} {asked.jax} {asked.platform} {asked.words}")
     with open_trials(
         context, target, LOGS / name, asked, points.locks, ends=(points[0], points[-1]),
@@ -153,7 +153,7 @@ def open_trials(
     if isinstance(target, ProgramTarget):
         wanted = session.requirements(asked.wanted) if wanted is None else wanted
         needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])
-        preferred = common_versions(ends, locks, needed, context.cache)
+        preferred = find_common_versions(ends, locks, needed, context.cache)
         prober = ProgramRunner(
             target=target, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
             timeout=asked.timeout, wanted=wanted, preferred=(*target.preferred, *preferred),
@@ -171,20 +171,20 @@ def open_trials(
     with closing(Results(directory)) as results:
         yield Trials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
-            known=known_of(prober, directory.read_records(), blobs),
+            known=select_known_records(prober, directory.read_records(), blobs),
             tolerance=tolerance_of(target), metric=asked.measured, progress=progress,
         )  # fmt: skip
 
 
-def _seen_on(points: Points, target: Target) -> int | None:
+def _seen_on(points: AxisCells, target: Target) -> int | None:
     """Return the number of the point that a report names, None for any other target."""
     if not isinstance(target, ProgramTarget) or target.seen_on not in points.labels:
         return None
     return points.labels.index(target.seen_on)
 
 
-def _report_step(say: Callable[[str], None], points: Points, step: SearchStep[int]) -> None:
-    say(step_line(step, points.labels[step.point], max(map(len, points.labels))))
+def _report_step(say: Callable[[str], None], points: AxisCells, step: SearchStep[int]) -> None:
+    say(format_step(step, points.labels[step.point], max(map(len, points.labels))))
 
 
 def needed_by(
@@ -198,4 +198,4 @@ def needed_by(
         locks: Locks of the cells.
     """
     given = [name for lock in locks for name in lock.pins]
-    return (*requirements_of(program.source, wanted, given), *program.preferred)
+    return (*collect_requirements(program.source, wanted, given), *program.preferred)

@@ -10,7 +10,13 @@ from conformance.app.context import TIMEOUT, default_jobs
 from conformance.engine.job import CALL
 from conformance.errors import UsageError
 from conformance.search.axes import JAX
-from conformance.search.point_predicates import MEMORY, PRINTED, TIME, time_of, time_of_region
+from conformance.search.point_predicates import (
+    MEMORY,
+    PRINTED,
+    TIME,
+    make_region_metric,
+    make_stage_metric,
+)
 
 if TYPE_CHECKING:
     from conformance.search.point_predicates import Metric
@@ -99,9 +105,9 @@ class BisectOptions:
         if self.metric is not None:
             return PRINTED
         if self.region:
-            return time_of_region(self.region)
+            return make_region_metric(self.region)
         if self.stage is not None:
-            return time_of(self.stage)
+            return make_stage_metric(self.stage)
         return {"time": TIME, "memory": MEMORY}.get(self.when or "")
 
     @property

@@ -14,15 +14,15 @@ from conformance.app.target import Target, log_name_of, on_one_cpu, preparer_of,
 from conformance.cells.cell import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
-from conformance.search.predicates import EndpointsError
+from conformance.search.endpoints import EndpointsError
 from conformance.search.prober import CaseProber
 from conformance.search.trials import Trials
 from conformance.triage.blame.blame import Blame
-from conformance.triage.blame.ends import ends_of, provide, with_additions
-from conformance.triage.blame.mixtures import Mixtures, sources_of, suspects
-from conformance.triage.blame.render import step_line
+from conformance.triage.blame.ends import add_requirements, make_ends, provide
+from conformance.triage.blame.mixtures import Mixtures, find_suspects, read_sources
+from conformance.triage.blame.render import format_step
 from conformance.triage.programs.program import ProgramTarget
-from conformance.triage.programs.requirements import common_versions
+from conformance.triage.programs.requirements import find_common_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job_runner import JobRunner
     from conformance.engine.preparation import Preparation
-    from conformance.search.trials import SearchStep
+    from conformance.search.answers import SearchStep
     from conformance.triage.blame.blame import BlameAnswer, MovedUnits
-    from conformance.triage.blame.mixtures import End
+    from conformance.triage.blame.mixtures import BlameEnd
 
 LOGS: Final = Path("reports") / "blame"
 """Folder of the logs of searches, below the project."""
@@ -116,10 +116,10 @@ def blame_case(
         OtherwiseError: If an end behaves differently from the environment that it replaces.
         InfrastructureError: If something cannot be tried now, or the disk refuses.
     """
-    ends = ends_of(
+    ends = make_ends(
         cells, context.releases, prepare, locks=locks, cache=context.cache, wanted=wanted
     )
-    ends, wanted = with_additions(ends, wanted, locks=locks, cache=context.cache)
+    ends, wanted = add_requirements(ends, wanted, locks=locks, cache=context.cache)
     mixtures = _mixtures_of(context, case, ends, locks, wanted)
     trials = Trials(
         cell_of=mixtures.cell_of, prober=CaseProber(case=case, runner=runner), blobs=runner.blobs,
@@ -132,12 +132,12 @@ def blame_case(
 def _mixtures_of(
     context: ProjectContext,
     target: Target,
-    ends: tuple[End, End],
+    ends: tuple[BlameEnd, BlameEnd],
     locks: dict[str, Lock],
     wanted: tuple[str, ...],
 ) -> Mixtures:
     return Mixtures(
-        ends=ends, suspects=suspects(_collect_sources(target), ends), locks=locks,
+        ends=ends, suspects=find_suspects(_collect_sources(target), ends), locks=locks,
         provide=partial(provide, ends=ends, cache=context.cache, wanted=wanted),
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def _prepare_ends(
     asked: BisectOptions,
     cells: tuple[Cell, Cell],
     locks: dict[str, Lock],
-) -> tuple[tuple[End, End], tuple[str, ...]]:
+) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
     """Return both ends, and the requirements of the target in addition to them.
 
     A requirement that resolves to other versions at both ends is part of them. A program has one
@@ -160,22 +160,22 @@ def _prepare_ends(
         else Session(context=context).requirements(asked.wanted)
     )
     layered = () if isinstance(target, ProgramTarget) else wanted
-    ends = ends_of(
+    ends = make_ends(
         cells, context.releases, preparer_of(context, target, layered),
         locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
     if isinstance(target, ProgramTarget):
         both = {end.planned.cell.id: end.lock for end in ends}
         wanted = needed_by(target, wanted, both.values())
-        if common_versions([end.planned for end in ends], both, wanted, context.cache):
+        if find_common_versions([end.planned for end in ends], both, wanted, context.cache):
             return ends, wanted
     with suppress(NoSolutionError):  # then the record of that end says so
-        return with_additions(ends, wanted, locks=locks, cache=context.cache)
+        return add_requirements(ends, wanted, locks=locks, cache=context.cache)
     return ends, wanted
 
 
 def _report_step(say: Callable[[str], None], packages: int, step: SearchStep[MovedUnits]) -> None:
-    say(step_line(step, packages))
+    say(format_step(step, packages))
 
 
 def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
@@ -190,6 +190,6 @@ def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
 def _collect_sources(target: Target) -> list[str]:
     """Return the Python text of a target and of the helpers of a case; none where it has none."""
     if isinstance(target, Case):
-        return sources_of(target)
+        return read_sources(target)
     source = target.source if isinstance(target, ProgramTarget) else ""
     return [source] if source else []

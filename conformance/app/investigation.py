@@ -31,11 +31,11 @@ from conformance.golden.store import GoldenStore
 from conformance.judge.ir import FACT
 from conformance.model.evidence import REPRODUCTIONS, Culprit, Evidence
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.axes import package_moves
-from conformance.search.equivalence import ending, same_failure
+from conformance.search.axes import find_package_moves
+from conformance.search.equivalence import format_ending, is_same_failure
 from conformance.search.prober import CaseProber
-from conformance.triage.blame.render import doubts
-from conformance.triage.evidence import candidates, seen_right, with_recorded
+from conformance.triage.blame.render import list_doubts
+from conformance.triage.evidence import add_recorded_claims, find_last_right, list_candidates
 from conformance.triage.repro.carried import load_source
 from conformance.triage.repro.run import seen_job
 from conformance.triage.repro.writing import write
@@ -82,9 +82,9 @@ class Services:
         release = release_of(cell)
         seen = ""
         if is_nightly(release):
-            seen = seen_right(self._digests, case.id, stable_cell_ids([cell.id])[cell.id])
+            seen = find_last_right(self._digests, case.id, stable_cell_ids([cell.id])[cell.id])
         known = self.context.releases.versions
-        yield from candidates(release, known, same=cell.interpreter is not None, seen=seen)
+        yield from list_candidates(release, known, same=cell.interpreter is not None, seen=seen)
 
     def try_release(self, case: Case, cell: Cell, release: str) -> Record:
         """Return the judged record of a case in a cell with another release."""
@@ -124,7 +124,7 @@ class Services:
             raise UsageError(f"{told} has changed since the run")
         if cell.place.processes > 1:
             raise UsageError(f"{told} takes {cell.place.processes} processes, a file is one")
-        case = with_recorded(case, record, self._golden(Job(case=case, planned=planned)))
+        case = add_recorded_claims(case, record, self._golden(Job(case=case, planned=planned)))
         one = seen_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
         if one.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
@@ -267,14 +267,14 @@ class Investigation:
         """Return the value of `--when`; empty for any predicate that tells the ends apart."""
         records = (good, self.record)
         failed = [record.outcome is not Outcome.OK for record in records]
-        if all(failed) and not same_failure(*map(ending, records)):
+        if all(failed) and not is_same_failure(*map(format_ending, records)):
             return "ending"
         first = next(iter(self.record.reasons), "")
         return "facts" if first.startswith(FACT) and not any(failed) else ""
 
     def _culprits(self, before: PlannedCell, after: PlannedCell, when: str) -> tuple[Culprit, ...]:
         """Return what makes the difference between two points that are next to each other."""
-        differ = package_moves(before.versions, after.versions)
+        differ = find_package_moves(before.versions, after.versions)
         if not differ:
             return self._edited(after)
         if len(differ) == 1:
@@ -283,7 +283,7 @@ class Investigation:
             self._notes.append(f"{len(differ)} packages differ, and were not told apart")
             return ()
         blamed = self.services.blame(self.case, before.cell, after.cell, when)
-        self._notes += doubts(blamed)
+        self._notes += list_doubts(blamed)
         if not blamed.confirmed:
             return ()
         return _culprits(blamed.culprits)

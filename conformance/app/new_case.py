@@ -21,7 +21,7 @@ from conformance.triage.new.placement import find_placement
 from conformance.triage.new.porting import PortRequest, decide_keywords, port
 from conformance.triage.new.script import read_script
 from conformance.triage.new.trials import CaseRunner
-from conformance.triage.programs.pasted_report import read_paste, releases_named, thread_of
+from conformance.triage.programs.pasted_report import find_releases, find_thread, read_paste
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
 from conformance.triage.programs.runner import ProgramRunner
 
@@ -100,14 +100,14 @@ def port_script(
     placement = replace(placement, is_external=folder != context.project.cases)
     count = options.devices or read.settings.devices
     good = context.release(options.good, "--good") if options.good else ""
-    first = _first(context, options.cell, releases_named(text)) | ({good} - {""})
+    first = _first(context, options.cell, find_releases(text)) | ({good} - {""})
     known = context.releases.versions
     ends = sorted(known.index(release) for release in first)
     cells = _prepare(context, known[ends[0] : ends[-1] + 1], f"cpu{max(count, USUAL)}")
     releases = [one.release for one in cells.cells]
     if missing := sorted(first - {*releases}):
         raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
-    source = thread_of(options.source) or options.source or read.thread
+    source = find_thread(options.source) or options.source or read.thread
     keywords = decide_keywords(
         read, source=source, devices=count, timeout=options.timeout,
         requires=_required(read, cells.locks),

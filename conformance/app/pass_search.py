@@ -16,12 +16,12 @@ from conformance.engine.plan import find_exclusion_reason
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
-from conformance.search.equivalence import ending, quoted
+from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import Endpoints
 from conformance.triage.passes.pass_bisection import PassBisection, Setting
-from conformance.triage.passes.predicates import predicate_between, predicate_within
-from conformance.triage.passes.prober import PassProber, ProgramPasses, judged
-from conformance.triage.programs.program import ProgramTarget, program_named
+from conformance.triage.passes.predicates import make_cell_predicate, make_pair_predicate
+from conformance.triage.passes.prober import PassProber, ProgramPasses, judge_finished
+from conformance.triage.programs.program import ProgramTarget, find_program
 from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
+    from conformance.search.answers import SearchStep
     from conformance.search.predicates import Predicate
-    from conformance.search.trials import SearchStep
     from conformance.triage.passes.pass_bisection import PassAnswer, SettingProber
 
     Report = Callable[[SearchStep[Setting]], None]
@@ -125,7 +125,7 @@ class PassSearch:
                 self._session.device_lock.acquire(bad_cell.cell.place, lambda: None),
                 open_prober(bad_cell) as prober,
             ):
-                bad = prober.compiled(Setting().options)
+                bad = prober.compile(Setting().options)
                 for side in filter(None, (good, bad)):
                     _refuse_not_run(side)
                 predicate = self._predicate(good, bad)
@@ -147,7 +147,7 @@ class PassSearch:
 
         executor, open_worker = session.executor(locks), session.opener(locks)
         return (
-            lambda planned: judged(next(executor.run([job(planned)])), blobs),
+            lambda planned: judge_finished(next(executor.run([job(planned)])), blobs),
             lambda planned: PassProber(open_worker(planned), job(planned), blobs),
         )
 
@@ -171,10 +171,10 @@ class PassSearch:
             tolerance_of(self.subject),
         )
         if good is None:
-            return predicate_within(bad, tolerance, when=when, fact=fact)
+            return make_cell_predicate(bad, tolerance, when=when, fact=fact)
         names = (self.cells[0].cell.id, self.cells[-1].cell.id)
         ends = Endpoints(good=good, bad=bad, names=names, tolerance=tolerance)
-        return predicate_between(ends, when=when, fact=fact)
+        return make_pair_predicate(ends, when=when, fact=fact)
 
 
 def prepare_pass_search(context: ProjectContext, target: str, options: PassOptions) -> PassSearch:
@@ -189,7 +189,7 @@ def prepare_pass_search(context: ProjectContext, target: str, options: PassOptio
         UsageError: If the target is no program, or there is no such cell of one process.
         InfrastructureError: If a cell cannot be provided.
     """
-    program = program_named(target, command=options.is_command)
+    program = find_program(target, command=options.is_command)
     selectors = options.selectors
     chosen = [context.cell(text) for text in selectors]
     wanted = options.wanted if program is None else ()
@@ -226,7 +226,7 @@ def _single_process(preparation: Preparation, number: int, name: str) -> Planned
 
 def _refuse_not_run(side: StoredJob) -> None:
     """Refuse a program that a cell cannot run."""
-    said = f"{side.record.case} on {side.record.cell}: {quoted(ending(side.record))}"
+    said = f"{side.record.case} on {side.record.cell}: {shorten(format_ending(side.record))}"
     if side.record.outcome is Outcome.UNSUPPORTED:
         raise UsageError(said)
     if side.record.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:

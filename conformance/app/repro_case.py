@@ -24,7 +24,7 @@ from conformance.errors import (
 from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, render_issue
-from conformance.triage.bisect.render import answer_lines
+from conformance.triage.bisect.render import render_answer
 from conformance.triage.repro.carried import LARGEST, load_source
 from conformance.triage.repro.check import NotReproducedError, difference
 from conformance.triage.repro.header import of_nightlies
@@ -206,7 +206,7 @@ def _history(
     place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
     asked = BisectOptions(good=good, bad=cell.release, platform=place)
     found = find_change(context, case, asked, say)
-    return "\n".join(answer_lines(found.answer, asked.find, found.axis))
+    return "\n".join(render_answer(found.answer, asked.find, found.axis))
 
 
 def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:

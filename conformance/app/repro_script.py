@@ -19,8 +19,8 @@ from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.report.script_issue import FirstBadRelease, render_script_issue
 from conformance.scratch import temporary_folder
-from conformance.triage.bisect.render import answer_lines
-from conformance.triage.programs.outcomes import outcome_of
+from conformance.triage.bisect.render import render_answer
+from conformance.triage.programs.outcomes import classify_outcome
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
 from conformance.triage.repro.check import SLOWER, NotReproducedError, run_with_uv
@@ -133,7 +133,7 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
         python = find_interpreter(run.planned.cell.python)
         index = context.settings.nightly_index if of_nightlies(run.planned.versions) else ""
         ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
-    outcome, error = outcome_of(ended, None, SLOWER * TIMEOUT, set())
+    outcome, error = classify_outcome(ended, None, SLOWER * TIMEOUT, set())
     if not same_ending(run, outcome, error):
         told = outcome if error is None else error.signature
         raise NotReproducedError(f"{name}: ends alone with {told}, expected {run.ending}")
@@ -152,5 +152,5 @@ def _search_origin(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
         good=answer.summary(answer.last_good),
-        history="\n".join(answer_lines(answer, question.find, found.axis)),
+        history="\n".join(render_answer(answer, question.find, found.axis)),
     )

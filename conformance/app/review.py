@@ -21,7 +21,7 @@ from conformance.golden.accept import refuse_in_ci
 from conformance.model.outcome import ExitCode
 from conformance.review.decisions import REVIEW, Choice, Progress
 from conformance.review.evidence import collect_evidence, format_places
-from conformance.review.export import author, render_markdown, render_patches, root_of
+from conformance.review.export import find_author, find_repository, render_markdown, render_patches
 from conformance.review.groups import count_verdicts
 from conformance.review.review import Review
 from conformance.wording import plural
@@ -69,7 +69,7 @@ def review_data(review: Review, outcomes: Outcomes | None, *, written: bool) -> 
 
 def _group(review: Review, group: ReviewGroup) -> dict[str, Any]:
     data = review.data
-    proposal = data.proposal(group)
+    proposal = data.make_proposal(group)
     return {
         "id": group.id,
         "kind": group.kind,
@@ -258,7 +258,7 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
         context.releases,
         partial(Session(context=context).judge, directory.blobs),
         wanted=wanted,
-        by=options.by or author(context.project.root),
+        by=options.by or find_author(context.project.root),
         inform=print_note,
     )
     if (select or cells) and not any(map(wanted, review.data.jobs)):
@@ -348,7 +348,9 @@ def _export(review: Review, outcomes: Outcomes, options: ReviewOptions) -> None:
         # Before a golden folder exists, only the folder of the cases is in the repository.
         cases = next(m.job.case.file for m in review.data.jobs)
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        write_file("--export", options.patch, render_patches(root_of(cases.parent), outcomes, when))
+        write_file(
+            "--export", options.patch, render_patches(find_repository(cases.parent), outcomes, when)
+        )
     if options.markdown is not None:
         text = render_markdown(review.directory.id, review.decisions, outcomes, review.data)
         write_file("--body", options.markdown, text.encode("utf-8", "replace"))

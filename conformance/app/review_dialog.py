@@ -10,7 +10,7 @@ from conformance.app.review import outcome_lines
 from conformance.errors import UsageError
 from conformance.report.text import flatten
 from conformance.review.decisions import Choice, Progress, Terms
-from conformance.review.evidence import collect_evidence, line, section
+from conformance.review.evidence import collect_evidence, make_line, make_section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -157,8 +157,8 @@ class ReviewDialog:
         if decision is None:
             return self._evidence[group.id]
         why = f": {decision.reason}" if decision.reason else ""
-        taken = line(f"{decision.choice} by {decision.by}, {decision.at}{why}")
-        return [line("decided", "bold"), taken, line(""), *self._evidence[group.id]]
+        taken = make_line(f"{decision.choice} by {decision.by}, {decision.at}{why}")
+        return [make_line("decided", "bold"), taken, make_line(""), *self._evidence[group.id]]
 
     def press(self, key: str) -> None:
         """Handle a key.
@@ -178,7 +178,7 @@ class ReviewDialog:
 
     def _show_help(self) -> None:
         self._front_end.show(
-            section("keys", [Text(f"{keys:7}{text}") for keys, text in _HELP]),
+            make_section("keys", [Text(f"{keys:7}{text}") for keys, text in _HELP]),
             _AFTER_HELP,
             lambda key: self._front_end.quit() if key == QUIT else None,
         )
@@ -217,14 +217,14 @@ class ReviewDialog:
         self._front_end.ask(_REJECT, lambda answers: self._answered(Choice.REJECT, answers))
 
     def _ask_deviation(self) -> None:
-        proposal = self.review.data.proposal(self.group)
+        proposal = self.review.data.make_proposal(self.group)
         if proposal.refusal:
             self.message = f"no deviation: {proposal.refusal}"
             return
         questions = [
             one._replace(default=default)
             for one in _PROPOSED
-            if (default := proposal.agreed(one.field)) is not None
+            if (default := proposal.find_common_value(one.field)) is not None
         ]
         defaults = {one.field: one.default for one in questions}
 
@@ -275,7 +275,7 @@ class ReviewDialog:
                 self._write()
                 self.message = f"written: {flatten(texts[-1])}"
 
-        self._front_end.show([line(text) for text in texts], _CONFIRM, answer)
+        self._front_end.show([make_line(text) for text in texts], _CONFIRM, answer)
 
     def _write(self) -> None:
         self.review.write(self._check)

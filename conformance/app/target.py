@@ -18,8 +18,8 @@ from conformance.files import describe_os_error
 from conformance.judge.tolerance import Tolerance
 from conformance.model.case import Case
 from conformance.suites.catalogue.named import NODE
-from conformance.triage.programs.pasted_report import is_report, script_of_report
-from conformance.triage.programs.program import ProgramKind, ProgramTarget, program_named
+from conformance.triage.programs.pasted_report import extract_script, is_report
+from conformance.triage.programs.program import ProgramKind, ProgramTarget, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -134,7 +134,7 @@ def find_target(
     if not is_command and names_a_test(target, asked.when, asked.fact):
         return suite_target(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
     program = None if is_command else find_script(context, target)
-    program = program or program_named(target, command=is_command)
+    program = program or find_program(target, command=is_command)
     return program or context.case(target)
 
 
@@ -169,4 +169,4 @@ def _reported(context: ProjectContext, target: str) -> ProgramTarget:
     """Return the script that a report holds, written where it can be run."""
     text, called = read_report(target)
     folder = context.project.root / "reports" / "pasted"
-    return script_of_report(text, Path(called).name, folder, print_note)
+    return extract_script(text, Path(called).name, folder, print_note)

@@ -17,7 +17,7 @@ from conformance.engine.run_loader import add_evidence, forget_evidence, load_ru
 from conformance.errors import ConformanceError
 from conformance.model.evidence import Evidence
 from conformance.model.outcome import ExitCode
-from conformance.triage.evidence import evidence_lines, stands_for, why_not
+from conformance.triage.evidence import choose_representative, find_objection, render_evidence
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Triage:
             if cause.id in of and not of[cause.id].unfinished:
                 self._take(of[cause.id])
                 continue
-            if why := why_not(cause) or self._limit_reached():
+            if why := find_objection(cause) or self._limit_reached():
                 self.left_out.append(LeftOut(cause=cause.id, said=cause.reason, why=why))
                 self.say(f"  not looked into: {why}")
                 continue
@@ -163,7 +163,7 @@ class Triage:
             lambda line: self.say(f"    {line}"),
         )  # fmt: skip
         try:
-            record, case, cell = stands_for(cause, cells, cases)
+            record, case, cell = choose_representative(cause, cells, cases)
             return Investigation(
                 services, cause.id, record, case, cell, self.options.blame
             ).evidence()
@@ -184,5 +184,5 @@ class Triage:
 
     def _take(self, found: Evidence) -> None:
         self.found.append(found)
-        for line in evidence_lines(found):
+        for line in render_evidence(found):
             self.say(f"  {line}")

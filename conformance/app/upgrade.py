@@ -23,10 +23,10 @@ from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import make_upgrade_file
 from conformance.report.upgrade_result import UpgradeResult
 from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
-from conformance.search.axes import Points
+from conformance.search.axes import AxisCells
 from conformance.suites.suite import suite_of
 from conformance.triage.upgrade.comparison import UpgradeAxis
-from conformance.triage.upgrade.culprit_search import culprits_of
+from conformance.triage.upgrade.culprit_search import search_culprits
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrade import Upgrade
 
@@ -209,7 +209,7 @@ class UpgradeRun:
         self._subject = subject_of(context, select, options)
         check = partial(nightlies_answer, context)
         points = {
-            platform: Points(
+            platform: AxisCells(
                 upgrade_points(context, ends, platform), self._subject.prepare, check=check
             )
             for platform in options.places
@@ -249,7 +249,7 @@ class UpgradeRun:
                 results.append(record, sync=not record.cached)
                 take(record)
         upgraded = UpgradeResult(
-            compared=tuple(self._upgrade.compared()), left_out=self._exclusions, jobs=jobs,
+            compared=tuple(self._upgrade.list_comparisons()), left_out=self._exclusions, jobs=jobs,
             root=str(self._subject.root),
         )  # fmt: skip
         self._describe(upgraded)
@@ -282,7 +282,7 @@ class UpgradeRun:
                 head = f"which package: {number} of {len(changes)}: {one.case.id}"
                 say(head)
                 report = partial(_say_below, say, head)
-                found[id(step)] = culprits_of(one, step, partial(search, say=report))
+                found[id(step)] = search_culprits(one, step, partial(search, say=report))
         except KeyboardInterrupt:
             return with_culprits(upgraded, found), False
         return with_culprits(upgraded, found), True
@@ -311,7 +311,7 @@ def exit_code_of(upgraded: UpgradeResult) -> ExitCode:
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
 
 
-def _axis(platform: str, points: Points) -> UpgradeAxis:
+def _axis(platform: str, points: AxisCells) -> UpgradeAxis:
     return UpgradeAxis(platform=platform, cells=tuple(points), labels=points.labels)
 
 

@@ -16,7 +16,7 @@ from conformance.cli.target_options import predicate_options, program_options, s
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
 from conformance.search.axes import JAX, RESTART
-from conformance.triage.bisect.render import answer_json, answer_lines
+from conformance.triage.bisect.render import make_answer_json, render_answer
 
 if TYPE_CHECKING:
     from conformance.app.suite_target import InSuite
@@ -91,7 +91,7 @@ def command(
         click.echo(f"conformance: interrupted; {RESTART}", err=True)
         return ExitCode.INTERRUPTED
     answer = found.answer
-    output.print("", *answer_lines(answer, question.find, found.axis))
+    output.print("", *render_answer(answer, question.find, found.axis))
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
-    output.write_json(answer_json(answer, target, found.axis))
+    output.write_json(make_answer_json(answer, target, found.axis))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED

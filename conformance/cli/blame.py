@@ -17,7 +17,7 @@ from conformance.cli.words import CASES, RELEASES
 from conformance.errors import UsageError
 from conformance.model.outcome import ExitCode
 from conformance.search.axes import RESTART
-from conformance.triage.blame.render import answer_json, answer_lines
+from conformance.triage.blame.render import make_answer_json, render_answer
 
 if TYPE_CHECKING:
     from conformance.app.suite_target import InSuite
@@ -73,6 +73,6 @@ def command(
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {RESTART}", err=True)
         return ExitCode.INTERRUPTED
-    output.print("", *answer_lines(found))
-    output.write_json(answer_json(found, target))
+    output.print("", *render_answer(found))
+    output.write_json(make_answer_json(found, target))
     return ExitCode.OK if found.confirmed else ExitCode.UNEXPECTED

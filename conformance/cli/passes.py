@@ -17,7 +17,12 @@ from conformance.cli.target_options import program_options
 from conformance.cli.words import CASES, CELLS
 from conformance.model.outcome import ExitCode
 from conformance.triage.passes.predicates import WHEN
-from conformance.triage.passes.render import answer_json, answer_lines, lines_to_paste, step_line
+from conformance.triage.passes.render import (
+    format_step,
+    make_answer_json,
+    render_answer,
+    render_paste,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
     from conformance.app.pass_search import Report
     from conformance.cli.output import Output
-    from conformance.search.trials import SearchStep
+    from conformance.search.answers import SearchStep
     from conformance.triage.passes.pass_bisection import Setting
 
 
@@ -78,15 +83,15 @@ def command(*, target: str, verbose: bool, output: Output, **options: Any) -> in
     try:
         answers = search.run(partial(_show_trials, console, verbose=verbose))
         output.print(f"{search.name} on {' and '.join(cells)}")
-        output.print(*(_wrap(line, console.width) for line in answer_lines(answers)))
+        output.print(*(_wrap(line, console.width) for line in render_answer(answers)))
         output.print(
-            *(f"paste: {line}" for line in lines_to_paste(answers, search.cells[-1].release))
+            *(f"paste: {line}" for line in render_paste(answers, search.cells[-1].release))
         )
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; no process is left running", err=True)
         return ExitCode.INTERRUPTED
     good = cells[0] if len(cells) > 1 else ""
-    output.write_json(answer_json(answers, target=search.name, cell=cells[-1], good_cell=good))
+    output.write_json(make_answer_json(answers, target=search.name, cell=cells[-1], good_cell=good))
     return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED
 
 
@@ -96,9 +101,9 @@ def _show_trials(console: Console, *, verbose: bool) -> Iterator[Report]:
     with console.status("trying the program without changes", spinner="line") as status:
 
         def report(step: SearchStep[Setting]) -> None:
-            status.update(f"tried {step_line(step)[: console.width - 10]}")
+            status.update(f"tried {format_step(step)[: console.width - 10]}")
             if verbose:
-                console.print(step_line(step))
+                console.print(format_step(step))
 
         yield report
 

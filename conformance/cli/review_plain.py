@@ -14,7 +14,7 @@ from rich.console import Console
 
 from conformance.app.review_dialog import QUIT, SHORT_KEYS, ReviewDialog
 from conformance.report.text import flatten
-from conformance.review.evidence import WrappedLines, line
+from conformance.review.evidence import WrappedLines, make_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ class PlainFrontEnd:
         """Write the evidence, the group, the result of the last key, and the keys."""
         dialog = self._dialog
         below = (dialog.group.title, dialog.place, dialog.message, SHORT_KEYS)
-        self._print([*dialog.lines, line(""), *map(line, below)])
+        self._print([*dialog.lines, make_line(""), *map(make_line, below)])
 
     @staticmethod
     def _print(lines: Sequence[Text]) -> None:
@@ -102,7 +102,7 @@ class PlainFrontEnd:
 
     def show(self, lines: Sequence[Text], keys: str, answer: Callable[[str], None]) -> None:
         """Write lines, and read a key."""
-        self._print([*lines, line(keys)])
+        self._print([*lines, make_line(keys)])
         key = self._read_key()
         while key == " ":
             key = self._read_key()

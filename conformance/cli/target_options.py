@@ -13,7 +13,7 @@ from conformance.app.bisect_options import METRICS, TIMED
 from conformance.app.context import TIMEOUT
 from conformance.app.suite_target import InSuite
 from conformance.cli.options import no_downloads_option, timeout_option, with_option
-from conformance.search.predicates import PREDICATES
+from conformance.search.endpoints import PREDICATES
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.suite import Examples
 

@@ -18,7 +18,7 @@ from conformance.report.markup import (
 )
 from conformance.report.site.addresses import CAUSES, case_page, href
 from conformance.report.text import sanitize
-from conformance.triage.evidence import culprit_line
+from conformance.triage.evidence import format_culprit
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _render_findings(found: Evidence) -> Iterator[str]:
         told += ", both confirmed by another run" if found.confirmed else ""
         yield told + (f": {to_code(found.asked)}" if found.asked else "")
     if found.culprits:
-        lines = (f"- {to_code(culprit_line(one))}" for one in found.culprits)
+        lines = (f"- {to_code(format_culprit(one))}" for one in found.culprits)
         yield "**To blame:**\n\n" + "\n".join(lines)
     if found.untold:
         yield "**Not found out:**\n\n" + "\n".join(f"- {to_code(one)}" for one in found.untold)

@@ -42,7 +42,7 @@ from conformance.report.summary import (
 from conformance.report.text import make_rerun_command
 from conformance.report.tracebacks import render_record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
-from conformance.triage.evidence import evidence_lines
+from conformance.triage.evidence import render_evidence
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -181,7 +181,11 @@ def _render_cause(report: Report, cause: RootCause) -> str:
             f"**{first.verdict}** {_join_names(cases)} on {_join_names(cells)}",
             fence("\n".join(said)),
             *([fold("Traceback", fence("\n".join(lines), MOST_TRACEBACK))] if lines else []),
-            *([] if looked_into is None else [fence("\n".join(evidence_lines(looked_into.found)))]),
+            *(
+                []
+                if looked_into is None
+                else [fence("\n".join(render_evidence(looked_into.found)))]
+            ),
             f"again: {to_code(again)}",
         ]
     )

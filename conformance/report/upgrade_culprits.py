@@ -10,7 +10,7 @@ from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
 from conformance.report.text import sanitize
 from conformance.report.upgrade_file import Package, Searched
 from conformance.report.upgrade_result import group_changes
-from conformance.triage.upgrade.culprit_search import cells_of, predicate_options_of
+from conformance.triage.upgrade.culprit_search import choose_predicate_options, find_cells
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ def suspects(one: ComparedCase, step: UpgradeStep) -> dict[str, tuple[str, str]]
         one: The case.
         step: The change.
     """
-    sides = cells_of(one, step)
+    sides = find_cells(one, step)
     before, after = (planned.versions for planned in sides)
     unknown = one.case.kind == "test" or any(planned.overlay for planned in sides)
     more = unknown or bool(one.case.requires)
@@ -87,8 +87,8 @@ def blame(one: ComparedCase, step: UpgradeStep) -> str:
         one: The case.
         step: The change.
     """
-    before, after = (quote(planned.cell.selector) for planned in cells_of(one, step))
-    when, fact = predicate_options_of(step)
+    before, after = (quote(planned.cell.selector) for planned in find_cells(one, step))
+    when, fact = choose_predicate_options(step)
     how = (f" --when {when}" if when else "") + (f" --fact {quote(fact)}" if fact else "")
     # To pytest a test is the program that it is, with the packages that it needs.
     target = one.case.arguments.partition(" -- ")[0] or quote(one.case.id)

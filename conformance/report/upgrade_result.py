@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Verdict
-from conformance.triage.upgrade.culprit_search import cells_of
-from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, show_change
+from conformance.triage.upgrade.culprit_search import find_cells
+from conformance.triage.upgrade.effect import BREAKING, COST_METRICS, Effect, show_change
 
 if TYPE_CHECKING:
     from conformance.model.run import Exclusion
@@ -97,7 +97,7 @@ def group_changes(upgraded: UpgradeResult) -> list[UpgradeGroup]:
 def _cause(step: UpgradeStep) -> tuple[str, ...]:
     """Return what of a change is the same for all that one cause changed."""
     seen = show_change(step.change)
-    if seen.artifact in FIGURES:
+    if seen.artifact in COST_METRICS:
         return ("figures",)
     if seen.artifact == "same_as":
         return tuple(seen)
@@ -146,7 +146,7 @@ def command(one: ComparedCase, step: UpgradeStep) -> str:
         one: The case.
         step: The change.
     """
-    before, after = (planned.cell for planned in cells_of(one, step))
+    before, after = (planned.cell for planned in find_cells(one, step))
     target = one.case.arguments or quote(one.case.id)
     if one.case.kind == "test":
         where = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"

@@ -14,8 +14,8 @@ from conformance.report.text import join_names, sanitize
 from conformance.report.tracebacks import render_traceback
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgrade_result import command, group_changes, known, upstream
-from conformance.search.equivalence import ending, quoted
-from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, show_change
+from conformance.search.equivalence import format_ending, shorten
+from conformance.triage.upgrade.effect import BREAKING, COST_METRICS, SILENT, Effect, show_change
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _render_group(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[st
     if others := "; ".join(_render_others(first, step)):
         yield f"  also {others}"
     if reason := known(first, step):
-        yield f"  known: {sanitize(quoted(reason))}"
+        yield f"  known: {sanitize(shorten(reason))}"
     if issue := upstream(first, step):
         yield f"  upstream {issue}"
     yield from (f"  {line}" for line in culprit_lines(first, step))
@@ -225,7 +225,7 @@ def said(seen: ShownChange) -> str:
     Args:
         seen: What it was and is.
     """
-    name = FIGURES.get(seen.artifact, seen.artifact)
+    name = COST_METRICS.get(seen.artifact, seen.artifact)
     what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
     return f"{what}{seen.before} -> {seen.after}"
 
@@ -266,7 +266,7 @@ def failure(one: ComparedCase) -> str:
         return ""
     cell = one.axis.cells[-1]
     declared = select_deviations(one.case, cell.release, cell.cell.platform, cell.versions)
-    return "" if declared else quoted(ending(record))
+    return "" if declared else shorten(format_ending(record))
 
 
 def _render_unclear(upgraded: UpgradeResult) -> Iterator[str]:
@@ -306,13 +306,13 @@ def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
 def _render_row(group: UpgradeGroup) -> str:
     first, step = group.members[0], group.step
     seen = show_change(step.change)
-    name = FIGURES.get(seen.artifact, seen.artifact)
+    name = COST_METRICS.get(seen.artifact, seen.artifact)
     what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
     cells = (
         since(first, step).removeprefix("in "),
         ", ".join(to_code(one.case.id) for one in group.members),
-        to_code(quoted(f"{what}{seen.before}")),
-        to_code(quoted(f"{what}{seen.after}")),
+        to_code(shorten(f"{what}{seen.before}")),
+        to_code(shorten(f"{what}{seen.after}")),
         culprit_cell(first, step),
         upstream(first, step),
     )

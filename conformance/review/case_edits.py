@@ -60,14 +60,14 @@ def rewrite_case(data: bytes, edit: Declaration, width: int) -> bytes:
     module = parse_source(data, str(edit.file))
     call, before = _read(module, edit.function)
     if edit.deviation is not None:
-        module, wanted = _add(module, call, before, edit, width)
+        module, wanted = _add_deviation(module, call, before, edit, width)
     else:
-        module, wanted = _end(module, call, before, edit, width)
+        module, wanted = _end_deviation(module, call, before, edit, width)
     _check(module.bytes, edit.function, before, wanted)
     return module.bytes
 
 
-def _decorator(module: cst.Module, function: str) -> cst.Call:
+def _find_decorator(module: cst.Module, function: str) -> cst.Call:
     """Return the call that declares a case.
 
     Raises:
@@ -76,26 +76,26 @@ def _decorator(module: cst.Module, function: str) -> cst.Call:
     for node in module.body:
         if isinstance(node, cst.FunctionDef) and node.name.value == function:
             for decorator in node.decorators:
-                if isinstance(decorator.decorator, cst.Call) and _kind(decorator.decorator):
+                if isinstance(decorator.decorator, cst.Call) and _get_kind(decorator.decorator):
                     return decorator.decorator
     raise UsageError(f"there is no case {function}, expected one with its decorator")
 
 
-def _kind(call: cst.Call) -> str | None:
+def _get_kind(call: cst.Call) -> str | None:
     name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
     return next((kind for kind in KINDS if getattr(name, "value", None) == kind), None)
 
 
 def _read(module: cst.Module, function: str) -> tuple[cst.Call, Metadata]:
-    call = _decorator(module, function)
+    call = _find_decorator(module, function)
     tree: Any = ast.parse(module.code_for_node(call), mode="eval").body
     try:
-        return call, read_metadata(tree, str(_kind(call)))
+        return call, read_metadata(tree, str(_get_kind(call)))
     except MetadataError as error:
         raise UsageError(f"{function}: {error}") from None
 
 
-def _listed(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
+def _find_list(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
     """Return which argument lists the deviations, and the list; None if none does."""
     for number, argument in enumerate(call.args):
         named = argument.keyword is not None and argument.keyword.value == KEYWORD
@@ -104,7 +104,7 @@ def _listed(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
     return None
 
 
-def _add(
+def _add_deviation(
     module: cst.Module, call: cst.Call, before: Metadata, edit: Declaration, width: int
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
     """Return the module with a new deviation behind the others, and all that it declares then."""
@@ -114,9 +114,9 @@ def _add(
     prefix = ""
     if isinstance(call.func, cst.Attribute):
         prefix = f"{module.code_for_node(call.func.value)}."
-    text = _call_text(f"{prefix}{NAME}", new, width).replace("\n", module.default_newline)
+    text = _format_call(f"{prefix}{NAME}", new, width).replace("\n", module.default_newline)
     item = cst.Element(cst.parse_expression(text, module.config_for_parsing))
-    found = _listed(call)
+    found = _find_list(call)
     items = BracketedItems(found[1] if found else cst.List([]))
     items.spread(_ITEMS)
     items.append(item, _ITEMS)
@@ -135,13 +135,13 @@ def _add(
     return module, (*before.deviations, new)
 
 
-def _end(
+def _end_deviation(
     module: cst.Module, call: cst.Call, before: Metadata, edit: Declaration, width: int
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
     """Return the module with a deviation for fewer releases, or gone, and all that is left."""
-    found = _listed(call)
+    found = _find_list(call)
     known = enumerate(before.deviations)
-    number = next((number for number, one in known if _is(one, edit.ends)), None)
+    number = next((number for number, one in known if _is_same(one, edit.ends)), None)
     if number is None or found is None:
         releases = edit.ends.releases if edit.ends else ""
         raise UsageError(f"{edit.function}: declares no such deviation (jax{releases})")
@@ -150,7 +150,7 @@ def _end(
         wanted = f"jax{edit.releases}" if edit.releases else ""
         left[number] = msgspec.structs.replace(left[number], releases=wanted)
         item: Any = found[1].elements[number].value
-        return replace_node(module, item, _with_range(item, wanted)), tuple(left)
+        return replace_node(module, item, _set_range(item, wanted)), tuple(left)
     del left[number]
     items = BracketedItems(found[1] if left else call)
     items.remove(number if left else found[0])
@@ -158,13 +158,13 @@ def _end(
     return (module if left else remove_import(module, KIT, NAME, width)), tuple(left)
 
 
-def _is(one: DeviationMetadata, deviation: Deviation | None) -> bool:
+def _is_same(one: DeviationMetadata, deviation: Deviation | None) -> bool:
     """Say whether a declared deviation is the one that a case has."""
     param = one.params[0] if one.params else ""
     return select_deviations(Metadata(deviations=(one,)), param) == (deviation,)
 
 
-def _with_range(item: cst.Call, releases: str) -> cst.Call:
+def _set_range(item: cst.Call, releases: str) -> cst.Call:
     """Return the call of a deviation with another range of releases, empty for every release."""
     value = cst.SimpleString(string_literal(releases))
     named = next((a for a in item.args if a.keyword and a.keyword.value == "releases"), None)
@@ -176,7 +176,7 @@ def _with_range(item: cst.Call, releases: str) -> cst.Call:
     return cast("cst.Call", arguments.build())
 
 
-def _call_text(name: str, deviation: DeviationMetadata, width: int) -> str:
+def _format_call(name: str, deviation: DeviationMetadata, width: int) -> str:
     """Return the call that declares a deviation, an argument a line; defaults are left out."""
     inner = " " * _ITEMS + INDENT
     defaults = DeviationMetadata()
@@ -186,11 +186,11 @@ def _call_text(name: str, deviation: DeviationMetadata, width: int) -> str:
     for field in _FIELDS:
         value = getattr(deviation, field)
         if value and value != getattr(defaults, field):
-            lines += _keyword_lines(f"{inner}{field}=", value, width)
+            lines += _format_keyword(f"{inner}{field}=", value, width)
     return "\n".join([*lines, f"{' ' * _ITEMS})"])
 
 
-def _keyword_lines(start: str, value: Any, width: int) -> Iterator[str]:
+def _format_keyword(start: str, value: Any, width: int) -> Iterator[str]:
     """Yield the lines of an argument: one if it fits, else one for each piece or name."""
     indent = " " * (_ITEMS + len(INDENT))
     if isinstance(value, dict):
@@ -199,7 +199,7 @@ def _keyword_lines(start: str, value: Any, width: int) -> Iterator[str]:
         return
     if isinstance(value, str):
         whole = f"{start}{string_literal(value)},"
-        parts, end = [string_literal(piece) for piece in _pieces(value, width)], ""
+        parts, end = [string_literal(piece) for piece in _split_text(value, width)], ""
     else:
         parts, end = list(map(string_literal, value)), ","
         whole = f"{start}({', '.join(parts)}{',' * (len(parts) == 1)}),"
@@ -211,7 +211,7 @@ def _keyword_lines(start: str, value: Any, width: int) -> Iterator[str]:
     yield f"{indent}),"
 
 
-def _pieces(text: str, width: int) -> Sequence[str]:
+def _split_text(text: str, width: int) -> Sequence[str]:
     """Return a text in pieces that fit on a line each, cut behind spaces."""
     room = max(_LEAST, width - _ITEMS - 2 * len(INDENT))
     pieces = [""]
@@ -233,18 +233,18 @@ def _check(
     try:
         _, after = _read(parse_source(data, function), function)
     except UsageError as error:
-        raise _by_hand(function, str(error)) from None
+        raise _make_error(function, str(error)) from None
     if msgspec.structs.replace(after, deviations=before.deviations) != before:
-        raise _by_hand(function, "something else in it would change")
-    if list(map(_meaning, after.deviations)) != list(map(_meaning, wanted)):
-        raise _by_hand(function, "the deviation would not be read back as it is meant")
+        raise _make_error(function, "something else in it would change")
+    if list(map(_normalize, after.deviations)) != list(map(_normalize, wanted)):
+        raise _make_error(function, "the deviation would not be read back as it is meant")
 
 
-def _by_hand(function: str, why: str) -> UsageError:
+def _make_error(function: str, why: str) -> UsageError:
     return UsageError(
         f"{function}: its decorator cannot be edited here: {why}; declare the deviation by hand"
     )
 
 
-def _meaning(one: DeviationMetadata) -> DeviationMetadata:
+def _normalize(one: DeviationMetadata) -> DeviationMetadata:
     return msgspec.structs.replace(one, releases=specifier(one.releases))

@@ -135,7 +135,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         """Return a log with more decisions; of a job the last one counts."""
         log = self
         for decision in decisions:
-            kept = log._without(decision.group, decision.jobs, written=True)
+            kept = log._drop_jobs(decision.group, decision.jobs, written=True)
             log = msgspec.structs.replace(log, decisions=(*kept, decision))
         return log
 
@@ -146,11 +146,11 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
             group: The group.
             before: The decisions of before; by default there were none.
         """
-        kept = self._without(group.id, (one.key for one in group.members), written=False)
+        kept = self._drop_jobs(group.id, (one.key for one in group.members), written=False)
         again = (one for one in before if one.group == group.id and one not in kept)
         return msgspec.structs.replace(self, decisions=(*kept, *again))
 
-    def _without(
+    def _drop_jobs(
         self, group: str, jobs: Iterable[tuple[str, str, str]], *, written: bool
     ) -> tuple[Decision, ...]:
         """Return the decisions without some jobs of a group, also those written if said so."""
@@ -178,7 +178,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         chain = {before: same.get(after, after) for before, after in self.same.items()}
         return msgspec.structs.replace(self, decisions=tuple(decisions), same={**chain, **same})
 
-    def open_decisions(self, groups: Iterable[ReviewGroup]) -> tuple[OpenDecision, ...]:
+    def find_open(self, groups: Iterable[ReviewGroup]) -> tuple[OpenDecision, ...]:
         """Return the decisions that are not written yet, with the jobs they are about.
 
         Args:
@@ -196,7 +196,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
 
     def progress(self, group: ReviewGroup) -> Progress:
         """Return how far a group is decided on."""
-        decided = {id(job) for one in self.open_decisions([group]) for job in one.members}
+        decided = {id(job) for one in self.find_open([group]) for job in one.members}
         if len(decided) == len(group.members):
             return Progress.DONE
         return Progress.PARTLY if decided else Progress.OPEN

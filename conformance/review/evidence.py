@@ -59,7 +59,7 @@ _LEAVES: Final = 8
 _MESSAGE: Final = 12
 
 
-def line(text: str, style: str = "") -> Text:
+def make_line(text: str, style: str = "") -> Text:
     """Return a line in which nothing acts on a terminal.
 
     Args:
@@ -69,7 +69,7 @@ def line(text: str, style: str = "") -> Text:
     return Text(flatten(text, _LONGEST), style=style)
 
 
-def indent_below(title: Text, lines: Iterable[Text]) -> list[Text]:
+def indent_lines(title: Text, lines: Iterable[Text]) -> list[Text]:
     """Return a line with others below it, indented."""
     indented = list(lines)
     for one in indented:
@@ -77,7 +77,7 @@ def indent_below(title: Text, lines: Iterable[Text]) -> list[Text]:
     return [title, *indented]
 
 
-def section(title: str, lines: Iterable[Text], style: str = HEAD) -> list[Text]:
+def make_section(title: str, lines: Iterable[Text], style: str = HEAD) -> list[Text]:
     """Return a title with lines below it; nothing if there are none.
 
     Args:
@@ -86,7 +86,7 @@ def section(title: str, lines: Iterable[Text], style: str = HEAD) -> list[Text]:
         style: Style of the title.
     """
     shown = list(lines)
-    return indent_below(line(title, style), shown) if shown else []
+    return indent_lines(make_line(title, style), shown) if shown else []
 
 
 def limit_lines(lines: Sequence[Text], most: int, more: str) -> list[Text]:
@@ -98,7 +98,7 @@ def limit_lines(lines: Sequence[Text], most: int, more: str) -> list[Text]:
         more: Text of the line in place of the others, `{}` for their number.
     """
     left = len(lines) - most
-    return [*lines[:most], *([line(more.format(left), QUIET)] if left > 0 else [])]
+    return [*lines[:most], *([make_line(more.format(left), QUIET)] if left > 0 else [])]
 
 
 class WrappedLines:
@@ -133,48 +133,49 @@ def collect_evidence(group: ReviewGroup, data: RunData) -> list[Text]:
         group: The group.
         data: Data of its run.
     """
-    parts = [_reasons(group), _places(group, data), _upstream(group)]
+    parts = [_list_reasons(group), _list_places(group, data), _list_upstream_facts(group)]
     try:
         parts.append(describe_differences(group.members[0], data.new_judge(), data.blobs))
     except (CorruptBlobError, CorruptValueError) as error:
-        parts.append([line(str(error), WARNING)])
+        parts.append([make_line(str(error), WARNING)])
     if group.id in data.triage:
         found = data.triage[group.id]
         title = f"found out by conformance triage, from {found.case} on {found.cell}"
-        parts.append(section(title, _triage(found)))
+        parts.append(make_section(title, _list_triage(found)))
     if group.id in data.rejected:
         run, decision = data.rejected[group.id]
-        who = line(f"{decision.by}, {decision.at}: {decision.reason}")
-        parts.append(section(f"rejected before, in the run {run}", [who]))
-    parts.append(section("what can be decided", _choices(group, data)))
-    lines = [shown for part in parts if part for shown in (line(""), *part)]
+        who = make_line(f"{decision.by}, {decision.at}: {decision.reason}")
+        parts.append(make_section(f"rejected before, in the run {run}", [who]))
+    parts.append(make_section("what can be decided", _list_choices(group, data)))
+    lines = [shown for part in parts if part for shown in (make_line(""), *part)]
     return lines[1:]
 
 
-def _reasons(group: ReviewGroup) -> list[Text]:
+def _list_reasons(group: ReviewGroup) -> list[Text]:
     found = Counter(
         reason.partition(IF_INTENDED)[0] for one in group.members for reason in one.record.reasons
     )
     lines = [
-        line(f"{reason}{f'  (x{number})' if number > 1 else ''}")
+        make_line(f"{reason}{f'  (x{number})' if number > 1 else ''}")
         for reason, number in found.most_common()
     ]
     is_ir = group.kind is GroupKind.IR
     title = f"{'an IR changed' if is_ir else group.verdict}: {group.size}"
     shown = limit_lines(lines, _REASONS, "and {} more reasons")
     if is_ir:
-        shown.append(line(group.title))
-    return indent_below(line(title, HEAD), shown)
+        shown.append(make_line(group.title))
+    return indent_lines(make_line(title, HEAD), shown)
 
 
-def _places(group: ReviewGroup, data: RunData) -> list[Text]:
+def _list_places(group: ReviewGroup, data: RunData) -> list[Text]:
     by_case: dict[str, list[JudgedJob]] = {}
     for one in group.members:
         by_case.setdefault(one.record.case, []).append(one)
     lines = [
-        line(f"{case} on {format_places(jobs, data.releases)}") for case, jobs in by_case.items()
+        make_line(f"{case} on {format_places(jobs, data.releases)}")
+        for case, jobs in by_case.items()
     ]
-    return section("where", limit_lines(lines, _CASES, "and {} more cases"))
+    return make_section("where", limit_lines(lines, _CASES, "and {} more cases"))
 
 
 def format_places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
@@ -197,7 +198,7 @@ def format_places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
     return "; ".join([*ranges, *paths])
 
 
-def _upstream(group: ReviewGroup) -> list[Text]:
+def _list_upstream_facts(group: ReviewGroup) -> list[Text]:
     facts: dict[str, None] = {}
     for one in group.members:
         case = one.job.case
@@ -211,34 +212,36 @@ def _upstream(group: ReviewGroup) -> list[Text]:
     first = group.members[0].job.case
     summary = first.doc.partition("\n")[0]
     texts = [*([summary] if summary else []), *list(facts)[:_CASES]]
-    return section(f"about {first.id.partition('[')[0]}", map(line, texts))
+    return make_section(f"about {first.id.partition('[')[0]}", map(make_line, texts))
 
 
-def _triage(found: Evidence) -> Iterator[Text]:
+def _list_triage(found: Evidence) -> Iterator[Text]:
     if found.first_bad:
         last = f" (last good {found.last_good})" if found.last_good else ""
-        yield line(f"first bad {found.first_bad}{last}{', confirmed' if found.confirmed else ''}")
+        yield make_line(
+            f"first bad {found.first_bad}{last}{', confirmed' if found.confirmed else ''}"
+        )
     for one in found.culprits:
-        yield line(f"culprit {one.package} {one.before} -> {one.after}")
+        yield make_line(f"culprit {one.package} {one.before} -> {one.after}")
     if found.repro:
-        yield line(f"reproduction {found.repro}: {found.command}")
+        yield make_line(f"reproduction {found.repro}: {found.command}")
     for text in found.untold:
-        yield line(f"not found out: {text}", QUIET)
+        yield make_line(f"not found out: {text}", QUIET)
 
 
-def _choices(group: ReviewGroup, data: RunData) -> Iterator[Text]:
+def _list_choices(group: ReviewGroup, data: RunData) -> Iterator[Text]:
     """Yield the effect of each decision; for those that are refused, why."""
     refused = Counter(one.refusal for one in group.members if one.refusal)
     total = len(group.members)
     if number := total - refused.total():
-        yield line(f"accept: takes {number} of {plural(total, 'job')}")
+        yield make_line(f"accept: takes {number} of {plural(total, 'job')}")
     for reason, count in refused.items():
-        yield line(f"accept: refuses {count}: {reason}")
-    proposal = data.proposal(group)
+        yield make_line(f"accept: refuses {count}: {reason}")
+    proposal = data.make_proposal(group)
     if proposal.refusal:
-        yield line(f"deviation: no, {proposal.refusal}")
+        yield make_line(f"deviation: no, {proposal.refusal}")
     for one in proposal.declarations:
-        yield line(f"deviation: {one}")
+        yield make_line(f"deviation: {one}")
 
 
 def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> list[Text]:
@@ -260,24 +263,26 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
         golden = judge.store(job).lookup(job.case, name_golden_variant(job), job.planned.release)
     except GoldenError as error:
         problem = str(error)
-    lines = [line(problem, WARNING)] if problem else []
+    lines = [make_line(problem, WARNING)] if problem else []
     if golden is None or golden.tainted:
-        lines.append(line("golden none" if golden is None else "golden tainted"))
+        lines.append(make_line("golden none" if golden is None else "golden tainted"))
     else:
-        lines.append(line(f"golden {_ending(golden)} ({golden.span})", BEFORE))
+        lines.append(make_line(f"golden {_describe_ending(golden)} ({golden.span})", BEFORE))
     texts = observation.error.message.splitlines() if observation.error is not None else ()
-    seen = line(f"seen {describe_ending(observation)}", AFTER)
-    lines += indent_below(seen, limit_lines([*map(line, texts)], _MESSAGE, "... {} more lines"))
-    lines += _values(example, observation, golden)
+    seen = make_line(f"seen {describe_ending(observation)}", AFTER)
+    lines += indent_lines(
+        seen, limit_lines([*map(make_line, texts)], _MESSAGE, "... {} more lines")
+    )
+    lines += _compare_values(example, observation, golden)
     if golden is not None and not golden.tainted:
         rows = compare_facts(golden.facts, example.record.facts) if golden.facts else ()
         facts = [f"{row.name}: {row.before} -> {row.after}" for row in rows if row.gates]
-        lines += section("facts:", map(line, facts if example.record.facts else ()), "")
-        lines += _irs(example, golden, blobs)
-    return section(f"seen in {example.record.case} on {example.record.cell}", lines)
+        lines += make_section("facts:", map(make_line, facts if example.record.facts else ()), "")
+        lines += _compare_irs(example, golden, blobs)
+    return make_section(f"seen in {example.record.case} on {example.record.cell}", lines)
 
 
-def _ending(golden: GoldenEntry) -> str:
+def _describe_ending(golden: GoldenEntry) -> str:
     """Return how the recorded job ended, in a few words."""
     if golden.error is None:
         return str(golden.outcome)
@@ -285,28 +290,30 @@ def _ending(golden: GoldenEntry) -> str:
     return f"{golden.outcome} {golden.error.type}: {first}"
 
 
-def _values(one: JudgedJob, observation: Observation, golden: GoldenEntry | None) -> Iterator[Text]:
+def _compare_values(
+    one: JudgedJob, observation: Observation, golden: GoldenEntry | None
+) -> Iterator[Text]:
     """Yield how many elements differ from golden and reference, and how far."""
     seen, case = observation.value, one.job.case
     if seen is None:
         return
     if golden is not None and golden.value is not None:
         found = compare_values(seen, golden.value, Tolerance.of(case)).differences
-        yield from _leaves("against the golden:", found)
+        yield from _list_leaves("against the golden:", found)
     if isinstance(observation.reference, Value):
         budgets = case.on(one.job.planned.cell.platform).budgets
         found = compare_reference(
             seen, observation.reference, case.rtol, case.atol, budgets=budgets
         ).differences
         beyond = [each for each in found if each.agreement is Agreement.BEYOND]
-        yield from _leaves("against the reference:", beyond) or [
-            line("against the reference: conforms")
+        yield from _list_leaves("against the reference:", beyond) or [
+            make_line("against the reference: conforms")
         ]
 
 
-def _leaves(title: str, found: Sequence[Difference]) -> list[Text]:
+def _list_leaves(title: str, found: Sequence[Difference]) -> list[Text]:
     lines = [
-        line(
+        make_line(
             f"{one.message}; of all elements at most {one.max_abs:.3g} absolute, "
             f"{one.max_rel:.3g} relative"
             if one.aspect == "numbers"
@@ -314,10 +321,10 @@ def _leaves(title: str, found: Sequence[Difference]) -> list[Text]:
         )
         for one in found
     ]
-    return section(title, limit_lines(lines, _LEAVES, "and {} more leaves"), "")
+    return make_section(title, limit_lines(lines, _LEAVES, "and {} more leaves"), "")
 
 
-def _irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text]:
+def _compare_irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text]:
     """Yield how the IRs differ, pattern by pattern, with lines of an example."""
     for ir, kept in one.record.ir.items():
         policy, kind = one.job.case.policy_of(ir), kind_of_artifact(ir)
@@ -325,19 +332,19 @@ def _irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text
             continue
         own = one.record.ir.get(kind)
         if own is not None and own is not kept and own.changes == kept.changes:
-            yield line(f"{ir} ({policy}): as {kind}")
+            yield make_line(f"{ir} ({policy}): as {kind}")
             continue
         try:
             seen = IrText(render_canonical(one.record, blobs, ir), kind)
             changes = diff_texts(IrText(golden.ir[ir].text, kind), seen).changes
         except (IrSyntaxError, CorruptBlobError) as error:
-            shown = [line(str(error), WARNING)]
+            shown = [make_line(str(error), WARNING)]
         else:
             shown = []
             for change in changes[:_PATTERNS]:
-                quoted = [line(f"- {text}", BEFORE) for text in change.before[:_QUOTED]]
-                quoted += [line(f"+ {text}", AFTER) for text in change.after[:_QUOTED]]
-                shown += indent_below(line(change.line), quoted)
+                quoted = [make_line(f"- {text}", BEFORE) for text in change.before[:_QUOTED]]
+                quoted += [make_line(f"+ {text}", AFTER) for text in change.after[:_QUOTED]]
+                shown += indent_lines(make_line(change.line), quoted)
             left = len(changes) - _PATTERNS
-            shown += [line(f"and {left} more patterns", QUIET)] if left > 0 else []
-        yield from section(f"{ir} ({policy}):", shown, "")
+            shown += [make_line(f"and {left} more patterns", QUIET)] if left > 0 else []
+        yield from make_section(f"{ir} ({policy}):", shown, "")

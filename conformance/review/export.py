@@ -55,12 +55,12 @@ def render_patches(root: Path, outcomes: Outcomes, when: str) -> bytes:
     Raises:
         UsageError: If a file concerned is not as in the last commit, or is in another repository.
     """
-    goldens = _golden_files(outcomes, root)
+    goldens = _collect_golden_files(outcomes, root)
     folders = sorted({file.parent for file in goldens})
     for path in (*outcomes.sources, *folders):
         if not path.resolve().is_relative_to(root.resolve()):
             raise UsageError(f"{path} is not below {root}; review the cases of one repository")
-    if dirty := uncommitted(root, [*outcomes.sources, *(f for f in folders if f.exists())]):
+    if dirty := list_uncommitted(root, [*outcomes.sources, *(f for f in folders if f.exists())]):
         raise UsageError(
             f"{root / dirty[0]} is not as in the last commit, which patches are made on; "
             "commit it first"
@@ -68,14 +68,14 @@ def render_patches(root: Path, outcomes: Outcomes, when: str) -> bytes:
     declared = [one for one in outcomes.decisions if one.decision.choice is Choice.DEVIATION]
     spans = [f"Spans of goldens: {outcomes.tally}."]
     commits = (
-        Commit(message=_message("fix: deviations of", declared), files=outcomes.sources),
-        Commit(message=_message("golden:", outcomes.decisions, spans), files=goldens),
+        Commit(message=_make_message("fix: deviations of", declared), files=outcomes.sources),
+        Commit(message=_make_message("golden:", outcomes.decisions, spans), files=goldens),
     )
     found = [commit for commit in commits if commit.files]
-    return patches(root, found, when) if found else b""
+    return make_patches(root, found, when) if found else b""
 
 
-def _golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | None]:
+def _collect_golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | None]:
     """Return the golden files that would be written; None for those that would be removed."""
     files: dict[Path, bytes | None] = {}
     for plan in outcomes.plans:
@@ -83,22 +83,22 @@ def _golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | None]:
         files |= {file: text.encode() for file, text in plan.documents.items()}
         for folder in {file.parent for file in plan.documents}:
             gone = set(find_unreferenced(folder, plan.documents)) - set(plan.contents)
-            files |= dict.fromkeys(gone & tracked(root, [folder]))
+            files |= dict.fromkeys(gone & list_tracked(root, [folder]))
     return files
 
 
-def _message(start: str, decisions: Sequence[OpenDecision], more: Iterable[str] = ()) -> str:
+def _make_message(start: str, decisions: Sequence[OpenDecision], more: Iterable[str] = ()) -> str:
     """Return the message of a commit for some decisions."""
     cases = (job.record.case.partition("[")[0] for one in decisions for job in one.members)
     subject = flatten(f"{start} {join_names(list(dict.fromkeys(cases)))}")
     if len(subject) > _SUBJECT:
         subject = f"{subject[: _SUBJECT - 3]}..."
     # Each line is indented or begins with a mark: nothing in it is read as a patch.
-    lines = [line for one in decisions for line in _decision_lines(one)]
+    lines = [line for one in decisions for line in _format_decision(one)]
     return "\n".join([subject, "", *lines, *more]) + "\n"
 
 
-def _decision_lines(one: OpenDecision) -> Iterator[str]:
+def _format_decision(one: OpenDecision) -> Iterator[str]:
     decision = one.decision
     yield f"* {WORDS[decision.choice]} {decision.group}, {one.group.size}"
     yield f"  what: {flatten(one.group.title, _LINE)}"
@@ -128,7 +128,7 @@ def render_markdown(
     parts += ["\n".join(f"- not taken: {to_code(text)}" for text in refused)] if refused else []
     left = 0
     for one in decisions:
-        part = _part(one, outcomes, data)
+        part = _render_decision(one, outcomes, data)
         if sum(map(len, parts)) + len(part) > _BODY:
             left += 1
         else:
@@ -138,7 +138,7 @@ def render_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _part(one: OpenDecision, outcomes: Outcomes, data: RunData) -> str:
+def _render_decision(one: OpenDecision, outcomes: Outcomes, data: RunData) -> str:
     decision = one.decision
     facts = [f"- {one.group.size}, {to_code(decision.group)}"]
     if decision.reason:
@@ -168,7 +168,7 @@ class Commit:
     files: Mapping[Path, bytes | None]
 
 
-def root_of(folder: Path) -> Path:
+def find_repository(folder: Path) -> Path:
     """Return the root of the repository that holds a folder.
 
     Raises:
@@ -178,7 +178,7 @@ def root_of(folder: Path) -> Path:
     return Path(said.decode().rstrip("\n"))
 
 
-def author(folder: Path) -> str:
+def find_author(folder: Path) -> str:
     """Return who commits in a folder, `Name <address>`.
 
     Args:
@@ -191,7 +191,7 @@ def author(folder: Path) -> str:
     return told.rpartition(">")[0] + ">"
 
 
-def tracked(root: Path, folders: Sequence[Path]) -> set[Path]:
+def list_tracked(root: Path, folders: Sequence[Path]) -> set[Path]:
     """Return the files of the last commit below some folders.
 
     Args:
@@ -200,12 +200,12 @@ def tracked(root: Path, folders: Sequence[Path]) -> set[Path]:
     """
     if not folders:
         return set()
-    names = [str(_below(root, folder)) for folder in folders]
+    names = [str(_relativize(root, folder)) for folder in folders]
     listed = _run(["ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *names], root)
     return {root / os.fsdecode(name) for name in listed.split(b"\0") if name}
 
 
-def uncommitted(root: Path, files: Sequence[Path]) -> list[str]:
+def list_uncommitted(root: Path, files: Sequence[Path]) -> list[str]:
     """Return which of some files, or of what is below folders, are not as in the last commit.
 
     Args:
@@ -215,15 +215,15 @@ def uncommitted(root: Path, files: Sequence[Path]) -> list[str]:
     if not files:
         return []
     options = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"]
-    said = _run([*options, "--", *(f":(literal){_below(root, file)}" for file in files)], root)
+    said = _run([*options, "--", *(f":(literal){_relativize(root, file)}" for file in files)], root)
     return [os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry]
 
 
-def _below(root: Path, path: Path) -> Path:
+def _relativize(root: Path, path: Path) -> Path:
     return path.resolve().relative_to(root.resolve())
 
 
-def patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
+def make_patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
     """Return commits on top of the last one as a mailbox for `git am`.
 
     Args:
@@ -239,14 +239,14 @@ def patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
         env = {
             "GIT_INDEX_FILE": str(folder / "index"),
             "GIT_OBJECT_DIRECTORY": str(folder / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _alternates(root / objects),
-            **_identity(author(root), when),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _format_alternates(root / objects),
+            **_make_identity(find_author(root), when),
         }
         (folder / "objects").mkdir()
         base = parent = _run(["rev-parse", "HEAD"], root).decode().strip()
         _run(["read-tree", base], root, env=env)
         for commit in commits:
-            parent = _committed(root, commit, parent, env)
+            parent = _make_commit(root, commit, parent, env)
         return _run(
             [
                 *_PLAIN, "format-patch", "--stdout", "--binary", "--full-index", "--no-color",
@@ -258,23 +258,23 @@ def patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
         )  # fmt: skip
 
 
-def _alternates(objects: Path) -> str:
+def _format_alternates(objects: Path) -> str:
     quoted = str(objects.resolve()).replace("\\", "\\\\").replace('"', '\\"')
     inherited = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
     return os.pathsep.join([f'"{quoted}"', *([inherited] if inherited else [])])
 
 
-def _identity(who: str, when: str) -> dict[str, str]:
+def _make_identity(who: str, when: str) -> dict[str, str]:
     name, _, address = who.partition(" <")
     told = {"NAME": name, "EMAIL": address.removesuffix(">"), "DATE": when}
     return {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in told.items()}
 
 
-def _committed(root: Path, commit: Commit, parent: str, env: Mapping[str, str]) -> str:
+def _make_commit(root: Path, commit: Commit, parent: str, env: Mapping[str, str]) -> str:
     """Return the name of a new commit, on top of what the index holds."""
     entries = []
     for file, data in sorted(commit.files.items()):
-        name = os.fsencode(str(_below(root, file)))
+        name = os.fsencode(str(_relativize(root, file)))
         if data is None:
             entries.append(b"0 " + b"0" * len(parent) + b"\t" + name + b"\0")
             continue

@@ -14,7 +14,7 @@ from conformance.model.case import Policy
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrStatus
 from conformance.report.text import flatten
-from conformance.review.judged_jobs import digest
+from conformance.review.judged_jobs import hash_texts
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def group_changes(
         jobs: All jobs of a run, judged by the goldens as they are now.
         evidence: Results of triage, by cause id: effects of one culprit are one group.
     """
-    left = {_place(one.record): one for one in jobs}
+    left = {_get_place(one.record): one for one in jobs}
     unexpected_ones = [
         one.record for one in left.values() if _is_unexpected(one.record) and not _is_new(one)
     ]
@@ -97,17 +97,17 @@ def group_changes(
         ReviewGroup(
             id=cause.id,
             kind=GroupKind.UNEXPECTED,
-            title=_line(cause.reason),
-            members=tuple(left.pop(_place(record)) for record in cause.records),
+            title=_make_title(cause.reason),
+            members=tuple(left.pop(_get_place(record)) for record in cause.records),
         )
         for cause in find_root_causes(unexpected_ones, evidence)
     ]
     rest = [one for one in left.values() if _is_pending(one)]
     new = filter(_is_new, rest)
-    return (*found, *_by_ir(one for one in rest if not _is_new(one)), *_by_topic(new))
+    return (*found, *_group_by_ir(one for one in rest if not _is_new(one)), *_group_by_topic(new))
 
 
-def _place(record: Record) -> tuple[str, str]:
+def _get_place(record: Record) -> tuple[str, str]:
     return record.case, record.cell
 
 
@@ -125,7 +125,7 @@ def _is_new(one: JudgedJob) -> bool:
     return one.record.verdict is Verdict.NEW and one.record.outcome is Outcome.OK
 
 
-def _by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
+def _group_by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     """Yield the jobs whose IR changed, by the first IR that did and by how."""
     by_change: dict[tuple[str, tuple[str, ...]], list[JudgedJob]] = {}
     for one in jobs:
@@ -140,11 +140,13 @@ def _by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     for (ir, changes), found in sorted(by_change.items(), key=lambda item: -len(item[1])):
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         title = f"{ir}: {changes[0] if changes else 'differs'}{more}"
-        identity = digest(GroupKind.IR, ir, *changes)
-        yield ReviewGroup(id=identity, kind=GroupKind.IR, title=_line(title), members=tuple(found))
+        identity = hash_texts(GroupKind.IR, ir, *changes)
+        yield ReviewGroup(
+            id=identity, kind=GroupKind.IR, title=_make_title(title), members=tuple(found)
+        )
 
 
-def _by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
+def _group_by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     by_topic: dict[tuple[str, str, str], list[JudgedJob]] = {}
     for one in jobs:
         case, record = one.job.case, one.record
@@ -154,12 +156,12 @@ def _by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
         how = "conforms to its references" if vouched else "no reference vouches for it"
         by_topic.setdefault((what, f"{case.family}/{case.topic}", how), []).append(one)
     for (what, topic, how), found in by_topic.items():
-        identity = digest(GroupKind.NEW, what, topic, how)
-        title = _line(f"{what}: {topic}, {how}")
+        identity = hash_texts(GroupKind.NEW, what, topic, how)
+        title = _make_title(f"{what}: {topic}, {how}")
         yield ReviewGroup(id=identity, kind=GroupKind.NEW, title=title, members=tuple(found))
 
 
-def _line(text: str) -> str:
+def _make_title(text: str) -> str:
     return flatten(text.partition(IF_INTENDED)[0], _TITLE) or "without a reason"
 
 

@@ -55,7 +55,7 @@ class JudgedJob:
         record = self.record
         error = record.error.signature if record.error is not None else ""
         kept = sorted(pair for pair in record.artifacts.items() if pair[0] not in _VOLATILE)
-        seen = digest(str(record.outcome), error, *(part for pair in kept for part in pair))
+        seen = hash_texts(str(record.outcome), error, *(part for pair in kept for part in pair))
         return record.case, record.cell, seen
 
     @property
@@ -66,7 +66,7 @@ class JudgedJob:
     @property
     def refusal(self) -> str:
         """Why it may not become golden, empty when it may."""
-        return refusal(self.record, self.job.planned.versions)
+        return find_refusal(self.record, self.job.planned.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class JudgedRun:
     changed: tuple[Case, ...] = ()
 
 
-def digest(*parts: str) -> str:
+def hash_texts(*parts: str) -> str:
     """Return a short hash of some texts."""
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:_DIGITS]
@@ -127,13 +127,13 @@ def judge_run(
             changed[case.id] = case
             continue
         if key[1] not in planned:
-            planned[key[1]] = _planned_as_run(cells[key[1]], releases)
+            planned[key[1]] = _restore_cell(cells[key[1]], releases)
         job = Job(case=case, planned=planned[key[1]])
         jobs.append(JudgedJob(job=job, record=_rejudge(judge, job, record)))
     return JudgedRun(jobs=tuple(jobs), changed=tuple(changed.values()))
 
 
-def _planned_as_run(cell: RunCell, releases: Releases) -> PlannedCell:
+def _restore_cell(cell: RunCell, releases: Releases) -> PlannedCell:
     """Return a cell of a run as it was planned, by `run.json` alone.
 
     Raises:
@@ -162,7 +162,7 @@ def _rejudge(judge: Judge, job: Job, record: Record) -> Record:
         return replace(record, outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=(reason,))
 
 
-def refusal(record: Record, versions: Mapping[str, str]) -> str:
+def find_refusal(record: Record, versions: Mapping[str, str]) -> str:
     """Return why a record may not become golden, empty when it may.
 
     What its case did wrong is nothing about jax; a golden that cannot be read is put right.
@@ -173,7 +173,7 @@ def refusal(record: Record, versions: Mapping[str, str]) -> str:
     """
     if is_case_error(record.error):
         return CASE_IS_WRONG
-    if built := unreleased(versions):
+    if built := find_unreleased(versions):
         return f"{built} is no release: what a nightly or a development build shows is never golden"
     if record.golden_at_fault:
         return ""
@@ -189,25 +189,25 @@ def is_undeclared(record: Record) -> bool:
     return record.verdict is Verdict.REGRESSED and record.conformance is Conformance.DEVIATES
 
 
-def passed_over(record: Record, versions: Mapping[str, str]) -> bool:
+def needs_no_golden(record: Record, versions: Mapping[str, str]) -> bool:
     """Say whether a record is as recorded, on what is no release: it needs no golden of its own.
 
     Args:
         record: A judged record.
         versions: Package versions of its cell.
     """
-    return record.verdict in AS_RECORDED and bool(unreleased(versions))
+    return record.verdict in AS_RECORDED and bool(find_unreleased(versions))
 
 
-def unreleased(versions: Mapping[str, str]) -> str:
+def find_unreleased(versions: Mapping[str, str]) -> str:
     """Return the package of a cell that was never released, empty if both of jax's were.
 
     Args:
         versions: Package versions of the cell.
     """
-    found = (f"{name} {versions[name]}" for name in _BUILT if not _released(versions.get(name)))
+    found = (f"{name} {versions[name]}" for name in _BUILT if not _is_released(versions.get(name)))
     return next(found, "")
 
 
-def _released(version: str | None) -> bool:
+def _is_released(version: str | None) -> bool:
     return version is None or is_release(version)

@@ -79,7 +79,7 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     """
     effective = tuple(one for one in decisions if one.decision.choice is not Choice.REJECT)
     declarations = {
-        one.group.id: _declarations(one, data)
+        one.group.id: _propose_declarations(one, data)
         for one in effective
         if one.decision.choice is Choice.DEVIATION
     }
@@ -91,7 +91,7 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
             refused += [job for job in one.members if job.refusal]
             candidates += [job for job in one.members if not job.refusal]
         else:
-            candidates += _declared_jobs(one, sources, data)
+            candidates += _judge_declared_jobs(one, sources, data)
     return Outcomes(
         decisions=effective,
         plans=plan_acceptance(candidates, data.blobs, data.known),
@@ -101,7 +101,7 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     )
 
 
-def _declarations(one: OpenDecision, data: RunData) -> tuple[Declaration, ...]:
+def _propose_declarations(one: OpenDecision, data: RunData) -> tuple[Declaration, ...]:
     proposal = propose(one.members, data.jobs, data.known, one.decision)
     if proposal.refusal:
         raise UsageError(f"{one.group.id}: no deviation: {proposal.refusal}")
@@ -118,11 +118,11 @@ def _rewrite(edits: Iterable[Declaration]) -> dict[Path, bytes]:
     for edit in edits:
         declaring: Any = importlib.import_module(DECLARING)
         data = sources.get(edit.file) or edit.file.read_bytes()
-        sources[edit.file] = declaring.rewrite_case(data, edit, line_length(edit.file))
+        sources[edit.file] = declaring.rewrite_case(data, edit, read_line_length(edit.file))
     return sources
 
 
-def line_length(file: Path) -> int:
+def read_line_length(file: Path) -> int:
     """Return how many columns the formatter of a file's project admits.
 
     Args:
@@ -142,7 +142,7 @@ def line_length(file: Path) -> int:
     return WIDTH
 
 
-def _declared_jobs(
+def _judge_declared_jobs(
     one: OpenDecision, sources: Mapping[Path, bytes], data: RunData
 ) -> Iterable[JudgedJob]:
     """Yield the jobs of a deviation that may become golden once it is declared.
@@ -158,7 +158,7 @@ def _declared_jobs(
         declared = cases[case.id].deviations if case.id in cases else case.deviations
         job = replace(member.job, case=replace(case, deviations=declared))
         again = JudgedJob(job=job, record=judge.rejudge(job, member.record))
-        if _still_unexpected(again):
+        if _is_still_unexpected(again):
             record = again.record
             raise UsageError(
                 f"{one.group.id}: {record.case} on {record.cell} would still be {record.verdict}: "
@@ -169,7 +169,7 @@ def _declared_jobs(
             yield again
 
 
-def _still_unexpected(one: JudgedJob) -> bool:
+def _is_still_unexpected(one: JudgedJob) -> bool:
     """Say whether a job is not what its case declares by now."""
     verdict = one.record.verdict
     if verdict in {Verdict.FIXED, Verdict.STALE}:

@@ -62,8 +62,8 @@ class Declaration:
         new = self.deviation
         if new is None:
             becomes = "goes" if self.releases is None else f"becomes jax{self.releases}"
-            return f"of {self.function}, that for {_range(self.ends)} {becomes}"
-        where = _range(new)
+            return f"of {self.function}, that for {_format_range(self.ends)} {becomes}"
+        where = _format_range(new)
         where += f" on {new.platform}" if new.platform else ""
         where += f" [{', '.join(self.params)}]" if self.params else ""
         seen = new.outcome if new.outcome != Outcome.RAISED else new.error or new.outcome
@@ -71,7 +71,7 @@ class Declaration:
         return f"{self.function} on {where}: {seen}{match}"
 
 
-def _range(one: Deviation | None) -> str:
+def _format_range(one: Deviation | None) -> str:
     return f"jax{one.releases}" if one and one.releases else "every release"
 
 
@@ -81,7 +81,7 @@ class DeclarationProposal(NamedTuple):
     declarations: tuple[Declaration, ...] = ()
     refusal: str = ""
 
-    def agreed(self, field: str) -> str | None:
+    def find_common_value(self, field: str) -> str | None:
         """Return the value that all edits propose for a field of a deviation.
 
         Args:
@@ -113,25 +113,27 @@ def propose(
         terms: Values that the reviewer chose; the others are proposed.
     """
     terms = terms or Terms()
-    if why := next(filter(None, map(_refusal, jobs)), ""):
+    if why := next(filter(None, map(_find_refusal, jobs)), ""):
         return DeclarationProposal(refusal=why)
     if terms.match is None:
-        terms = msgspec.structs.replace(terms, match=find_common_pattern([*map(_message, jobs)]))
-    by_function: dict[tuple[Path, str], list[JudgedJob]] = {_function(one): [] for one in jobs}
+        terms = msgspec.structs.replace(
+            terms, match=find_common_pattern([*map(_get_message, jobs)])
+        )
+    by_function: dict[tuple[Path, str], list[JudgedJob]] = {_get_function(one): [] for one in jobs}
     for one in run:
-        if _function(one) in by_function:
-            by_function[_function(one)].append(one)
+        if _get_function(one) in by_function:
+            by_function[_get_function(one)].append(one)
     ends: list[Declaration] = []
     new: list[Declaration] = []
     for function, every in by_function.items():
-        mine = [one for one in jobs if _function(one) == function]
+        mine = [one for one in jobs if _get_function(one) == function]
         over = [one for one in mine if find_ended(one)]
-        ends += _ends(over, every, known, terms)
-        new += _new([one for one in mine if not find_ended(one)], every, known, terms)
+        ends += _propose_ends(over, every, known, terms)
+        new += _propose_new([one for one in mine if not find_ended(one)], every, known, terms)
     return DeclarationProposal((*ends, *new))
 
 
-def _refusal(one: JudgedJob) -> str:
+def _find_refusal(one: JudgedJob) -> str:
     """Return why no deviation can be declared, or ended, for a job; empty when one can."""
     record = one.record
     if find_ended(one):
@@ -147,28 +149,28 @@ def _refusal(one: JudgedJob) -> str:
 
 def find_ended(one: JudgedJob) -> tuple[Deviation, ...]:
     """Return the declared deviations that a job no longer shows, by its verdict."""
-    return _declared(one) if one.record.verdict in _NO_LONGER_SHOWN else ()
+    return _find_declared(one) if one.record.verdict in _NO_LONGER_SHOWN else ()
 
 
-def _declared(one: JudgedJob) -> tuple[Deviation, ...]:
+def _find_declared(one: JudgedJob) -> tuple[Deviation, ...]:
     planned, declared = one.job.planned, one.job.case.deviations
     platform = planned.cell.platform
     return tuple(d for d in declared if d.covers(planned.release, platform, planned.versions))
 
 
-def _function(one: JudgedJob) -> tuple[Path, str]:
+def _get_function(one: JudgedJob) -> tuple[Path, str]:
     return one.job.case.file, one.job.case.name
 
 
-def _param(one: JudgedJob) -> str:
+def _get_param(one: JudgedJob) -> str:
     return one.record.case.partition("[")[2].removesuffix("]")
 
 
-def _platform(one: JudgedJob) -> str:
+def _get_platform(one: JudgedJob) -> str:
     return one.job.planned.cell.platform
 
 
-def _message(one: JudgedJob) -> str:
+def _get_message(one: JudgedJob) -> str:
     """Return the text that the pattern of a deviation is searched in."""
     record = one.record
     if record.outcome is not Outcome.OK and record.error is not None:
@@ -191,7 +193,7 @@ def find_common_pattern(texts: Sequence[str]) -> str:
     return _SPECIAL.sub(r"\\\1", longest) if len(longest) >= _SHORTEST else ""
 
 
-def _new(
+def _propose_new(
     showing: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[Declaration]:
     """Yield new deviations of one function: one for all parametrisations that it is alike for."""
@@ -201,17 +203,17 @@ def _new(
         record = one.record
         failed = record.error is not None and record.outcome is not Outcome.OK
         error = record.error.type if failed and record.error else ""
-        alike.setdefault((record.outcome, error, _param(one)), []).append(one)
+        alike.setdefault((record.outcome, error, _get_param(one)), []).append(one)
     params: dict[tuple[Outcome, str, str, str], list[str]] = {}
     for (outcome, error, param), where in alike.items():
-        elsewhere = [o for o in (*others, *showing) if _param(o) == param and o not in where]
-        for releases, platform in _ranges(where, elsewhere, known, terms):
+        elsewhere = [o for o in (*others, *showing) if _get_param(o) == param and o not in where]
+        for releases, platform in _propose_ranges(where, elsewhere, known, terms):
             params.setdefault((outcome, error, releases, platform), []).append(param)
     for (outcome, error, releases, platform), named in params.items():
         yield Declaration(
             file=showing[0].job.case.file,
             function=showing[0].job.case.name,
-            params=() if set(named) == set(map(_param, every)) else tuple(named),
+            params=() if set(named) == set(map(_get_param, every)) else tuple(named),
             deviation=Deviation(
                 outcome=str(outcome),
                 error=error,
@@ -224,30 +226,32 @@ def _new(
         )
 
 
-def _ranges(
+def _propose_ranges(
     seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[tuple[str, str]]:
     """Yield ranges and platforms that cover some jobs and, if possible, none of others."""
-    platforms = list(dict.fromkeys(map(_platform, seen)))
+    platforms = list(dict.fromkeys(map(_get_platform, seen)))
     if terms.platform is not None:
         platforms = [terms.platform]
-    elif not _differs_by_platform(seen, unseen):
+    elif not _is_platform_specific(seen, unseen):
         platforms = [""]
     for platform in platforms:
-        mine = [one for one in seen if _platform(one) == platform] or seen
-        theirs = [one for one in unseen if not platform or _platform(one) == platform]
+        mine = [one for one in seen if _get_platform(one) == platform] or seen
+        theirs = [one for one in unseen if not platform or _get_platform(one) == platform]
         tight = find_tightest_range({o.release for o in mine}, {o.release for o in theirs}, known)
         yield tight if terms.releases is None else terms.releases, platform
 
 
-def _differs_by_platform(seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob]) -> bool:
+def _is_platform_specific(seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob]) -> bool:
     """Say whether only the platform sets some jobs apart from others of the same release."""
     releases = {one.release for one in seen}
-    places = {(one.release, _platform(one)) for one in seen}
-    return any(o.release in releases and (o.release, _platform(o)) not in places for o in unseen)
+    places = {(one.release, _get_platform(one)) for one in seen}
+    return any(
+        o.release in releases and (o.release, _get_platform(o)) not in places for o in unseen
+    )
 
 
-def _ends(
+def _propose_ends(
     over: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[Declaration]:
     """Yield the ends of deviations that jobs of one function no longer show."""
@@ -260,7 +264,7 @@ def _ends(
             one.release
             for one in every
             if one.record.verdict in {Verdict.KNOWN, Verdict.CHANGED}
-            and deviation in _declared(one)
+            and deviation in _find_declared(one)
         }
         left = narrow_range(deviation.releases, gone - shown, shown, known)
         yield Declaration(

@@ -38,30 +38,32 @@ def find_tightest_range(
     parts: list[str] = []
     if any(version(release) < version(first) for release in order):
         older = [r for r in without if version(r) < version(first)]
-        parts.append(_bound(">=", first, seen, older))
+        parts.append(_make_bound(">=", first, seen, older))
     if newer and newer[0] in without:
         beyond = [r for r in without if version(r) > version(last)]
-        parts.append(_bound("<", newer[0], seen, beyond))
+        parts.append(_make_bound("<", newer[0], seen, beyond))
     elif newer:
-        parts.append(f"<={_public(last)}")
+        parts.append(f"<={_format_public(last)}")
     within = (r for r in order if r in without and version(first) < version(r) < version(last))
-    parts += [f"!={_public(release)}" for release in within if in_range(release, ",".join(parts))]
+    parts += [
+        f"!={_format_public(release)}" for release in within if in_range(release, ",".join(parts))
+    ]
     return ",".join(parts)
 
 
-def _bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
+def _make_bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
     """Return a bound: by the release that a nightly leads to, where that tells all apart."""
-    short = f"{sign}{_short(version(release).base_version)}"
+    short = f"{sign}{_shorten_release(version(release).base_version)}"
     told = all(in_range(r, short) for r in seen) and not any(in_range(r, short) for r in unseen)
-    return short if told else f"{sign}{_public(release)}"
+    return short if told else f"{sign}{_format_public(release)}"
 
 
-def _short(release: str) -> str:
+def _shorten_release(release: str) -> str:
     """Return `0.6.0` as `0.6`, which a bound means alike."""
     return release.removesuffix(".0") if release.count(".") > 1 else release
 
 
-def _public(release: str) -> str:
+def _format_public(release: str) -> str:
     return Version(release).public
 
 

@@ -109,11 +109,11 @@ class Review:
     @property
     def decisions(self) -> tuple[OpenDecision, ...]:
         """The decisions that are not written yet, those that reject included."""
-        return self.log.open_decisions(self.groups)
+        return self.log.find_open(self.groups)
 
     def decision(self, group: ReviewGroup) -> Decision | None:
         """Return the last decision on a group, None if there is none."""
-        found = self.log.open_decisions([group])
+        found = self.log.find_open([group])
         return found[-1].decision if found else None
 
     def group(self, text: str) -> ReviewGroup:
@@ -139,7 +139,7 @@ class Review:
         if choice is Choice.ACCEPT:
             reasons = dict.fromkeys(member.refusal for member in group.members)
             return "" if "" in reasons else "; ".join(reasons)
-        return self.data.proposal(group).refusal if choice is Choice.DEVIATION else ""
+        return self.data.make_proposal(group).refusal if choice is Choice.DEVIATION else ""
 
     def make(self, group: ReviewGroup, choice: Choice, terms: Terms) -> Decision:
         """Return a decision on a group, not taken yet.
@@ -172,7 +172,7 @@ class Review:
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         if choice is Choice.DEVIATION:
-            plan_outcomes(DecisionLog(decisions=(decision,)).open_decisions([group]), self.data)
+            plan_outcomes(DecisionLog(decisions=(decision,)).find_open([group]), self.data)
         return decision
 
     def take(self, decision: Decision) -> None:
@@ -242,12 +242,12 @@ class Review:
             for file, data in outcomes.sources.items():
                 write_atomically(file, data, durable=True)
             written = [one.decision for one in outcomes.decisions]
-            same = self._same_content(outcomes)
+            same = self._hash_written_files(outcomes)
             self.save(lambda log: log.mark_written(written, same))
         self.reload()
         return outcomes
 
-    def _same_content(self, outcomes: Outcomes) -> dict[str, str]:
+    def _hash_written_files(self, outcomes: Outcomes) -> dict[str, str]:
         """Return the hashes of case files that were written, by those of before and of the run."""
         after = {file: discover([file])[0].content_hash for file in outcomes.sources}
         return {

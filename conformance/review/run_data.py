@@ -57,7 +57,7 @@ class RunData:
         """The releases of the run: those between two of them were not run."""
         return frozenset(one.release for one in self.jobs)
 
-    def proposal(self, group: ReviewGroup, terms: Terms | None = None) -> DeclarationProposal:
+    def make_proposal(self, group: ReviewGroup, terms: Terms | None = None) -> DeclarationProposal:
         """Return the edits that would declare a group.
 
         Args:

@@ -56,7 +56,7 @@ class SearchAxis:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def package_points(cell: Cell, package: str, versions: Sequence[str]) -> list[AxisPoint]:
+def make_package_points(cell: Cell, package: str, versions: Sequence[str]) -> list[AxisPoint]:
     """Return the points of an axis of a package: a cell with each version of it.
 
     Args:
@@ -71,7 +71,7 @@ def package_points(cell: Cell, package: str, versions: Sequence[str]) -> list[Ax
     ]
 
 
-def option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[AxisPoint]:
+def make_option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[AxisPoint]:
     """Return the points of an axis of an option: a cell with each value of it.
 
     Args:
@@ -90,7 +90,7 @@ def option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[AxisPoin
     return [AxisPoint(label=value, cell=one) for value, one in zip(values, cells, strict=True)]
 
 
-def versions_between(package: str, versions: Sequence[str], ends: tuple[str, str]) -> list[str]:
+def select_versions(package: str, versions: Sequence[str], ends: tuple[str, str]) -> list[str]:
     """Return the versions of a package from one end to the other, both included.
 
     Args:
@@ -108,19 +108,21 @@ def versions_between(package: str, versions: Sequence[str], ends: tuple[str, str
         raise UsageError(f"{package}: {str(error).lower()}") from None
     for end in (first, last):
         if end not in known:
-            near = ", ".join(known[v] for v in sorted(known, key=lambda v: _distance(v, end))[:3])
+            near = ", ".join(
+                known[v] for v in sorted(known, key=lambda v: _measure_distance(v, end))[:3]
+            )
             raise UsageError(f"{package} {end}: no such version with wheels, expected e.g. {near}")
     return [known[version] for version in sorted(known) if first <= version <= last]
 
 
-def _distance(one: Version, other: Version) -> tuple[int, ...]:
+def _measure_distance(one: Version, other: Version) -> tuple[int, ...]:
     """Return how far two versions are from each other, part by part."""
     length = max(len(one.release), len(other.release))
     parts = ((*version.release, *[0] * (length - len(version.release))) for version in (one, other))
     return tuple(abs(a - b) for a, b in zip(*parts, strict=True))
 
 
-class Points:
+class AxisCells:
     """Planned cells along an axis.
 
     The ends and the releases are resolved at once; those that cannot be installed are left out.
@@ -219,7 +221,9 @@ class PackageMove(NamedTuple):
         return f"{self.package} {self.before} -> {self.after}"
 
 
-def package_moves(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[PackageMove, ...]:
+def find_package_moves(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> tuple[PackageMove, ...]:
     """Return the packages whose version differs, by name.
 
     Args:

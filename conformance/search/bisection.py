@@ -56,7 +56,7 @@ def find_changes(tried: Iterable[int], differ: Differ) -> list[tuple[int, int]]:
     return [next(pair for pair in pairwise(ordered) if differ(ordered[0], pair[1]))]
 
 
-def next_points(
+def choose_points(
     points: Sequence[int],
     tried: Collection[int],
     differ: Differ,
@@ -107,7 +107,7 @@ def next_points(
     return found
 
 
-def change_points(states: States) -> list[ChangePoint]:
+def find_change_points(states: States) -> list[ChangePoint]:
     """Return the changes between points that were tried, whether or not others lie in between.
 
     Args:
@@ -120,25 +120,25 @@ def change_points(states: States) -> list[ChangePoint]:
             after=after,
             unknown=tuple(n for n in range(before + 1, after) if n in states),
         )
-        for before, after in find_changes(known, _differ_in(states))
+        for before, after in find_changes(known, _make_differ(states))
     ]
 
 
-def untried_points(states: States, width: int = 1, *, eager: bool = False) -> list[int]:
+def choose_untried_points(states: States, width: int = 1, *, eager: bool = False) -> list[int]:
     """Return the points to try next, where each state is equal to another one or not.
 
     Args:
         states: State of each point that was tried, the ends among them.
         width: How many to try at a time.
-        eager: See `next_points`.
+        eager: See `choose_points`.
     """
     known = {number for number, state in states.items() if state.is_known}
     if not known:
         return []
     between = range(min(known), max(known) + 1)
     points = [number for number in between if number in known or number not in states]
-    return next_points(points, known, _differ_in(states), width=width, eager=eager)
+    return choose_points(points, known, _make_differ(states), width=width, eager=eager)
 
 
-def _differ_in(states: States) -> Differ:
+def _make_differ(states: States) -> Differ:
     return lambda before, after: states[before] != states[after]

@@ -40,7 +40,7 @@ class SetResult(StrEnum):
     """Neither: with this set the target fails for another reason, or cannot be tried."""
 
 
-def result_of(state: PointState, *, enough: PointKind) -> SetResult:
+def classify_set(state: PointState, *, enough: PointKind) -> SetResult:
     """Return the result for a set by the state of the target with it.
 
     Args:
@@ -69,17 +69,17 @@ class Units(Generic[U]):
     suspects: frozenset[U] = frozenset()
     groups: tuple[tuple[U, ...], ...] = ()
 
-    def closed(self, units: Iterable[U]) -> frozenset[U]:
+    def add_needs(self, units: Iterable[U]) -> frozenset[U]:
         """Return units with all that they need."""
         found = frozenset(units)
         return found.union(*(self.needs.get(unit, ()) for unit in found))
 
-    def dependents(self, units: Collection[U]) -> frozenset[U]:
+    def add_dependents(self, units: Collection[U]) -> frozenset[U]:
         """Return units with all that need one of them."""
         wanted = frozenset(units)
         return wanted | {unit for unit, needed in self.needs.items() if needed & wanted}
 
-    def ordered(self, units: Iterable[U]) -> tuple[U, ...]:
+    def sort(self, units: Iterable[U]) -> tuple[U, ...]:
         """Return units in order."""
         wanted = frozenset(units)
         return tuple(unit for unit in self.order if unit in wanted)
@@ -128,14 +128,14 @@ class SetTest(Generic[U]):
         """Return the result for a set, tried now if it was not before."""
         key = frozenset(chosen)
         if key not in self._known:
-            self._known[key] = self._test(self.units.ordered(key))
+            self._known[key] = self._test(self.units.sort(key))
         return self._known[key]
 
     def is_enough(self, chosen: Iterable[U]) -> bool:
         """Say whether a set is enough."""
         return self(chosen) is SetResult.ENOUGH
 
-    def learn(self, units: Iterable[U]) -> list[U]:
+    def add_units(self, units: Iterable[U]) -> list[U]:
         """Add the units that are new at the end of the order, and return them."""
         new = [unit for unit in dict.fromkeys(units) if unit not in self.units.order]
         self.units = replace(self.units, order=(*self.units.order, *new))
@@ -155,7 +155,7 @@ def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -
     everything = frozenset(universe)
     groups = units.groups or tuple((unit,) for unit in units.order)
     kept: frozenset[U] = frozenset()
-    rest = _without([frozenset(group) & everything for group in groups], kept)
+    rest = _subtract([frozenset(group) & everything for group in groups], kept)
     is_wide = False
     while not test.is_enough(kept):
         low, high = _bisect_heads(test, kept, rest, strict=strict)
@@ -164,21 +164,21 @@ def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -
             parts = (part for group in rest[low:high] for part in _split(units, group))
             rest = [*rest[:low], *parts]
             continue
-        kept = units.closed(kept | found)
-        rest = _without(rest[:low], kept)
+        kept = units.add_needs(kept | found)
+        rest = _subtract(rest[:low], kept)
         is_wide |= high - low > 1
     if is_wide:
-        kept = _thin_out(test, kept, units.ordered(kept))
+        kept = _thin_out(test, kept, units.sort(kept))
     return _leave_out(test, kept)
 
 
-def _without(groups: list[frozenset[U]], kept: frozenset[U]) -> list[frozenset[U]]:
+def _subtract(groups: list[frozenset[U]], kept: frozenset[U]) -> list[frozenset[U]]:
     return [left for group in groups if (left := group - kept)]
 
 
 def _split(units: Units[U], group: frozenset[U]) -> list[frozenset[U]]:
     """Return the parts of a group: those that are no suspects still as one, or each unit."""
-    singles = [frozenset({unit}) for unit in units.ordered(group)]
+    singles = [frozenset({unit}) for unit in units.sort(group)]
     suspects = [single for single in singles if single <= units.suspects]
     rest = group.difference(*suspects)
     return [rest, *suspects] if suspects == singles[-1:] and rest else singles
@@ -193,7 +193,7 @@ def _bisect_heads(
     """
     low, high = 0, len(rest)
     unresolved: set[int] = set()
-    while (middle := _middle(low, high, unresolved)) is not None and len(unresolved) < PATIENCE:
+    while (middle := _pick_head(low, high, unresolved)) is not None and len(unresolved) < PATIENCE:
         result = test(kept.union(*rest[:middle]))
         if result is SetResult.ENOUGH:
             high, unresolved = middle, {number for number in unresolved if number < middle}
@@ -204,7 +204,7 @@ def _bisect_heads(
     return low, high
 
 
-def _middle(low: int, high: int, unresolved: set[int]) -> int | None:
+def _pick_head(low: int, high: int, unresolved: set[int]) -> int | None:
     """Return a head between two that was not tried, far from those that were."""
     tried = [low, *sorted(number for number in unresolved if low < number < high), high]
     one, other = max(pairwise(tried), key=lambda pair: pair[1] - pair[0])
@@ -213,7 +213,7 @@ def _middle(low: int, high: int, unresolved: set[int]) -> int | None:
 
 def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> frozenset[U]:
     """Leave out of what is enough some units with what needs them, in ever smaller parts."""
-    left = kept - test.units.dependents(some)
+    left = kept - test.units.add_dependents(some)
     if left == kept or test.is_enough(left):
         return left
     if len(some) == 1:
@@ -227,19 +227,19 @@ def _leave_out(test: SetTest[U], kept: frozenset[U]) -> MinimalSet[U]:
     units = test.units
     needed = frozenset[U]().union(*(units.needs.get(unit, ()) for unit in kept))
     unresolved: list[U] = []
-    for unit in reversed(units.ordered(kept)):
+    for unit in reversed(units.sort(kept)):
         if unit in needed and not unresolved:
             continue  # what needs it cannot be left out: nor can the unit
-        left = kept - units.dependents([unit])
+        left = kept - units.add_dependents([unit])
         result = test(left)
         if result is SetResult.ENOUGH:
             return _leave_out(test, left)
         if result is SetResult.UNRESOLVED:
             unresolved.append(unit)
-    culprits = units.ordered(kept - needed)
+    culprits = units.sort(kept - needed)
     return MinimalSet(
         culprits=culprits,
-        needed=units.ordered(kept & needed),
+        needed=units.sort(kept & needed),
         unresolved=tuple(unit for unit in culprits if unit in unresolved),
     )
 
@@ -255,7 +255,7 @@ def minimize_all(test: SetTest[U]) -> tuple[list[MinimalSet[U]], SetResult]:
     held = SetResult.ENOUGH
     while held is SetResult.ENOUGH:
         found.append(minimize(test, universe))
-        universe -= test.units.dependents(found[-1].culprits)
+        universe -= test.units.add_dependents(found[-1].culprits)
         held = test(universe)
     return found, held
 
@@ -300,14 +300,16 @@ def find_enough(
                 continue
         if result is SetResult.ENOUGH:
             enough = units
-        elif new := test.learn(learn(test.units.ordered(units))):
+        elif new := test.add_units(learn(test.units.sort(units))):
             units = [*units, *new]
         else:
             break
     if not enough:
-        parts = (part for size in halving_sizes(len(units)) for part in chunks(units, size))
+        parts = (
+            part for size in iterate_sizes(len(units)) for part in split_into_chunks(units, size)
+        )
         enough = next(filter(test.is_enough, chain(([unit] for unit in refused), parts)), ())
-    ordered = test.units.ordered
+    ordered = test.units.sort
     return EnoughSet(enough=ordered(enough), together=ordered(units), refused=ordered(refused))
 
 
@@ -342,17 +344,17 @@ def sweep(
     units = find_units()
     size = len(units) if together else 1
     while size:
-        while take(list(chunks(units, size))):
+        while take(list(split_into_chunks(units, size))):
             units = find_units()
         size = min(size, len(units)) // 2
 
 
-def chunks(items: Sequence[U], size: int) -> Iterator[Sequence[U]]:
+def split_into_chunks(items: Sequence[U], size: int) -> Iterator[Sequence[U]]:
     """Yield stretches of a size, the last one maybe shorter."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def halving_sizes(count: int) -> Iterator[int]:
+def iterate_sizes(count: int) -> Iterator[int]:
     """Yield the sizes of ddmin's parts of a count: a half, a quarter, ..., 1, each rounded up."""
     parts = 2
     while parts < 2 * count:

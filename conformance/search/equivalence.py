@@ -40,12 +40,12 @@ _SPACE: Final = re.compile(r"\s+")
 _PADDING: Final = re.compile(r"(?<=[\[(,]) | (?=[\]),])")
 
 
-def ending(record: Record) -> str:
+def format_ending(record: Record) -> str:
     """Return how a job ended: its outcome, or the signature of its error."""
     return str(record.outcome) if record.error is None else record.error.signature
 
 
-def failure_class(record: Record) -> str:
+def classify_failure(record: Record) -> str:
     """Return the class of a failure: the type of its exception, or how the process ended.
 
     Returns:
@@ -58,13 +58,13 @@ def failure_class(record: Record) -> str:
     return str(record.outcome)
 
 
-def quoted(text: str) -> str:
+def shorten(text: str) -> str:
     """Return an ending in one line that is not too long."""
     line = " ".join(text.split())
     return line if len(line) <= MOST else f"{line[: MOST - 3]}..."
 
 
-def same_failure(one: str, other: str) -> bool:
+def is_same_failure(one: str, other: str) -> bool:
     """Say whether two endings are the same failure: one type of error, and one message.
 
     Upstream rewords messages from release to release, appends advice, and renames types: only the
@@ -79,8 +79,8 @@ def same_failure(one: str, other: str) -> bool:
     (type_, _, message), (other_type, _, other_message) = one.partition(":"), other.partition(":")
     if type_ != other_type or not message or not other_message:
         return False
-    words, other_words = _words(message), _words(other_message)
-    if _names_differ(message, other_message):
+    words, other_words = _split_words(message), _split_words(other_message)
+    if _have_other_names(message, other_message):
         return False
     shorter = min(len(words), len(other_words))
     # Appended advice does not make the message before it another one.
@@ -88,7 +88,7 @@ def same_failure(one: str, other: str) -> bool:
     return SequenceMatcher(None, *heads, autojunk=False).ratio() >= ALIKE
 
 
-def _names_differ(one: str, other: str) -> bool:
+def _have_other_names(one: str, other: str) -> bool:
     """Say whether two messages name different things that are missing or unknown.
 
     Python words such errors alike, so that only the name tells them apart.
@@ -99,11 +99,11 @@ def _names_differ(one: str, other: str) -> bool:
     return bool(found and others and not found & others)
 
 
-def _words(message: str) -> list[str]:
+def _split_words(message: str) -> list[str]:
     return _WORD.findall(normalise_cause(message))[:WORDS]
 
 
-class Classes(Generic[T]):
+class EquivalenceClasses(Generic[T]):
     """Classes of equal items, in the order in which they were first seen.
 
     Args:
@@ -114,7 +114,7 @@ class Classes(Generic[T]):
     def __init__(self, same: Callable[[T, T], bool], *known: T) -> None:
         self._same, self._firsts = same, list(known)
 
-    def number_of(self, item: T) -> int:
+    def find_number(self, item: T) -> int:
         """Return the number of the class of an item; a new class if it is like no other."""
         for number, first in enumerate(self._firsts):
             if self._same(item, first):
@@ -122,12 +122,12 @@ class Classes(Generic[T]):
         self._firsts.append(item)
         return len(self._firsts) - 1
 
-    def first_of(self, item: T) -> T:
+    def find_first(self, item: T) -> T:
         """Return the item that was seen first of the class of an item."""
-        return self._firsts[self.number_of(item)]
+        return self._firsts[self.find_number(item)]
 
 
-def same_output(
+def is_same_output(
     one: str, other: str, unstable: Collection[int] = (), *, exact: bool = False
 ) -> bool:
     """Say whether two outputs are the same.
@@ -138,10 +138,10 @@ def same_output(
         unstable: Numbers of lines that do not count, from 0.
         exact: Whether numbers must have the same digits.
     """
-    return next(differing_lines(one, other, unstable, exact=exact), None) is None
+    return next(find_differing_lines(one, other, unstable, exact=exact), None) is None
 
 
-def differing_lines(
+def find_differing_lines(
     one: str, other: str, unstable: Collection[int] = (), *, exact: bool = False
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the lines in which two outputs differ: their number and both of them.
@@ -160,13 +160,13 @@ def differing_lines(
             yield number, line or "", other_line or ""
 
 
-def unstable_lines(one: str, other: str) -> frozenset[int]:
+def find_unstable_lines(one: str, other: str) -> frozenset[int]:
     """Return the numbers of the lines that two runs in one cell print differently."""
-    return frozenset(number for number, _, _ in differing_lines(one, other))
+    return frozenset(number for number, _, _ in find_differing_lines(one, other))
 
 
 def _is_close(one: str, other: str) -> bool:
-    if _skeleton(one) != _skeleton(other):
+    if _strip_numbers(one) != _strip_numbers(other):
         return False
     pairs = zip(_DECIMAL.findall(one), _DECIMAL.findall(other), strict=True)
     return all(
@@ -174,6 +174,6 @@ def _is_close(one: str, other: str) -> bool:
     )
 
 
-def _skeleton(line: str) -> str:
+def _strip_numbers(line: str) -> str:
     """Return a line without its decimal numbers, and without the spaces that align them."""
     return _PADDING.sub("", _SPACE.sub(" ", _DECIMAL.sub("#", line)).strip())

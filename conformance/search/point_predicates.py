@@ -15,16 +15,16 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol
 
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import SILENT, ending, quoted
+from conformance.search.endpoints import EndpointsError
+from conformance.search.equivalence import SILENT, format_ending, shorten
 from conformance.search.predicates import (
     BAD,
     GOOD,
-    EndpointsError,
     PointKind,
     PointState,
-    detail_of,
-    other,
-    state_of,
+    classify_sample,
+    describe_detail,
+    make_other_state,
 )
 
 if TYPE_CHECKING:
@@ -69,18 +69,18 @@ class PointPredicate(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedPredicate:
     """A predicate on each sample; a point that is bad once is bad.
 
     Attributes:
         predicate: Decides on a sample.
         repeat: Samples that make a point good.
-        turned: Whether points that the predicate calls good count as bad ones, and the reverse.
+        inverted: Whether points that the predicate calls good count as bad ones, and the reverse.
     """
 
     predicate: Predicate
     repeat: int = 1
-    turned: bool = False
+    inverted: bool = False
 
     @property
     def name(self) -> str:
@@ -94,26 +94,32 @@ class Repeated:
 
     def state(self, samples: Sequence[StoredJob]) -> PointState | None:
         """Return the worst state of all samples; None while they are good, but too few."""
-        states = [state_of(self.predicate, side) for side in samples]
-        worst = states[_worst_of(states)]
+        states = [classify_sample(self.predicate, side) for side in samples]
+        worst = states[_find_worst(states)]
         waits = worst.kind in (PointKind.GOOD, PointKind.OTHER) and len(samples) < self.repeat
         if waits:
             return None
-        kind = _TURNED.get(worst.kind, worst.kind) if self.turned else worst.kind
+        kind = _OPPOSITE.get(worst.kind, worst.kind) if self.inverted else worst.kind
         return PointState(kind, worst.about)
 
     def summarize(self, samples: Sequence[StoredJob]) -> str:
         """Return how the job ended, and whether it conforms."""
-        states = [state_of(self.predicate, side) for side in samples]
-        worst = _worst_of(states)
+        states = [classify_sample(self.predicate, side) for side in samples]
+        worst = _find_worst(states)
         side = samples[worst]
         record = side.record
         if record.outcome in SILENT:
-            return " ".join(ending(record).split())  # unshortened: it may end with what to do
-        text = quoted(ending(record))
+            return " ".join(
+                format_ending(record).split()
+            )  # unshortened: it may end with what to do
+        text = shorten(format_ending(record))
         if record.outcome is Outcome.OK:
             judged = record.conformance is not Conformance.UNKNOWN
-            parts = ("ok", record.conformance if judged else "", detail_of(self.predicate, side))
+            parts = (
+                "ok",
+                record.conformance if judged else "",
+                describe_detail(self.predicate, side),
+            )
             text = ", ".join(filter(None, parts))
         elif record.outcome is Outcome.TIMED_OUT and record.error is not None:
             text = f"{text}; at {record.error.where}" if record.error.where else text
@@ -122,12 +128,12 @@ class Repeated:
         return f"{text} ({alike} of {len(states)} runs)" if often else text
 
 
-_TURNED: Final = {PointKind.GOOD: PointKind.BAD, PointKind.BAD: PointKind.GOOD}
+_OPPOSITE: Final = {PointKind.GOOD: PointKind.BAD, PointKind.BAD: PointKind.GOOD}
 _ORDER: Final = (PointKind.BAD, PointKind.OTHER, PointKind.GOOD, PointKind.UNKNOWN)
 """Kinds of states, the one that counts most first."""
 
 
-def _worst_of(states: Sequence[PointState]) -> int:
+def _find_worst(states: Sequence[PointState]) -> int:
     """Return the number of the state that counts: the first of the worst kind."""
     return min(range(len(states)), key=lambda n: _ORDER.index(states[n].kind))
 
@@ -159,30 +165,30 @@ class Metric:
         return f"median {mid} of {len(values)} ({low} to {high})"
 
 
-def time_of(stage: str) -> Metric:
+def make_stage_metric(stage: str) -> Metric:
     """Return the seconds that a stage of a case takes, e.g. `compile`."""
-    return _time(f"time to {stage}", stage)
+    return _make_time_metric(f"time to {stage}", stage)
 
 
-def time_of_region(region: str) -> Metric:
+def make_region_metric(region: str) -> Metric:
     """Return the seconds that a region of a program takes at its fastest."""
-    return _time(f"time of region {region}", f"region {region}")
+    return _make_time_metric(f"time of region {region}", f"region {region}")
 
 
-def _seconds(value: float) -> str:
+def _format_seconds(value: float) -> str:
     if value >= 1:
         return f"{value:.2f} s"
     return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"  # noqa: PLR2004
 
 
-def _time(name: str, *keys: str) -> Metric:
+def _make_time_metric(name: str, *keys: str) -> Metric:
     def of(record: Record) -> float | None:
         return next((record.seconds[key] for key in keys if key in record.seconds), None)
 
-    return Metric(name=name, of=of, render=_seconds, resolution=SHORTEST)
+    return Metric(name=name, of=of, render=_format_seconds, resolution=SHORTEST)
 
 
-TIME: Final = _time("time", "regions", "own", "job")
+TIME: Final = _make_time_metric("time", "regions", "own", "job")
 """Seconds of a job: those of the regions that a program times, else all but its imports."""
 PRINTED: Final = Metric(
     name="metric",
@@ -199,7 +205,7 @@ MEMORY: Final = Metric(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByMetric:
+class MetricPredicate:
     """Measures as the bad endpoint does, not as the good one.
 
     Attributes:
@@ -241,9 +247,13 @@ class ByMetric:
     def state(self, samples: Sequence[StoredJob]) -> PointState | None:
         """Return the state of a point; None if it needs more samples."""
         records = [side.record for side in samples]
-        if (failed := _failed(records)) is not None:
+        if (failed := _find_failure(records)) is not None:
             silent = failed.outcome in SILENT
-            return PointState(PointKind.UNKNOWN, ending(failed)) if silent else other(failed)
+            return (
+                PointState(PointKind.UNKNOWN, format_ending(failed))
+                if silent
+                else make_other_state(failed)
+            )
         values = self.metric.values(records)
         bad = sum(not self.is_good(value) for value in values)
         margin = 2 * bad - len(values)
@@ -256,11 +266,13 @@ class ByMetric:
     def summarize(self, samples: Sequence[StoredJob]) -> str:
         """Return what was measured, in a few words."""
         records = [side.record for side in samples]
-        failed = _failed(records)
-        return self.metric.summarize(records) if failed is None else quoted(ending(failed))
+        failed = _find_failure(records)
+        return self.metric.summarize(records) if failed is None else shorten(format_ending(failed))
 
 
-def split(metric: Metric, good: Sequence[float], bad: Sequence[float]) -> ByMetric | None:
+def separate_ends(
+    metric: Metric, good: Sequence[float], bad: Sequence[float]
+) -> MetricPredicate | None:
     """Return the predicate between samples of two endpoints, None as long as they overlap.
 
     Args:
@@ -268,7 +280,7 @@ def split(metric: Metric, good: Sequence[float], bad: Sequence[float]) -> ByMetr
         good: Samples of the good endpoint.
         bad: Samples of the bad one.
     """
-    found = ByMetric(metric=metric, good=median(good), bad=median(bad))
+    found = MetricPredicate(metric=metric, good=median(good), bad=median(bad))
     if abs(found.good - found.bad) <= metric.resolution:
         return None
     astray = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
@@ -279,13 +291,13 @@ def split(metric: Metric, good: Sequence[float], bad: Sequence[float]) -> ByMetr
     return found if enough else None
 
 
-def _failed(records: Sequence[Record]) -> Record | None:
+def _find_failure(records: Sequence[Record]) -> Record | None:
     return next((record for record in records if record.outcome is not Outcome.OK), None)
 
 
 def compare_endpoints(
     metric: Metric, good: Sequence[StoredJob], bad: Sequence[StoredJob], names: tuple[str, str]
-) -> ByMetric | None:
+) -> MetricPredicate | None:
     """Return the predicate that tells two endpoints apart, None if they need more samples.
 
     Args:
@@ -299,15 +311,17 @@ def compare_endpoints(
     """
     ends = [[side.record for side in samples] for samples in (good, bad)]
     for records, name in zip(ends, names, strict=True):
-        if (failed := _failed(records)) is not None:
-            raise EndpointsError(f"{name}: no {metric.name} to measure: {quoted(ending(failed))}")
+        if (failed := _find_failure(records)) is not None:
+            raise EndpointsError(
+                f"{name}: no {metric.name} to measure: {shorten(format_ending(failed))}"
+            )
         if not metric.values(records):
             raise EndpointsError(
                 f"{name}: has no {metric.name}; expected a --stage, --region or --metric of its own"
             )
     if min(map(len, ends)) < FIRST:
         return None
-    found = split(metric, *map(metric.values, ends))
+    found = separate_ends(metric, *map(metric.values, ends))
     if found is not None:
         return found
     if min(map(len, ends)) < MOST:

@@ -8,28 +8,25 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.engine.job_comparison import load_value
-from conformance.errors import ConformanceError, UsageError
+from conformance.errors import UsageError
 from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.values import compare_values
-from conformance.model.outcome import Conformance, ExitCode, Outcome
+from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import (
     SILENT,
-    Classes,
-    differing_lines,
-    ending,
-    failure_class,
-    quoted,
-    same_failure,
-    same_output,
+    EquivalenceClasses,
+    classify_failure,
+    find_differing_lines,
+    format_ending,
+    is_same_failure,
+    is_same_output,
+    shorten,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from conformance.engine.job_comparison import StoredJob
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
@@ -74,20 +71,6 @@ GOOD = PointState(PointKind.GOOD)
 BAD = PointState(PointKind.BAD)
 
 
-class EndpointsError(ConformanceError):
-    """Endpoints between which nothing can be searched."""
-
-    exit_code = ExitCode.USAGE
-
-
-class AlikeError(EndpointsError):
-    """Endpoints that no predicate tells apart."""
-
-
-class DifferentFailuresError(EndpointsError):
-    """Endpoints that fail for different reasons."""
-
-
 class Predicate(Protocol):
     """A predicate that decides on one sample."""
 
@@ -125,7 +108,7 @@ class Endpoints:
     unstable: frozenset[int] = frozenset()
 
 
-class ByEnding:
+class EndingPredicate:
     """Ends as one of both endpoints does: with the same failure, or none.
 
     A failure of the class of an endpoint's, e.g. the same exception with another message, is as
@@ -138,29 +121,29 @@ class ByEnding:
 
     def __init__(self, ends: Endpoints, *, exact: bool = False) -> None:
         self.name = "message" if exact else "ending"
-        self._good, self._bad = ending(ends.good.record), ending(ends.bad.record)
+        self._good, self._bad = format_ending(ends.good.record), format_ending(ends.bad.record)
         self._exact = exact
-        self._failures = Classes(same_failure, self._bad, self._good)
-        good, bad = failure_class(ends.good.record), failure_class(ends.bad.record)
+        self._failures = EquivalenceClasses(is_same_failure, self._bad, self._good)
+        good, bad = classify_failure(ends.good.record), classify_failure(ends.bad.record)
         self._kinds = {bad: PointKind.BAD, good: PointKind.GOOD} if bad != good else {}
 
     @property
     def about(self) -> str:
         """The ending that is bad."""
-        return f"ends with {quoted(self._bad)}"
+        return f"ends with {shorten(self._bad)}"
 
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
-        seen = ending(side.record)
-        failure = seen if self._exact else self._failures.first_of(seen)
+        seen = format_ending(side.record)
+        failure = seen if self._exact else self._failures.find_first(seen)
         if failure == self._bad:
             return BAD
         if failure == self._good:
             return GOOD
-        return PointState(self._kinds.get(failure_class(side.record), PointKind.OTHER), failure)
+        return PointState(self._kinds.get(classify_failure(side.record), PointKind.OTHER), failure)
 
 
-class ByExit:
+class ExitPredicate:
     """Fails in any way; another failure than the bad endpoint's is another state.
 
     Args:
@@ -171,19 +154,19 @@ class ByExit:
     about = "fails, in whatever way"
 
     def __init__(self, ends: Endpoints) -> None:
-        self._bad = ending(ends.bad.record)
-        self._failures = Classes(same_failure, self._bad)
+        self._bad = format_ending(ends.bad.record)
+        self._failures = EquivalenceClasses(is_same_failure, self._bad)
 
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is Outcome.OK:
             return GOOD
-        failure = self._failures.first_of(ending(side.record))
+        failure = self._failures.find_first(format_ending(side.record))
         return BAD if failure == self._bad else PointState(PointKind.BAD, failure)
 
 
 @dataclass(frozen=True, slots=True)
-class ByConformance:
+class ConformancePredicate:
     """Conforms to its own reference, or deviates."""
 
     name: str = "conformance"
@@ -192,13 +175,13 @@ class ByConformance:
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is not Outcome.OK:
-            return other(side.record)
+            return make_other_state(side.record)
         if side.record.conformance is Conformance.UNKNOWN:
             return PointState(PointKind.UNKNOWN, "no reference applies")
         return GOOD if side.record.conformance is Conformance.CONFORMS else BAD
 
 
-class ByValue:
+class ValuePredicate:
     """Gives another value than the good endpoint; each other value is a state of its own.
 
     Args:
@@ -209,7 +192,7 @@ class ByValue:
     about = "gives another value than the good end"
 
     def __init__(self, ends: Endpoints) -> None:
-        self._values = Classes(
+        self._values = EquivalenceClasses(
             lambda value, known: compare_values(value, known, ends.tolerance).agrees,
             load_value(ends.good),
             load_value(ends.bad),
@@ -218,11 +201,11 @@ class ByValue:
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
-            return other(side.record)
-        return _numbered("value", self._values.number_of(load_value(side)))
+            return make_other_state(side.record)
+        return _number_state("value", self._values.find_number(load_value(side)))
 
 
-class ByOutput:
+class OutputPredicate:
     """Prints another text than the good endpoint; each other text is a state of its own.
 
     Numbers may differ within a tolerance, unless only their digits tell the endpoints apart.
@@ -237,9 +220,9 @@ class ByOutput:
         self._artifact = STDOUT if verbatim else OUTPUT
         self._good, bad = (self.text(side) for side in (ends.good, ends.bad))
         self._unstable = ends.unstable
-        self._exact = verbatim or same_output(self._good, bad, self._unstable)
-        self._texts = Classes(
-            lambda text, known: same_output(text, known, self._unstable, exact=self._exact),
+        self._exact = verbatim or is_same_output(self._good, bad, self._unstable)
+        self._texts = EquivalenceClasses(
+            lambda text, known: is_same_output(text, known, self._unstable, exact=self._exact),
             self._good,
             bad,
         )
@@ -254,26 +237,26 @@ class ByOutput:
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is not Outcome.OK:
-            return other(side.record)
-        return _numbered("output", self._texts.number_of(self.text(side)))
+            return make_other_state(side.record)
+        return _number_state("output", self._texts.find_number(self.text(side)))
 
     def text(self, side: StoredJob) -> str:
         """Return what a target printed, empty where it is no program."""
-        return output_of(side, self._artifact)
+        return read_output(side, self._artifact)
 
     def difference(self, side: StoredJob) -> str:
         """Return the first line that differs from what the good endpoint printed, empty if none."""
-        lines = differing_lines(self.text(side), self._good, self._unstable, exact=self._exact)
+        lines = find_differing_lines(self.text(side), self._good, self._unstable, exact=self._exact)
         _, line, before = next(lines, (0, "", ""))
-        return f"prints {quoted(line)!r} for {quoted(before)!r}" if line or before else ""
+        return f"prints {shorten(line)!r} for {shorten(before)!r}" if line or before else ""
 
 
-def _numbered(noun: str, number: int) -> PointState:
+def _number_state(noun: str, number: int) -> PointState:
     """Return the state of a class: the good endpoint's is number 0, the bad one's 1."""
     return (GOOD, BAD)[number] if number <= 1 else PointState(PointKind.BAD, f"{noun} {number}")
 
 
-def output_of(side: StoredJob, artifact: str = OUTPUT) -> str:
+def read_output(side: StoredJob, artifact: str = OUTPUT) -> str:
     """Return what a program printed, empty where the target is none.
 
     Args:
@@ -284,7 +267,7 @@ def output_of(side: StoredJob, artifact: str = OUTPUT) -> str:
     return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
 
 
-def state_of(predicate: Predicate, side: StoredJob) -> PointState:
+def classify_sample(predicate: Predicate, side: StoredJob) -> PointState:
     """Return the state that one sample shows; unknown where the target could not be tried.
 
     Args:
@@ -292,11 +275,11 @@ def state_of(predicate: Predicate, side: StoredJob) -> PointState:
         side: The sample.
     """
     if side.record.outcome in SILENT:
-        return PointState(PointKind.UNKNOWN, ending(side.record))
+        return PointState(PointKind.UNKNOWN, format_ending(side.record))
     return predicate.state(side)
 
 
-def detail_of(predicate: Predicate, side: StoredJob) -> str:
+def describe_detail(predicate: Predicate, side: StoredJob) -> str:
     """Return the part of a successful job that a predicate decides by, empty if it has no text.
 
     Args:
@@ -304,115 +287,22 @@ def detail_of(predicate: Predicate, side: StoredJob) -> str:
         side: The job.
     """
     match predicate:
-        case ByFact(fact):
+        case FactPredicate(fact):
             known = fact.partition(".")[0] in side.record.facts
-            return f"{fact} = {json.dumps(fact_of(side, fact))}" if known else ""
-        case ByOutput():
+            return f"{fact} = {json.dumps(get_fact(side, fact))}" if known else ""
+        case OutputPredicate():
             return predicate.difference(side)
         case _:
             return ""
 
 
-def _by_facts(ends: Endpoints) -> Predicate:
-    return ByFacts(ends.good, tuple(sorted(differing(ends.bad.record, ends.good.record))))
-
-
-PREDICATES: Final[Mapping[str, Callable[[Endpoints], Predicate]]] = {
-    "ending": ByEnding,
-    "message": partial(ByEnding, exact=True),
-    "exit": ByExit,
-    "conformance": lambda _: ByConformance(),
-    "value": ByValue,
-    "facts": _by_facts,
-    "output": ByOutput,
-    "text": partial(ByOutput, verbatim=True),
-}
-"""Predicates by their names for `--when`, the most telling one first."""
-_ON_REQUEST: Final = frozenset({"text"})
-"""Predicates that also see facts of the environment, which are no behaviour."""
-
-
-def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predicate:
-    """Return the predicate that tells two endpoints apart.
-
-    Args:
-        ends: Both endpoints.
-        name: The value of `--when`; empty for the first predicate that tells them apart.
-        fact: The value of `--fact`, the name of a fact.
-
-    Raises:
-        EndpointsError: If an endpoint says nothing, both fail for different reasons, or they are
-            alike.
-        UsageError: If there is no such fact.
-    """
-    sides = ends.good, ends.bad
-    for side, label in zip(sides, ends.names, strict=True):
-        if side.record.outcome in SILENT:
-            raise EndpointsError(f"{label} says nothing: {ending(side.record)}; name another end")
-    if fact:
-        good, bad = (fact_of(side, fact) for side in sides)
-        if good == bad:
-            raise EndpointsError(f"--fact {fact}: is {json.dumps(good)} at both ends; name another")
-        return ByFact(fact, bad, good)
-    if name:
-        predicate = PREDICATES[name](ends)
-        _verify(predicate, ends)
-        return predicate
-    _refuse_two_failures(ends)
-    for when, build in PREDICATES.items():
-        if when in _ON_REQUEST:
-            continue
-        if when == "value" and any("value" not in side.record.artifacts for side in sides):
-            continue
-        predicate = build(ends)
-        if predicate.state(ends.good) == GOOD and predicate.state(ends.bad) == BAD:
-            return predicate
-    raise AlikeError(
-        f"{ends.names[0]} and {ends.names[1]} are alike: both end with "
-        f"{quoted(ending(ends.good.record))}, and {_rest(ends)}; name other ends, or say with "
-        "--when what differs"
-    )
-
-
-def _rest(ends: Endpoints) -> str:
-    """Return what else was compared of two endpoints that are alike."""
-    if line := ByOutput(ends, verbatim=True).difference(ends.bad):
-        return (
-            "nothing else differs but facts of the environment (versions, paths, devices, "
-            f"addresses, times), e.g. {ends.names[1]} {line}"
-        )
-    return "nothing else that was seen differs"
-
-
-def _refuse_two_failures(ends: Endpoints) -> None:
-    endings = tuple(ending(side.record) for side in (ends.good, ends.bad))
-    failed = all(side.record.outcome is not Outcome.OK for side in (ends.good, ends.bad))
-    if failed and not same_failure(*endings):
-        raise DifferentFailuresError(
-            f"both ends fail, for different reasons: {ends.names[0]} with {quoted(endings[0])}, "
-            f"{ends.names[1]} with {quoted(endings[1])}; name another good end, or say "
-            "--when ending to find where the one became the other"
-        )
-
-
-def _verify(predicate: Predicate, ends: Endpoints) -> None:
-    for side, label, expected in zip((ends.good, ends.bad), ends.names, (GOOD, BAD), strict=True):
-        state = predicate.state(side)
-        if state != expected:
-            said = quoted(ending(side.record))
-            raise EndpointsError(
-                f"{label} was to be {expected.kind}, got {state.kind}: {said}; a point is bad "
-                f"that {predicate.about}"
-            )
-
-
-def other(record: Record) -> PointState:
+def make_other_state(record: Record) -> PointState:
     """Return the state of a job that ended in another way than a predicate is about."""
     return PointState(PointKind.OTHER, "" if record.error is None else record.error.type)
 
 
 @dataclass(frozen=True, slots=True)
-class ByFact:
+class FactPredicate:
     """States a fact as the bad endpoint does, or as is looked for.
 
     Attributes:
@@ -434,8 +324,8 @@ class ByFact:
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if self.fact.partition(".")[0] not in side.record.facts:
-            return other(side.record)
-        seen = fact_of(side, self.fact)
+            return make_other_state(side.record)
+        seen = get_fact(side, self.fact)
         if seen == self.bad:
             return BAD
         if self.wanted is None or seen == self.wanted:
@@ -444,7 +334,7 @@ class ByFact:
 
 
 @dataclass(frozen=True, slots=True)
-class ByFacts:
+class FactsPredicate:
     """States other facts than the good endpoint, of those that gate."""
 
     good: StoredJob
@@ -459,12 +349,12 @@ class ByFacts:
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if not side.record.facts:
-            return other(side.record)
-        differ = differing(side.record, self.good.record)
+            return make_other_state(side.record)
+        differ = find_differing_facts(side.record, self.good.record)
         return BAD if differ.intersection(self.names) else GOOD
 
 
-def differing(record: Record, good: Record) -> set[str]:
+def find_differing_facts(record: Record, good: Record) -> set[str]:
     """Return the names of the facts that gate and differ, e.g. `results[0] memory`.
 
     Args:
@@ -475,7 +365,7 @@ def differing(record: Record, good: Record) -> set[str]:
     return {sentence.removeprefix(FACT).partition(":")[0] for sentence in sentences}
 
 
-def fact_of(side: StoredJob, name: str) -> Any:
+def get_fact(side: StoredJob, name: str) -> Any:
     """Return a fact, or a part of it; a part that is missing counts 0.
 
     Args:

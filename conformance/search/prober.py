@@ -73,14 +73,16 @@ class CaseProber:
         jobs = []
         for planned in cells:
             if reason := find_exclusion_reason(self.case, planned):
-                yield not_run(self.case.id, self.case.content_hash, planned, reason)
+                yield make_unrun_record(self.case.id, self.case.content_hash, planned, reason)
             else:
                 jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))
         for _, record in self.runner.run(jobs, again=again):
             yield record
 
 
-def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> list[Record]:
+def select_known_records(
+    prober: Prober, records: Iterable[Record], blobs: BlobStore
+) -> list[Record]:
     """Return the records of a log that a target would repeat.
 
     Args:
@@ -95,7 +97,7 @@ def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> lis
     return [one for one in records if one.case_hash == prober.hash and has_same_inputs(one, blobs)]
 
 
-def not_run(
+def make_unrun_record(
     name: str, code: str, planned: PlannedCell, reason: str, outcome: Outcome = Outcome.UNSUPPORTED
 ) -> Record:
     """Return the record of a target that a cell cannot run, or could not.

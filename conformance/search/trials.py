@@ -9,69 +9,27 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
+from conformance.search.answers import SearchStep
 from conformance.search.axes import RESTART
-from conformance.search.equivalence import SILENT, ending, quoted
+from conformance.search.equivalence import SILENT, format_ending, shorten
 from conformance.search.point_predicates import MARGIN, compare_endpoints
 from conformance.search.predicates import Endpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
-    from conformance.search.point_predicates import ByMetric, Metric, PointPredicate
-    from conformance.search.predicates import PointState, Predicate
+    from conformance.search.point_predicates import Metric, MetricPredicate, PointPredicate
+    from conformance.search.predicates import PointState
     from conformance.search.prober import Prober
 
 RECOUNTS: Final = 3
 """More trials of a point that does not do the same twice."""
 
 K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchStep(Generic[K]):
-    """One step of a search: the state of one point.
-
-    Attributes:
-        point: The point: its number on an axis, or the units of a set.
-        samples: The records of its trials; one, unless a metric is measured.
-        state: Its state; None while all points are tried, before there is a predicate.
-        summary: The same in words.
-        seconds: How long the trials took.
-        again: Whether the step confirms an earlier one.
-        replayed: Whether it comes from the log of an earlier search.
-    """
-
-    point: K
-    samples: Sequence[Record]
-    state: PointState | None
-    summary: str
-    seconds: float
-    again: bool = False
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchAnswer(Generic[K]):
-    """The answer of a search.
-
-    Attributes:
-        predicate: The predicate.
-        steps: Every step, in order.
-        flaky: Points that do not do the same twice: their states, by how often they were seen.
-    """
-
-    predicate: Predicate | PointPredicate
-    steps: Sequence[SearchStep[K]]
-    flaky: Mapping[K, Counter[PointState]] = field(default_factory=dict)
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the points of the answer did the same twice."""
-        return not self.flaky
 
 
 @dataclass(slots=True, kw_only=True)
@@ -164,7 +122,7 @@ class Trials(Generic[K]):
         samples = self.samples.setdefault(point, [])
         samples.append(StoredJob(record, self.blobs))
         if point in self.announced and len(samples) == 1:
-            self.progress(self._step(point, None, quoted(ending(record))))
+            self.progress(self._step(point, None, shorten(format_ending(record))))
 
     def try_endpoints(self, *ends: K) -> None:
         """Try both endpoints.
@@ -180,7 +138,7 @@ class Trials(Generic[K]):
                 said = record.error.message if record.error else record.outcome
                 raise InfrastructureError(f"{name}: {said}; {RESTART}")
 
-    def measure_endpoints(self, metric: Metric, good: K, bad: K) -> ByMetric:
+    def measure_endpoints(self, metric: Metric, good: K, bad: K) -> MetricPredicate:
         """Measure both endpoints until their metrics differ.
 
         Raises:

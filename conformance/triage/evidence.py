@@ -31,7 +31,7 @@ FILES: Final = 3
 """Changed files that are named of a package."""
 
 
-def why_not(cause: RootCause) -> str:
+def find_objection(cause: RootCause) -> str:
     """Return why a cause is not looked into, empty if it can be.
 
     Args:
@@ -44,7 +44,7 @@ def why_not(cause: RootCause) -> str:
     return ""
 
 
-def stands_for(
+def choose_representative(
     cause: RootCause, cells: Mapping[str, Cell], cases: Mapping[str, Case]
 ) -> tuple[Record, Case, Cell]:
     """Return the job that stands for a cause, with its case and cell.
@@ -72,18 +72,18 @@ def stands_for(
             f"{first.case} on {first.cell}: the case or the cell is not there any more, "
             "expected both as they were in the run"
         )
-    one = min(known, key=lambda record: _needs(record, cells[record.cell], cases[record.case]))
+    one = min(known, key=lambda record: _rank_needs(record, cells[record.cell], cases[record.case]))
     return one, cases[one.case], cells[one.cell]
 
 
-def _needs(record: Record, cell: Cell, case: Case) -> tuple[object, ...]:
+def _rank_needs(record: Record, cell: Cell, case: Case) -> tuple[object, ...]:
     """Return what a job needs, in the order of what counts."""
     options = (cell.deps != "era", cell.pins, cell.x64, cell.config, cell.xla_flags)
     return (
         cell.place.processes > 1,
         cell.place.kind != "cpu",
         sum(map(bool, options)),
-        _shown(record),
+        _rank_visibility(record),
         case.kind != "program",
         case.devices or cell.devices,
         record.seconds.get("job", sum(record.seconds.values())),
@@ -92,7 +92,7 @@ def _needs(record: Record, cell: Cell, case: Case) -> tuple[object, ...]:
     )
 
 
-def _shown(record: Record) -> int:
+def _rank_visibility(record: Record) -> int:
     """Return how well a job shows by itself that something is wrong: less is better."""
     deviates = record.conformance is Conformance.DEVIATES or record.outcome is not Outcome.OK
     if deviates and record.verdict is Verdict.CHANGED:
@@ -100,7 +100,7 @@ def _shown(record: Record) -> int:
     return 0 if deviates else 1
 
 
-def candidates(release: str, known: Sequence[str], *, same: bool, seen: str = "") -> list[str]:
+def list_candidates(release: str, known: Sequence[str], *, same: bool, seen: str = "") -> list[str]:
     """Return where a job may have been right.
 
     Args:
@@ -120,7 +120,7 @@ def candidates(release: str, known: Sequence[str], *, same: bool, seen: str = ""
     return list(dict.fromkeys([*itself, *night, *back]))
 
 
-def seen_right(digests: Iterable[Digest], case: str, place: str) -> str:
+def find_last_right(digests: Iterable[Digest], case: str, place: str) -> str:
     """Return the release of jax with which the newest run saw a job as expected, empty for none.
 
     Args:
@@ -128,10 +128,10 @@ def seen_right(digests: Iterable[Digest], case: str, place: str) -> str:
         case: The case.
         place: The name of its cell in every run.
     """
-    return next((found for digest in digests for found in _right(digest, case, place)), "")
+    return next((found for digest in digests for found in _find_right(digest, case, place)), "")
 
 
-def _right(digest: Digest, case: str, place: str) -> Iterator[str]:
+def _find_right(digest: Digest, case: str, place: str) -> Iterator[str]:
     if case not in digest.cases:
         return
     row = digest.table[digest.cases.index(case)]
@@ -144,7 +144,7 @@ def _right(digest: Digest, case: str, place: str) -> Iterator[str]:
             yield release
 
 
-def with_recorded(case: Case, record: Record, golden: GoldenEntry | None) -> Case:
+def add_recorded_claims(case: Case, record: Record, golden: GoldenEntry | None) -> Case:
     """Return a case that claims the facts of its golden that a job does not state.
 
     Args:
@@ -163,20 +163,20 @@ def with_recorded(case: Case, record: Record, golden: GoldenEntry | None) -> Cas
     return replace(case, facts={**case.facts, **recorded}) if recorded else case
 
 
-def evidence_lines(found: Evidence) -> Iterator[str]:
+def render_evidence(found: Evidence) -> Iterator[str]:
     """Yield evidence, a line for each part."""
     yield f"{found.case} on {found.cell}"
     if found.first_bad:
         sure = "confirmed" if found.confirmed else "not confirmed"
         yield f"last good {found.last_good}, first bad {found.first_bad}, {sure}: {found.asked}"
     for culprit in found.culprits:
-        yield f"culprit: {culprit_line(culprit)}"
+        yield f"culprit: {format_culprit(culprit)}"
     if found.repro:
         yield f"reproduction: {found.command}"
     yield from found.untold
 
 
-def culprit_line(culprit: Culprit) -> str:
+def format_culprit(culprit: Culprit) -> str:
     """Return a culprit in a line, e.g. `jax 0.8.0 -> 0.8.1`."""
     if not culprit.files:
         return f"{culprit.package} {culprit.before} -> {culprit.after}"

@@ -67,7 +67,7 @@ class Tried:
             if said is not None:
                 self.made.job(name, axis.cells[place].cell.id, **said)
                 line.take(place, StoredJob(self.made.records[-1], self.made.run.blobs))
-        self.compared.append(line.compared())
+        self.compared.append(line.make_comparison())
         return self
 
     def upgraded(self, **more: Any) -> UpgradeResult:

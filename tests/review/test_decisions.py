@@ -34,7 +34,7 @@ def test_a_decision_is_read_back() -> None:
     """Whole; and it is on its group alone."""
     one = group()
     log = DecisionLog.loads(DecisionLog().add(decision(one)).dumps(), "x")
-    (found,) = log.open_decisions([one])
+    (found,) = log.find_open([one])
     assert (log.progress(one), found.decision) == (Progress.DONE, decision(one))
     assert found.members == one.members
     assert log.progress(replace(one, id="other")) is Progress.OPEN
@@ -46,7 +46,7 @@ def test_jobs_that_come_later_are_not_decided_on() -> None:
     first = replace(one, members=one.members[:1])
     log = DecisionLog().add(decision(first))
     assert log.progress(one) is Progress.PARTLY
-    assert [c.members for c in log.open_decisions([one])] == [first.members]
+    assert [c.members for c in log.find_open([one])] == [first.members]
 
 
 def test_a_job_that_shows_something_else_now_is_not_decided_on() -> None:
@@ -70,7 +70,7 @@ def test_what_is_written_is_decided_no_more() -> None:
     one = group()
     log = DecisionLog().add(decision(one))
     written = log.mark_written(log.decisions, {"a": "b"})
-    assert (written.progress(one), written.open_decisions([one])) == (Progress.OPEN, ())
+    assert (written.progress(one), written.find_open([one])) == (Progress.OPEN, ())
     assert written.restore(one) == written
     assert written.mark_written((), {"b": "c"}).same == {"a": "c", "b": "c"}
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from conformance.review.evidence import WrappedLines, indent_below, limit_lines, line, section
+from conformance.review.evidence import (
+    WrappedLines,
+    indent_lines,
+    limit_lines,
+    make_line,
+    make_section,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -29,31 +35,31 @@ def shown(lines: list[Text], width: int) -> list[str]:
 @given(st.lists(anything, max_size=4), st.integers(20, 120), st.integers(0, 3))
 def test_no_line_is_wider_than_the_terminal(texts: list[str], width: int, depth: int) -> None:
     """Also of characters that take two columns."""
-    lines = [line(text) for text in texts]
+    lines = [make_line(text) for text in texts]
     for _ in range(depth):
-        lines = section("title", lines)
+        lines = make_section("title", lines)
     assert all(cell_len(one) <= width for one in shown(lines, width))
 
 
 @given(anything)
 def test_nothing_in_a_text_acts(text: str) -> None:
     """No control code is left of it."""
-    assert all(c not in line(text).plain for c in "\x1b\x07\x08\r\n\x9b\u202e")
+    assert all(c not in make_line(text).plain for c in "\x1b\x07\x08\r\n\x9b\u202e")
 
 
 def test_words_are_kept_and_indented() -> None:
     """A continuation is two columns further in."""
-    lines = section("title", [line("one two three four five six seven")])
+    lines = make_section("title", [make_line("one two three four five six seven")])
     assert shown(lines, 20) == ["title", "  one two three four", "    five six seven"]
 
 
 def test_a_section_without_lines_has_no_title() -> None:
     """A title is shown without lines only where it says something."""
-    assert section("title", []) == []
-    assert indent_below(line("title"), []) == [line("title")]
+    assert make_section("title", []) == []
+    assert indent_lines(make_line("title"), []) == [make_line("title")]
 
 
 def test_the_number_of_lines_left_out_is_shown() -> None:
     """Of a text with many lines."""
-    found = limit_lines([line(text) for text in "abc"], 2, "... {} more lines")
+    found = limit_lines([make_line(text) for text in "abc"], 2, "... {} more lines")
     assert [one.plain for one in found] == ["a", "b", "... 1 more lines"]

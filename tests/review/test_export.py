@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import UsageError
-from conformance.review.export import Commit, author, patches, root_of, tracked, uncommitted
+from conformance.review.export import (
+    Commit,
+    find_author,
+    find_repository,
+    list_tracked,
+    list_uncommitted,
+    make_patches,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +67,7 @@ def test_patches_give_what_was_meant(repository: Path, tmp_path: Path) -> None:
             files={cases / "gone.bin": None, cases / "new" / "v@x ü.bin": bytes(range(256))},
         ),
     ]
-    mailbox = patches(repository, commits, WHEN)
+    mailbox = make_patches(repository, commits, WHEN)
     after = {p: p.read_bytes() for p in repository.rglob("*") if p.is_file()}
     assert before == after
     clone = tmp_path / "clone"
@@ -79,24 +86,24 @@ def test_patches_give_what_was_meant(repository: Path, tmp_path: Path) -> None:
 def test_what_is_not_committed_is_found(repository: Path) -> None:
     """Edited and untracked; what is ignored or elsewhere is not."""
     cases = repository / "cases"
-    assert uncommitted(repository, [cases]) == []
+    assert list_uncommitted(repository, [cases]) == []
     (cases / "kept.txt").write_text("edited\n")
     (cases / "new").mkdir()
     (cases / "new" / "n.txt").write_text("n\n")
-    assert uncommitted(repository, [cases]) == ["cases/kept.txt", "cases/new/n.txt"]
-    assert uncommitted(repository, [cases / "run.sh"]) == []
-    assert tracked(repository, [cases]) == {
+    assert list_uncommitted(repository, [cases]) == ["cases/kept.txt", "cases/new/n.txt"]
+    assert list_uncommitted(repository, [cases / "run.sh"]) == []
+    assert list_tracked(repository, [cases]) == {
         cases / name for name in ("kept.txt", "gone.bin", "run.sh")
     }
 
 
 def test_whose_decision_it_is(repository: Path, tmp_path: Path) -> None:
     """As git has it; outside of a repository too."""
-    assert author(repository) == author(tmp_path) == "Ann Öther <ann@x>"
-    assert root_of(repository / "cases") == repository.resolve()
+    assert find_author(repository) == find_author(tmp_path) == "Ann Öther <ann@x>"
+    assert find_repository(repository / "cases") == repository.resolve()
 
 
 def test_without_a_repository(tmp_path: Path) -> None:
     """The message of git, with the folder."""
     with pytest.raises(UsageError, match=r"git rev-parse in .*not a git repository"):
-        root_of(tmp_path)
+        find_repository(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.golden.spans import is_release
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.review.judged_jobs import passed_over, refusal
+from conformance.review.judged_jobs import find_refusal, needs_no_golden
 
 from .members import member
 
@@ -28,7 +28,7 @@ def test_what_is_a_release(version: str, expected: bool) -> None:
     assert is_release(version) is expected
     one = member(release="0.6.0", verdict=Verdict.CHANGED)
     for package in ("jax", "jaxlib"):
-        why = refusal(one.record, {"jax": "0.6.0", "jaxlib": "0.6.0", package: version})
+        why = find_refusal(one.record, {"jax": "0.6.0", "jaxlib": "0.6.0", package: version})
         assert (f"{package} {version} is no release" in why) is not expected
 
 
@@ -70,4 +70,4 @@ def test_a_nightly_that_is_as_recorded_is_no_refusal(
 ) -> None:
     """There is nothing to take."""
     one = member(release=release, verdict=verdict, outcome=Outcome.OK)
-    assert passed_over(one.record, one.job.planned.versions) is expected
+    assert needs_no_golden(one.record, one.job.planned.versions) is expected

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.review.outcomes import line_length
+from conformance.review.outcomes import read_line_length
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,4 +28,4 @@ def test_how_wide_lines_may_be(name: str, text: str, expected: int, tmp_path: Pa
     folder = tmp_path / "cases" / "fam"
     folder.mkdir(parents=True)
     (tmp_path / "cases" / name).write_text(text)
-    assert line_length(folder / "topic.py") == expected
+    assert read_line_length(folder / "topic.py") == expected

@@ -12,11 +12,11 @@ from conformance.engine.preparation import Preparation
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.run import Exclusion
 from conformance.search.axes import (
+    AxisCells,
     AxisPoint,
-    Points,
-    option_points,
-    package_points,
-    versions_between,
+    make_option_points,
+    make_package_points,
+    select_versions,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ RELEASES = ("0.8.0", "0.8.1", "0.8.2")
 def test_versions_of_a_package() -> None:
     """Each pinned in a cell of its own, instead of what was pinned before."""
     pinned = Cell(release="0.6.2", python="3.11", pins=("numpy==1.26.0", "scipy==1.14.1"))
-    points = package_points(pinned, "numpy", ["1.26.4", "2.0.0"])
+    points = make_package_points(pinned, "numpy", ["1.26.4", "2.0.0"])
     assert [point.label for point in points] == ["1.26.4", "2.0.0"]
     assert [point.cell.pins for point in points] == [
         ("numpy==1.26.4", "scipy==1.14.1"),
@@ -49,14 +49,14 @@ def test_versions_of_a_package() -> None:
 )
 def test_values_of_an_option(axis: str, last: str) -> None:
     """Of jax or of XLA, in the order in which they were named."""
-    points = option_points(CELL, axis, ["false", "true"])
+    points = make_option_points(CELL, axis, ["false", "true"])
     assert [point.label for point in points] == ["false", "true"]
     assert points[-1].cell.id == last
 
 
 def test_versions_between_two_ends() -> None:
     """By version, not by letters; both ends are among them, in whatever spelling."""
-    assert versions_between("numpy", VERSIONS, ("2.0", "2.2.0")) == [
+    assert select_versions("numpy", VERSIONS, ("2.0", "2.2.0")) == [
         "2.0.0",
         "2.0.1",
         "2.1.0",
@@ -77,7 +77,7 @@ def test_versions_between_two_ends() -> None:
 def test_an_end_that_is_not_there(ends: tuple[str, str], said: str) -> None:
     """What is near is named."""
     with pytest.raises(UsageError) as error:
-        versions_between("numpy", VERSIONS, ends)
+        select_versions("numpy", VERSIONS, ends)
     assert str(error.value).startswith(said)
 
 
@@ -112,11 +112,11 @@ class World:
         if self.silent:
             raise InfrastructureError("package index: refused")
 
-    def points(self, *releases: str) -> Points:
+    def points(self, *releases: str) -> AxisCells:
         """Return points of some releases."""
         cells = [Cell(release=release, python="3.11") for release in releases]
         made = [AxisPoint(label=cell.release, cell=cell) for cell in cells]
-        return Points(made, self.prepare, self.check)
+        return AxisCells(made, self.prepare, self.check)
 
 
 def test_nights_between_the_ends_are_looked_up_when_asked_for() -> None:

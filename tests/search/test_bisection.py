@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from conformance.search.bisection import (
     ChangePoint,
-    change_points,
+    choose_points,
+    choose_untried_points,
+    find_change_points,
     find_changes,
-    next_points,
-    untried_points,
 )
 from conformance.search.predicates import BAD, GOOD, PointKind, PointState
 
@@ -31,7 +31,7 @@ def searched(axis: Sequence[PointState], width: int = 1) -> tuple[dict[int, Poin
     """Search an axis from its ends; return what was probed, and in how many rounds."""
     states = {0: axis[0], len(axis) - 1: axis[-1]}
     rounds = 1
-    while numbers := untried_points(states, width, eager=True):
+    while numbers := choose_untried_points(states, width, eager=True):
         assert len(numbers) <= width
         assert not states.keys() & set(numbers)
         states.update({number: axis[number] for number in numbers})
@@ -46,7 +46,7 @@ def axis_of(text: str) -> list[PointState]:
 
 def found(text: str, width: int = 1) -> list[tuple[int, int]]:
     """Return the changes found on an axis."""
-    return [(c.before, c.after) for c in change_points(searched(axis_of(text), width)[0])]
+    return [(c.before, c.after) for c in find_change_points(searched(axis_of(text), width)[0])]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_every_change_is_found(axis: str, pairs: list[tuple[int, int]]) -> None:
 
 def test_what_says_nothing_is_listed_with_its_change() -> None:
     """A reader sees which releases could not be asked."""
-    assert change_points(searched(axis_of("gg??bb"))[0]) == [
+    assert find_change_points(searched(axis_of("gg??bb"))[0]) == [
         ChangePoint(before=1, after=4, unknown=(2, 3))
     ]
 
@@ -88,11 +88,11 @@ def test_thirty_four_releases_take_seven_probes() -> None:
 
 def test_two_at_a_time_take_fewer_rounds() -> None:
     """And more probes; unless it is one stretch, and nobody is in a hurry."""
-    assert len(untried_points({0: GOOD, 30: BAD}, 2)) == 1
+    assert len(choose_untried_points({0: GOOD, 30: BAD}, 2)) == 1
     axis = [GOOD] * 20 + [BAD] * 60
     one, two = searched(axis), searched(axis, 2)
     assert two[1] < one[1]
-    assert change_points(two[0]) == change_points(one[0])
+    assert find_change_points(two[0]) == find_change_points(one[0])
 
 
 states = st.sampled_from([GOOD, BAD, RAISES, PointState(PointKind.OTHER, "ValueError")])
@@ -107,7 +107,7 @@ def test_whatever_is_found_is_a_change_between_neighbours(
 ) -> None:
     """Nothing that says something lies between; unequal ends have at least one change."""
     seen, _ = searched(axis, width)
-    made = change_points(seen)
+    made = find_change_points(seen)
     assert bool(made) or axis[0] == axis[-1]
     for change in made:
         assert axis[change.before] != axis[change.after]
@@ -120,7 +120,7 @@ def test_whatever_is_found_is_a_change_between_neighbours(
 def test_one_change_takes_a_logarithm(before: int, after: int) -> None:
     """Both ends, and one halving after another."""
     seen, _ = searched([GOOD] * before + [BAD] * after)
-    assert change_points(seen) == [ChangePoint(before=before - 1, after=before)]
+    assert find_change_points(seen) == [ChangePoint(before=before - 1, after=before)]
     assert len(seen) <= 2 + ceil(log2(before + after - 1))
 
 
@@ -128,7 +128,7 @@ def test_one_change_takes_a_logarithm(before: int, after: int) -> None:
 def test_two_changes_are_both_found(good: int, other: int, bad: int) -> None:
     """However short the state between them is."""
     seen, _ = searched([GOOD] * good + [RAISES] * other + [BAD] * bad)
-    places = [(change.before, change.after) for change in change_points(seen)]
+    places = [(change.before, change.after) for change in find_change_points(seen)]
     assert places == [(good - 1, good), (good + other - 1, good + other)]
 
 
@@ -152,7 +152,7 @@ def searched_to_the_end(
         assert {before, after} <= seen, "only what was tried is asked about"
         return states[before] != states[after]
 
-    while wanted := next_points(points, seen, differ, coarse=coarse, every=every):
+    while wanted := choose_points(points, seen, differ, coarse=coarse, every=every):
         assert not seen.intersection(wanted), "nothing is tried twice"
         seen.update(wanted)
     return find_changes(seen, differ) if len(points) > 1 else [], seen
@@ -215,7 +215,7 @@ def test_what_changes_little_by_little_is_where_it_is_first_seen_to_differ() -> 
     def differ(before: int, after: int) -> bool:
         return figures[after] > 1.1 * figures[before]
 
-    while wanted := next_points(points, seen, differ):
+    while wanted := choose_points(points, seen, differ):
         seen.update(wanted)
     assert find_changes(seen, differ) == [(2, 3)]
 

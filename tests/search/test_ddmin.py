@@ -21,7 +21,7 @@ from conformance.search.ddmin import (
     minimize_all,
     sweep,
 )
-from conformance.triage.blame.mixtures import units_of
+from conformance.triage.blame.mixtures import make_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -48,9 +48,9 @@ class Mixed:
     def test(self, ordered: tuple[Unit, ...]) -> SetResult:
         """Try a set."""
         units = frozenset(ordered)
-        assert ordered == self._units.ordered(units)
+        assert ordered == self._units.sort(units)
         assert units not in self.tried
-        assert units == self._units.closed(units), "a mixture that cannot be installed"
+        assert units == self._units.add_needs(units), "a mixture that cannot be installed"
         self.tried.append(units)
         return self.result(units)
 
@@ -82,7 +82,7 @@ def packages(count: int) -> list[str]:
 def test_a_single_culprit(count: int) -> None:
     """It is found in log2(n) + 2 trials, wherever it stands."""
     for culprit in packages(count):
-        world = Mixed(units_of(packages(count), {}), [[culprit]])
+        world = Mixed(make_units(packages(count), {}), [[culprit]])
         found, held = world.search()
         assert [packages_in(guilty.culprits) for guilty in found] == [{culprit}]
         assert held is SetResult.NOT_ENOUGH
@@ -95,7 +95,7 @@ def test_two_that_act_together(count: int) -> None:
     tried = []
     for one in packages(count):
         for other in packages(count):
-            world = Mixed(units_of(packages(count), {}), [{one, other}])
+            world = Mixed(make_units(packages(count), {}), [{one, other}])
             found, _ = world.search()
             assert [packages_in(guilty.culprits) for guilty in found] == [{one, other}]
             tried.append(len(world.tried))
@@ -104,14 +104,14 @@ def test_two_that_act_together(count: int) -> None:
 
 def test_two_that_each_suffice() -> None:
     """Both are named, apart from each other: to hold one of them back does not help."""
-    found, held = Mixed(units_of(packages(8), {}), [["p01"], ["p06"]]).search()
+    found, held = Mixed(make_units(packages(8), {}), [["p01"], ["p06"]]).search()
     assert [packages_in(guilty.culprits) for guilty in found] == [{"p01"}, {"p06"}]
     assert held is SetResult.NOT_ENOUGH
 
 
 def test_units_that_are_no_suspects_are_searched_as_one() -> None:
     """Until one of them turns out to be a culprit all the same."""
-    units = units_of(packages(28), {}, suspects=["p03", "p05", "p20"])
+    units = make_units(packages(28), {}, suspects=["p03", "p05", "p20"])
     assert [len(group) for group in units.groups] == [1, 1, 1, 25]
     world = Mixed(units, [["p05"]])
     assert packages_in(world.search()[0][0].culprits) == {"p05"}
@@ -121,14 +121,14 @@ def test_units_that_are_no_suspects_are_searched_as_one() -> None:
 
 def test_units_that_a_culprit_needs() -> None:
     """They are told apart from the culprit, for it alone is not enough."""
-    units = units_of(packages(4), {"p03": ["p00"], "p00": ["p01"], "p01": ["p00"]})
+    units = make_units(packages(4), {"p03": ["p00"], "p00": ["p01"], "p01": ["p00"]})
     (guilty,), _ = Mixed(units, [["p03"]]).search()
     assert (guilty.culprits, guilty.needed) == ((("p03",),), (("p00", "p01"),))
 
 
 def test_an_unresolved_set() -> None:
     """The search goes around it; culprits that cannot be told apart are named together."""
-    units = units_of(packages(8), {})
+    units = make_units(packages(8), {})
     broken = frozenset({("p00",), ("p01",), ("p02",), ("p03",)})
     (guilty,), _ = Mixed(units, [["p05"]], lambda moved: moved == broken).search()
     assert (packages_in(guilty.culprits), guilty.unresolved) == ({"p05"}, ())
@@ -145,7 +145,7 @@ def are_apart(one: str, other: str, units: Moved) -> bool:
 @pytest.mark.parametrize(("count", "most"), [(8, 16), (17, 21), (30, 24)])
 def test_two_that_only_go_with_each_other(count: int, most: int) -> None:
     """Most sets are unresolved then; they are not tried one by one."""
-    units = units_of(packages(count), {})
+    units = make_units(packages(count), {})
     for one in packages(count):
         for other in set(packages(count)) - {one}:
             world = Mixed(units, [{one}], partial(are_apart, one, other))
@@ -176,7 +176,7 @@ def test_each_set_is_enough_and_minimal(
     together: frozenset[str],
 ) -> None:
     """By trial, whatever needs what, whatever is enough, and whatever is unresolved."""
-    units = units_of(NAMES, needs, suspects=suspects)
+    units = make_units(NAMES, needs, suspects=suspects)
 
     def is_unresolved(some: Moved) -> bool:
         moved = packages_in(some)
@@ -187,12 +187,12 @@ def test_each_set_is_enough_and_minimal(
     for guilty in found:
         assert world.result(guilty.units) is SetResult.ENOUGH
         for unit in guilty.culprits:
-            left = guilty.units - units.dependents([unit])
+            left = guilty.units - units.add_dependents([unit])
             assert world.result(left) is not SetResult.ENOUGH
             assert (world.result(left) is SetResult.UNRESOLVED) == (unit in guilty.unresolved)
-        assert units.closed(guilty.culprits) == guilty.units
+        assert units.add_needs(guilty.culprits) == guilty.units
     culprits = [unit for guilty in found for unit in guilty.culprits]
-    left = frozenset(units.order) - units.dependents(culprits)
+    left = frozenset(units.order) - units.add_dependents(culprits)
     assert world.result(left) is held is not SetResult.ENOUGH
 
 
@@ -201,12 +201,12 @@ def test_every_head_of_the_order_is_closed(
     needs: Mapping[str, Collection[str]], suspects: Collection[str]
 ) -> None:
     """Each unit comes after those it needs, and every package is in one unit."""
-    units = units_of(NAMES, needs, suspects=suspects)
+    units = make_units(NAMES, needs, suspects=suspects)
     assert sorted(name for unit in units.order for name in unit) == NAMES
     assert tuple(unit for group in units.groups for unit in group) == units.order
     for number in range(len(units.order)):
         head = frozenset(units.order[:number])
-        assert units.closed(head) == head
+        assert units.add_needs(head) == head
         moved = packages_in(head)
         assert all(set(needs.get(name, ())) <= moved for name in moved)
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.search.equivalence import (
-    Classes,
-    differing_lines,
-    same_failure,
-    same_output,
-    unstable_lines,
+    EquivalenceClasses,
+    find_differing_lines,
+    find_unstable_lines,
+    is_same_failure,
+    is_same_output,
 )
 
 SCAN = (
@@ -36,7 +36,7 @@ SCAN = (
 )
 def test_another_wording_is_the_same_failure(one: str, other: str) -> None:
     """Advice that was appended, another count, a word left out."""
-    assert same_failure(one, other)
+    assert is_same_failure(one, other)
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,21 @@ def test_another_wording_is_the_same_failure(one: str, other: str) -> None:
 )
 def test_another_type_or_message_is_another_failure(one: str, other: str) -> None:
     """It fails for another reason."""
-    assert not same_failure(one, other)
+    assert not is_same_failure(one, other)
 
 
 @given(st.text(), st.text())
 def test_it_does_not_matter_which_comes_first(one: str, other: str) -> None:
     """And each is the same as itself."""
-    assert same_failure(one, one)
-    assert same_failure(one, other) == same_failure(other, one)
+    assert is_same_failure(one, one)
+    assert is_same_failure(one, other) == is_same_failure(other, one)
 
 
 def test_wordings_are_told_by_the_first_that_was_seen() -> None:
     """So that states that mean the same are equal."""
-    failures = Classes(same_failure, SCAN)
-    assert failures.first_of(SCAN + " Try pvary.") == SCAN
-    assert failures.first_of("ValueError: x") == "ValueError: x"
+    failures = EquivalenceClasses(is_same_failure, SCAN)
+    assert failures.find_first(SCAN + " Try pvary.") == SCAN
+    assert failures.find_first("ValueError: x") == "ValueError: x"
 
 
 @pytest.mark.parametrize(
@@ -96,20 +96,20 @@ def test_wordings_are_told_by_the_first_that_was_seen() -> None:
 )
 def test_numbers_have_a_tolerance(one: str, other: str, same: bool) -> None:
     """All else must be alike, but for the spaces that align numbers."""
-    assert same_output(one, other) is same
-    assert same_output(one, other, exact=True) is False
+    assert is_same_output(one, other) is same
+    assert is_same_output(one, other, exact=True) is False
 
 
 @given(st.text(), st.text())
 def test_it_is_an_equivalence_with_itself(one: str, other: str) -> None:
     """Every output is the same as itself, and the order of two does not count."""
-    assert same_output(one, one, exact=True)
-    assert same_output(one, other) is same_output(other, one)
+    assert is_same_output(one, one, exact=True)
+    assert is_same_output(one, other) is is_same_output(other, one)
 
 
 def test_a_line_that_differs_from_run_to_run_does_not_count() -> None:
     """It is known by two runs of one cell."""
-    unstable = unstable_lines("seed 1\nok", "seed 2\nok")
+    unstable = find_unstable_lines("seed 1\nok", "seed 2\nok")
     assert unstable == {0}
-    assert same_output("seed 3\nok", "seed 4\nok", unstable)
-    assert list(differing_lines("seed 3\nok", "seed 4\nbad", unstable)) == [(1, "ok", "bad")]
+    assert is_same_output("seed 3\nok", "seed 4\nok", unstable)
+    assert list(find_differing_lines("seed 3\nok", "seed 4\nbad", unstable)) == [(1, "ok", "bad")]

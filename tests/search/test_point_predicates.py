@@ -13,17 +13,18 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.search.endpoints import EndpointsError
 from conformance.search.point_predicates import (
     FIRST,
     MEMORY,
     MOST,
     TIME,
-    ByMetric,
+    MetricPredicate,
     compare_endpoints,
-    split,
-    time_of,
+    make_stage_metric,
+    separate_ends,
 )
-from conformance.search.predicates import BAD, GOOD, EndpointsError, PointKind
+from conformance.search.predicates import BAD, GOOD, PointKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +57,7 @@ def sides(tmp_path: Path) -> MakeSides:
     return make
 
 
-def asked(sides: MakeSides, good: Sequence[float], bad: Sequence[float]) -> ByMetric | None:
+def asked(sides: MakeSides, good: Sequence[float], bad: Sequence[float]) -> MetricPredicate | None:
     """Return the predicate between two ends."""
     return compare_endpoints(TIME, sides(*good), sides(*bad), NAMES)
 
@@ -140,7 +141,7 @@ def test_a_job_that_fails_has_no_figure(sides: MakeSides) -> None:
 def test_a_stage_that_is_not_there_is_an_error(sides: MakeSides) -> None:
     """A script has no stages."""
     with pytest.raises(EndpointsError, match="has no time to compile; expected a --stage"):
-        compare_endpoints(time_of("compile"), sides(1.0), sides(2.0), NAMES)
+        compare_endpoints(make_stage_metric("compile"), sides(1.0), sides(2.0), NAMES)
 
 
 def test_memory_is_told_in_mebibytes(sides: MakeSides) -> None:
@@ -161,7 +162,7 @@ def test_populations_that_lie_apart_are_told_apart(
     low = [scale * (1 + spread * noise.random()) for _ in range(FIRST)]
     high = [ratio * scale * (1 + spread * noise.random()) for _ in range(FIRST)]
     for good, bad in ((low, high), (high, low)):
-        found = split(TIME, good, bad)
+        found = separate_ends(TIME, good, bad)
         assert found is not None
         assert all(map(found.is_good, good))
         assert not any(map(found.is_good, bad))
@@ -170,4 +171,4 @@ def test_populations_that_lie_apart_are_told_apart(
 @given(st.lists(st.floats(0.5, 2.0), min_size=FIRST, max_size=MOST))
 def test_one_population_is_not_told_from_itself(samples: list[float]) -> None:
     """The law that no release is blamed for nothing."""
-    assert split(TIME, samples, samples) is None
+    assert separate_ends(TIME, samples, samples) is None

@@ -15,15 +15,16 @@ from conformance.errors import InfrastructureError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.point_predicates import Repeated
-from conformance.search.predicates import BAD, GOOD, choose_predicate
+from conformance.search.endpoints import choose_predicate
+from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.predicates import BAD, GOOD
 from conformance.search.trials import RECOUNTS, Trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.search.trials import SearchStep
+    from conformance.search.answers import SearchStep
 
 RELEASES = ("0.5.0", "0.6.0", "path:/env/bin/python")
 
@@ -81,9 +82,9 @@ def trials_of(folder: Path, world: World, known: Iterable[Record] = ()) -> Trial
     )  # fmt: skip
 
 
-def by_exit(trials: Trials[int], good: int, bad: int) -> Repeated:
+def by_exit(trials: Trials[int], good: int, bad: int) -> RepeatedPredicate:
     """Return the predicate between two points that were tried."""
-    return Repeated(choose_predicate(trials.endpoints(good, bad), "exit"))
+    return RepeatedPredicate(choose_predicate(trials.endpoints(good, bad), "exit"))
 
 
 def test_a_record_of_the_same_cell_is_replayed(tmp_path: Path) -> None:

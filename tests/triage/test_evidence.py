@@ -18,13 +18,13 @@ from conformance.model.evidence import Culprit, Evidence
 from conformance.model.golden import GoldenEntry
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.triage.evidence import (
-    candidates,
-    culprit_line,
-    evidence_lines,
-    seen_right,
-    stands_for,
-    why_not,
-    with_recorded,
+    add_recorded_claims,
+    choose_representative,
+    find_last_right,
+    find_objection,
+    format_culprit,
+    list_candidates,
+    render_evidence,
 )
 from tests.engine.records import record
 
@@ -83,7 +83,7 @@ def job(name: str, cell: str = "plain", verdict: Verdict = Verdict.REGRESSED, **
 def test_the_job_that_needs_least(best: Any, other: Any) -> None:
     """Whatever order the jobs have."""
     for records in ((best, other), (other, best)):
-        found, its_case, cell = stands_for(
+        found, its_case, cell = choose_representative(
             RootCause(id="", reason="", records=records), CELLS, CASES
         )
         assert found is best
@@ -93,7 +93,7 @@ def test_the_job_that_needs_least(best: Any, other: Any) -> None:
 def test_what_is_gone_stands_for_nothing() -> None:
     """It is said which it is."""
     with pytest.raises(UsageError, match="f/gone on plain: the case or the cell is not there"):
-        stands_for(RootCause(id="", reason="", records=(job("gone"),)), CELLS, CASES)
+        choose_representative(RootCause(id="", reason="", records=(job("gone"),)), CELLS, CASES)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,9 @@ def test_what_is_gone_stands_for_nothing() -> None:
 )
 def test_what_is_not_looked_into(verdict: Verdict, why: str) -> None:
     """Faults of the host, and what is flaky."""
-    assert why_not(RootCause(id="", reason="", records=(job("one", verdict=verdict),))) == why
+    assert (
+        find_objection(RootCause(id="", reason="", records=(job("one", verdict=verdict),))) == why
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_what_is_not_looked_into(verdict: Verdict, why: str) -> None:
 )
 def test_what_is_tried(release: str, same: bool, seen: str, expected: list[str]) -> None:
     """A release itself where its code was changed, the last night, then further back."""
-    assert candidates(release, KNOWN, same=same, seen=seen) == expected
+    assert list_candidates(release, KNOWN, same=same, seen=seen) == expected
 
 
 def night(release: str, state: JobState, case: str = "f/a", python: str = "py312") -> Digest:
@@ -140,7 +142,7 @@ def test_the_newest_night_that_saw_it_right() -> None:
         night(NIGHTS[1], RIGHT, python="py313"),
         night(NIGHTS[0], RIGHT),
     ]
-    assert seen_right(runs, "f/a", "nightly-cpu8") == NIGHTS[1]
+    assert find_last_right(runs, "f/a", "nightly-cpu8") == NIGHTS[1]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_the_newest_night_that_saw_it_right() -> None:
 def test_what_says_nothing_was_not_right(state: JobState) -> None:
     """Nor what was unexpected, another case, or another place."""
     runs = [night(NIGHTS[2], state), night(NIGHTS[1], RIGHT, case="f/b"), night("0.9.0", RIGHT)]
-    assert seen_right(runs, "f/a", "nightly-cpu8") == ""
+    assert find_last_right(runs, "f/a", "nightly-cpu8") == ""
 
 
 @pytest.mark.parametrize(
@@ -167,17 +169,17 @@ def test_recorded_facts_that_a_job_does_not_state(
     """Those that are read by plain means."""
     job = record("f/a", "x", Verdict.CHANGED, facts=seen)
     golden = GoldenEntry(span="1..2", facts=RECORDED)
-    assert with_recorded(CASE, job, golden).facts == claims
+    assert add_recorded_claims(CASE, job, golden).facts == claims
     own = replace(CASE, facts={"dtypes": ["f32"]})
-    assert with_recorded(own, job, golden).facts == {**own.facts, **claims}
+    assert add_recorded_claims(own, job, golden).facts == {**own.facts, **claims}
 
 
 def test_nothing_is_recorded_or_to_be_read() -> None:
     """Without a golden, and of a job that did not end well."""
     job = record("f/a", "x", Verdict.CHANGED, facts={})
-    assert with_recorded(CASE, job, None) is CASE
+    assert add_recorded_claims(CASE, job, None) is CASE
     failed = replace(job, outcome=Outcome.RAISED)
-    assert with_recorded(CASE, failed, GoldenEntry(span="1", facts=RECORDED)) is CASE
+    assert add_recorded_claims(CASE, failed, GoldenEntry(span="1", facts=RECORDED)) is CASE
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_nothing_is_recorded_or_to_be_read() -> None:
 )
 def test_a_culprit(files: tuple[str, ...], line: str) -> None:
     """By its versions, or by the files that are not as installed."""
-    assert culprit_line(Culprit(package="jax", before="1.0", after="1.1", files=files)) == line
+    assert format_culprit(Culprit(package="jax", before="1.0", after="1.1", files=files)) == line
 
 
 def test_what_was_found_out_and_what_not() -> None:
@@ -201,10 +203,10 @@ def test_what_was_found_out_and_what_not() -> None:
         asked="deviates from its own reference", repro="repro/c.py", command="uv run repro/c.py",
         untold=("no culprit: no network",),
     )  # fmt: skip
-    assert list(evidence_lines(found)) == [
+    assert list(render_evidence(found)) == [
         "f/a on x",
         "last good 1.0, first bad 1.1, not confirmed: deviates from its own reference",
         "reproduction: uv run repro/c.py",
         "no culprit: no network",
     ]
-    assert list(evidence_lines(Evidence(cause="c", case="f/a", cell="x"))) == ["f/a on x"]
+    assert list(render_evidence(Evidence(cause="c", case="f/a", cell="x"))) == ["f/a on x"]

@@ -15,7 +15,7 @@ from conformance import __version__
 from conformance.report.site.addresses import case_page, href, repro_file, root_of
 from conformance.report.text import find_thread_url, flatten, format_moment, sanitize
 from conformance.report.verdicts import LETTERS
-from conformance.triage.evidence import culprit_line
+from conformance.triage.evidence import format_culprit
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _environment() -> Environment:
         href=href,
         upstream=find_thread_url,
         case_page=case_page,
-        culprit=culprit_line,
+        culprit=format_culprit,
         repro_file=repro_file,
     )
     made.globals["plural"] = plural

@@ -15,7 +15,7 @@ from conformance.report.site.excerpts import TextRun, error_lines, side_by_side
 from conformance.report.site.upgrade_strips import make_strip, make_ticks
 from conformance.report.text import flatten
 from conformance.report.tracebacks import collect_stacks
-from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
+from conformance.triage.upgrade.effect import COST_METRICS, Effect, describe_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -191,7 +191,7 @@ class _Drawing:
             before=first.last,
             after=first.changed_in,
             # Nothing for what says itself what it is.
-            what="" if first.artifact in PLAIN else FIGURES.get(first.artifact, name),
+            what="" if first.artifact in PLAIN else COST_METRICS.get(first.artifact, name),
             rows=rows[:AT_ONCE],
             more=rows[AT_ONCE:],
             count=len({change.case for change in changes}),
@@ -230,7 +230,7 @@ class _Drawing:
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
             return (_format_side(change, told),)
-        return error_lines(job) or (ended_as(job),)
+        return error_lines(job) or (describe_ending(job),)
 
     def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[Rows]:
         first = changes[0]
@@ -272,7 +272,7 @@ class _Drawing:
 
 def _format_side(change: UpgradeChange, told: str) -> str:
     """Return what is told of one side, large numbers so that they can be read."""
-    return f"{int(told):,}" if change.artifact in FIGURES and told.isdecimal() else told
+    return f"{int(told):,}" if change.artifact in COST_METRICS and told.isdecimal() else told
 
 
 def _align_rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:

@@ -7,20 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Outcome
-from conformance.search.bisection import change_points, untried_points
-from conformance.search.point_predicates import Repeated
-from conformance.search.predicates import EndpointsError, PointKind
-from conformance.search.trials import SearchAnswer
+from conformance.search.answers import SearchAnswer
+from conformance.search.bisection import choose_untried_points, find_change_points
+from conformance.search.endpoints import EndpointsError
+from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.predicates import PointKind
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Mapping, Sequence
 
-    from conformance.search.axes import Points
+    from conformance.search.answers import SearchStep
+    from conformance.search.axes import AxisCells
     from conformance.search.bisection import ChangePoint, States
     from conformance.search.point_predicates import PointPredicate
     from conformance.search.predicates import PointState
-    from conformance.search.trials import SearchStep, Trials
+    from conformance.search.trials import Trials
     from conformance.triage.bisect.endpoints import EndpointSearch
 
     Flaky = dict[int, Counter[PointState]]
@@ -34,7 +36,7 @@ SLOW: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resampled:
+class Resampling:
     """Runs of the last good point, and how likely they are by chance.
 
     Attributes:
@@ -56,7 +58,7 @@ class Resampled:
         return self.chance <= UNLIKELY
 
 
-def runs_needed(rate: float) -> int:
+def compute_runs(rate: float) -> int:
     """Return how many good runs make a false good point unlikely, at most `MOST`.
 
     Args:
@@ -67,7 +69,7 @@ def runs_needed(rate: float) -> int:
     return min(math.ceil(math.log(UNLIKELY) / math.log1p(-rate)), MOST)
 
 
-def last_good_before(states: States, change: ChangePoint, *, reverse: bool) -> int:
+def find_last_good(states: States, change: ChangePoint, *, reverse: bool) -> int:
     """Return the good point nearest to a change, on the side of the good end.
 
     Args:
@@ -114,10 +116,10 @@ class BisectAnswer(SearchAnswer[int]):
         main: The change to the state of the bad end that is nearest to the good end.
         resampled: How often the last good point was tried, if the first bad one is flaky.
         versions: Versions of all packages before and after the main change.
-        turned: Whether the ends changed sides: the one called good fails.
+        swapped: Whether the ends changed sides: the one called good fails.
     """
 
-    points: Points
+    points: AxisCells
     labels: Sequence[str]
     reverse: bool
     states: States
@@ -125,8 +127,8 @@ class BisectAnswer(SearchAnswer[int]):
     also: Sequence[ChangePoint]
     main: ChangePoint
     versions: tuple[Mapping[str, str], Mapping[str, str]]
-    resampled: Resampled | None = None
-    turned: bool = False
+    resampled: Resampling | None = None
+    swapped: bool = False
 
     @property
     def good_end(self) -> int:
@@ -136,7 +138,7 @@ class BisectAnswer(SearchAnswer[int]):
     @property
     def last_good(self) -> int:
         """The good point nearest to the change: before it, or after it if a fix is looked for."""
-        return last_good_before(self.states, self.main, reverse=self.reverse)
+        return find_last_good(self.states, self.main, reverse=self.reverse)
 
     @property
     def first_bad(self) -> int:
@@ -152,13 +154,13 @@ class BisectAnswer(SearchAnswer[int]):
 
     def fails(self, point: int) -> bool:
         """Say whether the target failed at a point."""
-        return self._first_step(point).samples[0].outcome is not Outcome.OK
+        return self._find_first_step(point).samples[0].outcome is not Outcome.OK
 
     def summary(self, point: int) -> str:
         """Return what the first trials of a point show, in words."""
-        return self._first_step(point).summary
+        return self._find_first_step(point).summary
 
-    def _first_step(self, point: int) -> SearchStep[int]:
+    def _find_first_step(self, point: int) -> SearchStep[int]:
         return next(step for step in self.steps if step.point == point and not step.again)
 
     @property
@@ -205,7 +207,7 @@ class Bisection:
         width: Trials at the same time.
     """
 
-    points: Points
+    points: AxisCells
     trials: Trials[int]
     endpoints: EndpointSearch
     width: int = 1
@@ -226,15 +228,15 @@ class Bisection:
         while (found := self._search(predicate)) != main:
             main, flaky = found, self._confirm(predicate, found)
         resampled = None
-        if isinstance(predicate, Repeated) and flaky:
+        if isinstance(predicate, RepeatedPredicate) and flaky:
             resampled = self._resample(predicate, flaky)
-        main = self._main_change()
+        main = self._find_main_change()
         before, after = (self.points[number] for number in (main.before, main.after))
         return BisectAnswer(
             points=self.points, labels=self.points.labels, reverse=self.endpoints.reverse,
             predicate=predicate, steps=trials.steps, states=trials.states,
-            changes=change_points(trials.states), also=self._also, main=main, flaky=flaky,
-            resampled=resampled, turned=self.endpoints.turned,
+            changes=find_change_points(trials.states), also=self._also, main=main, flaky=flaky,
+            resampled=resampled, swapped=self.endpoints.swapped,
             versions=(trials.prober.versions(before), trials.prober.versions(after)),
         )  # fmt: skip
 
@@ -249,17 +251,17 @@ class Bisection:
         trials.decide(predicate, sorted(trials.samples))
         return self._replace_by_worse(predicate)
 
-    def _replace_by_worse(self, predicate: Repeated) -> Repeated:
+    def _replace_by_worse(self, predicate: RepeatedPredicate) -> RepeatedPredicate:
         """Return the predicate of a point that fails between ends that do not.
 
         That the outputs of both ends differ matters less than an error in between.
         """
         first = self._search(predicate)
         reverse, trials = self.endpoints.reverse, self.trials
-        good = last_good_before(trials.states, first, reverse=reverse)
+        good = find_last_good(trials.states, first, reverse=reverse)
         if self._is_asked or trials.record(good).outcome is not Outcome.OK:
             return predicate
-        worse = self.endpoints.worse_than(good, first.before if reverse else first.after)
+        worse = self.endpoints.find_worse(good, first.before if reverse else first.after)
         if worse is None:
             return predicate
         self._also.append(first)
@@ -280,15 +282,15 @@ class Bisection:
             for samples in self.trials.samples.values()
             for side in samples
         )
-        while points := untried_points(self.trials.states, self.width, eager=slow >= SLOW):
+        while points := choose_untried_points(self.trials.states, self.width, eager=slow >= SLOW):
             self.trials.decide(predicate, points)
-        return self._main_change()
+        return self._find_main_change()
 
-    def _main_change(self) -> ChangePoint:
+    def _find_main_change(self) -> ChangePoint:
         """Return the change from good to bad that is nearest to the good end."""
         states, reverse = self.trials.states, self.endpoints.reverse
         good = [n for n, state in states.items() if state.kind is PointKind.GOOD]
-        changes = change_points(states)
+        changes = find_change_points(states)
         found = [
             number
             for number, change in enumerate(changes)
@@ -332,7 +334,7 @@ class Bisection:
         if bad:
             self.trials.states[point] = bad[-1]
 
-    def _resample(self, predicate: Repeated, flaky: Flaky) -> Resampled | None:
+    def _resample(self, predicate: RepeatedPredicate, flaky: Flaky) -> Resampling | None:
         """Try the last good point so often that it is hardly good by chance.
 
         Each point that turns out to be bad moves the search towards the good end.
@@ -348,7 +350,7 @@ class Bisection:
         rate = min(filter(None, rates), default=0.0)
         if not rate:
             return None
-        often = Repeated(predicate.predicate, max(runs_needed(rate), predicate.repeat))
+        often = RepeatedPredicate(predicate.predicate, max(compute_runs(rate), predicate.repeat))
         for point, seen in flaky.items():
             self._note_bad(point, seen)
         states, samples = self.trials.states, self.trials.samples
@@ -359,7 +361,7 @@ class Bisection:
             if states[good].kind is not PointKind.GOOD:
                 return None
             if self.trials.decide(often, [good])[good].kind is PointKind.GOOD:
-                return Resampled(runs=len(samples[good]), rate=rate)
+                return Resampling(runs=len(samples[good]), rate=rate)
         raise EndpointsError(
             f"{self.points.labels[end]} is bad, too, at times: {often.summarize(samples[end])}; "
             "name another good end"

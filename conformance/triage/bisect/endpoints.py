@@ -14,15 +14,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import SILENT, ending, quoted, same_failure, unstable_lines
-from conformance.search.point_predicates import Repeated
-from conformance.search.predicates import (
+from conformance.search.endpoints import (
     AlikeError,
-    ByOutput,
     DifferentFailuresError,
     EndpointsError,
     choose_predicate,
 )
+from conformance.search.equivalence import (
+    SILENT,
+    find_unstable_lines,
+    format_ending,
+    is_same_failure,
+    shorten,
+)
+from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.predicates import OutputPredicate
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -61,7 +67,7 @@ class EndpointSearch:
         every: Whether all points are tried in any case.
         repeat: Samples that make a point good.
         seen_on: Number of the point that a report names, if any.
-        turned: Whether the endpoints changed sides: the one called good fails.
+        swapped: Whether the endpoints changed sides: the one called good fails.
     """
 
     trials: Trials[int]
@@ -73,7 +79,7 @@ class EndpointSearch:
     every: bool = False
     repeat: int = 1
     seen_on: int | None = None
-    turned: bool = False
+    swapped: bool = False
     _unstable: frozenset[int] = field(default=frozenset())
 
     @property
@@ -81,7 +87,7 @@ class EndpointSearch:
         """Numbers of the good and the bad end of the axis."""
         return (self.last, 0) if self.reverse else (0, self.last)
 
-    def find_predicate(self) -> Repeated:
+    def find_predicate(self) -> RepeatedPredicate:
         """Try both ends, or all points, and return the predicate that tells good from bad.
 
         Raises:
@@ -90,43 +96,43 @@ class EndpointSearch:
             InfrastructureError: If an end cannot be tried now.
         """
         self.trials.try_endpoints(*self.ends)
-        good, bad = self._installable_ends()
-        if (reported := self._from_report(good, bad)) is not None:
+        good, bad = self._find_installable_ends()
+        if (reported := self._choose_by_report(good, bad)) is not None:
             return reported
         if self._is_fix(good, bad):
-            if (missing := self._from_interface(good, bad)) is not None:
+            if (missing := self._choose_by_interface(good, bad)) is not None:
                 return missing
-            self._turn()
+            self._swap()
             good, bad = bad, good
         try:
-            predicate = self._tell_apart(good, bad)
+            predicate = self._choose(good, bad)
         except (AlikeError, DifferentFailuresError) as error:
             if not (self.every or (self.scan and self._is_short)):
                 raise
             self._try_all()
             if self._never_works(bad) and isinstance(error, DifferentFailuresError):
-                return self._by_ending(good, bad)
-            return self._tell_apart(*self._ends_within(good, bad, error))
+                return self._choose_by_ending(good, bad)
+            return self._choose(*self._find_ends_within(good, bad, error))
         if self.every:
             self._try_all()
-            return self.worse_than(good, bad) or predicate
+            return self.find_worse(good, bad) or predicate
         return predicate
 
-    def worse_than(self, good: int, bad: int) -> Repeated | None:
+    def find_worse(self, good: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate of the worst point, None if it is no worse than the bad one."""
-        worst = self._worst(good)
-        if worst is None or self._severity(worst, good) <= self._severity(bad, good):
+        worst = self._find_worst(good)
+        if worst is None or self._rank_severity(worst, good) <= self._rank_severity(bad, good):
             return None
-        return self._tell_apart(good, worst)
+        return self._choose(good, worst)
 
-    def _installable_ends(self) -> tuple[int, int]:
+    def _find_installable_ends(self) -> tuple[int, int]:
         """Return the outermost points that can be tried, where an end has no environment."""
         good, bad = self.ends
         if self.scan:
             if self._is_refused(good) and not self._is_refused(bad):
-                good = self._nearest(bad, good, self._is_refused)
+                good = self._find_nearest(bad, good, self._is_refused)
             elif self._is_refused(bad) and not self._is_refused(good):
-                bad = self._nearest(good, bad, self._is_refused)
+                bad = self._find_nearest(good, bad, self._is_refused)
         return self.ends if good == bad else (good, bad)
 
     def _is_refused(self, point: int) -> bool:
@@ -135,7 +141,7 @@ class EndpointSearch:
         error = record.error.type if record.error else ""
         return record.outcome is Outcome.UNSUPPORTED and error == str(Outcome.UNSUPPORTED)
 
-    def _nearest(self, known: int, far: int, is_refused: Callable[[int], bool]) -> int:
+    def _find_nearest(self, known: int, far: int, is_refused: Callable[[int], bool]) -> int:
         """Return the point nearest to a far one, seen from a known one, that is not refused."""
         while abs(known - far) > 1:
             middle = (known + far) // 2
@@ -147,7 +153,7 @@ class EndpointSearch:
                 known = middle
         return known
 
-    def _from_report(self, good: int, bad: int) -> Repeated | None:
+    def _choose_by_report(self, good: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate of the point that a report names, None if there is no difference.
 
         The bad end may do something else by now, and the good end may do the same already: then the
@@ -159,36 +165,36 @@ class EndpointSearch:
         if seen not in self.trials.samples:
             self.trials.try_points([seen])
         if self.trials.record(good).outcome is not Outcome.OK:
-            return self._from_reported_failure(seen, bad)
+            return self._choose_by_reported_failure(seen, bad)
         with suppress(EndpointsError):
             try:
-                return self._tell_apart(good, seen)
+                return self._choose(good, seen)
             except AlikeError:
                 if not (self.when or self.fact or self.trials.fails(bad)):
-                    predicate = self._tell_apart(bad, seen)
-                    self._turn()
+                    predicate = self._choose(bad, seen)
+                    self._swap()
                     return predicate
         return None
 
-    def _from_reported_failure(self, seen: int, bad: int) -> Repeated | None:
+    def _choose_by_reported_failure(self, seen: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate of a reported failure, where the good end fails, too.
 
         Returns:
             None where the bad end fails alike, which is then searched, or nothing works.
         """
-        endings = (ending(self.trials.record(point)) for point in (seen, bad))
+        endings = (format_ending(self.trials.record(point)) for point in (seen, bad))
         may_scan = self.scan and self._is_short
-        if not (self.trials.fails(seen) and may_scan) or same_failure(*endings):
+        if not (self.trials.fails(seen) and may_scan) or is_same_failure(*endings):
             return None
         self._try_all()
-        if not (works := self._working()):
+        if not (works := self._find_working()):
             return None
         before = [n for n in works if (n < seen) is not self.reverse]
         if not before:
-            self._turn()
-        return self._by_ending(min(before or works, key=lambda n: abs(n - seen)), seen)
+            self._swap()
+        return self._choose_by_ending(min(before or works, key=lambda n: abs(n - seen)), seen)
 
-    def _from_interface(self, good: int, bad: int) -> Repeated | None:
+    def _choose_by_interface(self, good: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate from the first point that has the interface the good end lacks.
 
         A missing interface says nothing of the behaviour at the bad end. Where that first point and
@@ -199,21 +205,21 @@ class EndpointSearch:
         """
 
         def lacks(point: int) -> bool:
-            return _LACKS.search(ending(self.trials.record(point))) is not None
+            return _LACKS.search(format_ending(self.trials.record(point))) is not None
 
         if not (self.scan and lacks(good)):
             return None
-        first = self._nearest(bad, good, lacks)
+        first = self._find_nearest(bad, good, lacks)
         if first == bad or self.trials.record(first).outcome is not Outcome.OK:
             return None
         try:
-            return self._tell_apart(first, bad)
+            return self._choose(first, bad)
         except AlikeError as error:
             if not self._is_short:
                 return None
             self._try_all()
             with suppress(AlikeError):
-                return self._tell_apart(*self._ends_within(first, bad, error))
+                return self._choose(*self._find_ends_within(first, bad, error))
         return None
 
     def _is_fix(self, good: int, bad: int) -> bool:
@@ -226,29 +232,31 @@ class EndpointSearch:
             Conformance.DEVIATES, Conformance.CONFORMS,
         )  # fmt: skip
 
-    def _turn(self) -> None:
-        self.reverse, self.turned = not self.reverse, True
+    def _swap(self) -> None:
+        self.reverse, self.swapped = not self.reverse, True
 
-    def _tell_apart(self, good: int, bad: int) -> Repeated:
+    def _choose(self, good: int, bad: int) -> RepeatedPredicate:
         """Return the predicate that tells two points apart."""
         # The failure that was fixed may have been another one long before.
-        is_fixed = self.turned and self.trials.record(bad).outcome is not Outcome.OK
+        is_fixed = self.swapped and self.trials.record(bad).outcome is not Outcome.OK
         when = self.when or ("exit" if is_fixed else "")
-        predicate = choose_predicate(self._endpoints(good, bad), when, self.fact)
-        if isinstance(predicate, ByOutput):
+        predicate = choose_predicate(self._make_endpoints(good, bad), when, self.fact)
+        if isinstance(predicate, OutputPredicate):
             # Lines that a cell prints differently from run to run say nothing.
             for point in (good, bad):
                 if len(self.trials.samples[point]) == 1:
                     self.trials.try_points([point])
                 texts = map(predicate.text, self.trials.samples[point][:2])
-                self._unstable |= unstable_lines(*texts)
-            predicate = choose_predicate(self._endpoints(good, bad), self.when, self.fact)
-        return Repeated(predicate, self.repeat)
+                self._unstable |= find_unstable_lines(*texts)
+            predicate = choose_predicate(self._make_endpoints(good, bad), self.when, self.fact)
+        return RepeatedPredicate(predicate, self.repeat)
 
-    def _by_ending(self, good: int, bad: int) -> Repeated:
-        return Repeated(choose_predicate(self._endpoints(good, bad), "ending"), self.repeat)
+    def _choose_by_ending(self, good: int, bad: int) -> RepeatedPredicate:
+        return RepeatedPredicate(
+            choose_predicate(self._make_endpoints(good, bad), "ending"), self.repeat
+        )
 
-    def _endpoints(self, good: int, bad: int) -> Endpoints:
+    def _make_endpoints(self, good: int, bad: int) -> Endpoints:
         return self.trials.endpoints(good, bad, self._unstable)
 
     @property
@@ -262,43 +270,43 @@ class EndpointSearch:
         self.trials.announced.update(left)
         self.trials.try_points(left)
 
-    def _working(self) -> list[int]:
+    def _find_working(self) -> list[int]:
         """Return the points at which the target works."""
         return [n for n in self.trials.samples if self.trials.record(n).outcome is Outcome.OK]
 
     def _never_works(self, bad: int) -> bool:
-        return self.trials.record(bad).outcome is not Outcome.OK and not self._working()
+        return self.trials.record(bad).outcome is not Outcome.OK and not self._find_working()
 
-    def _ends_within(self, good: int, bad: int, error: EndpointsError) -> tuple[int, int]:
+    def _find_ends_within(self, good: int, bad: int, error: EndpointsError) -> tuple[int, int]:
         """Return a good and a bad point of a scan, where both ends are alike or both fail.
 
         Raises:
             EndpointsError: If all points are alike, or the target works nowhere.
         """
         if self.trials.record(bad).outcome is not Outcome.OK:
-            if works := self._working():
+            if works := self._find_working():
                 return min(works, key=lambda n: abs(n - bad)), bad
-        elif (worst := self._worst(good)) is not None:
+        elif (worst := self._find_worst(good)) is not None:
             return good, worst
         points = sorted(self.trials.samples)
-        counts = Counter(quoted(ending(self.trials.record(n))) for n in points)
+        counts = Counter(shorten(format_ending(self.trials.record(n))) for n in points)
         endings = "; ".join(f"{text} ({count})" for text, count in counts.items())
         count = plural(self.last + 1, "point")
         raise type(error)(f"{error}; all {count} were tried, and none differs more: {endings}")
 
-    def _worst(self, good: int) -> int | None:
+    def _find_worst(self, good: int) -> int | None:
         """Return the worst point, of several the nearest to the good one; None if all are alike.
 
         A point that lacks an interface, on the far side of the good one, is no worse than that.
         """
         beyond = range(good + 1, self.last + 1) if self.reverse else range(good)
-        ranks = {n: self._severity(n, good) for n in self.trials.samples if n not in beyond}
+        ranks = {n: self._rank_severity(n, good) for n in self.trials.samples if n not in beyond}
         top = max(ranks.values())
         if top == _SAME:
             return None
         return min((n for n in ranks if ranks[n] == top), key=lambda n: abs(n - good))
 
-    def _severity(self, point: int, good: int) -> int:
+    def _rank_severity(self, point: int, good: int) -> int:
         """Return how bad a point is: a crash is worse than an error, an error than a value."""
         record, before = self.trials.record(point), self.trials.record(good)
         if record.outcome in SILENT or not self._differs(good, point):
@@ -311,7 +319,7 @@ class EndpointSearch:
 
     def _differs(self, good: int, point: int) -> bool:
         try:
-            choose_predicate(self._endpoints(good, point), self.when, self.fact)
+            choose_predicate(self._make_endpoints(good, point), self.when, self.fact)
         except DifferentFailuresError:
             return True
         except EndpointsError:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.releases import is_nightly
-from conformance.search.axes import package_moves
-from conformance.search.equivalence import quoted
-from conformance.search.predicates import BAD, PointKind
-from conformance.search.render import (
+from conformance.search.answers import (
     CONFIRMED,
-    name_some,
-    origin_of,
-    predicate_json,
+    describe_origin,
+    format_seconds,
+    format_some,
+    make_predicate_json,
     render_flaky,
-    seconds_in,
 )
+from conformance.search.axes import find_package_moves
+from conformance.search.equivalence import shorten
+from conformance.search.predicates import BAD, PointKind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
+    from conformance.search.answers import SearchStep
     from conformance.search.predicates import PointState
-    from conformance.search.trials import SearchStep
     from conformance.triage.bisect.bisection import BisectAnswer
 
 WIDTH: Final = 10
@@ -32,7 +32,7 @@ PACKAGES: Final = 8
 """Packages of a release date that are named."""
 
 
-def step_line(step: SearchStep[int], label: str, width: int = 0) -> str:
+def format_step(step: SearchStep[int], label: str, width: int = 0) -> str:
     """Return a step in a line, e.g. `0.6.0     bad      TypeError: ...`.
 
     Args:
@@ -41,10 +41,10 @@ def step_line(step: SearchStep[int], label: str, width: int = 0) -> str:
         width: Length of the longest label.
     """
     verdict = "" if step.state is None else str(step.state.kind)
-    return f"{label:<{max(width, WIDTH)}} {verdict:<8} {step.summary}{origin_of(step)}"
+    return f"{label:<{max(width, WIDTH)}} {verdict:<8} {step.summary}{describe_origin(step)}"
 
 
-def answer_lines(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
+def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
     """Yield the lines of an answer, the main change first.
 
     Args:
@@ -53,10 +53,11 @@ def answer_lines(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
         axis: The name of the axis, e.g. `jax`.
     """
     good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
-    about = f"(bad: {_about(answer)})"
-    if answer.turned:
+    about = f"(bad: {_describe_bad(answer)})"
+    if answer.swapped:
         verb = "fixed in" if answer.reverse else "broken since"
-        yield f"{verb} {axis} {good if answer.reverse else bad}, {_neighbour(answer)} {about}"
+        changed = good if answer.reverse else bad
+        yield f"{verb} {axis} {changed}, {_format_neighbour(answer)} {about}"
         yield "the end called good is bad, and the one called bad is good: searched the other way"
     elif find == "fix":
         yield f"first good: {axis} {good}, last bad: {bad} {about}"
@@ -70,33 +71,33 @@ def answer_lines(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
         first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
         named = first if first == last else f"{first} to {last}"
         yield f"in between, {named}: neither of the two, and the change may lie there"
-    if (again := _good_again(answer)) is not None:
+    if (again := _find_good_again(answer)) is not None:
         yield f"good again from {answer.labels[again]}"
-    yield from _sure(answer)
+    yield from _render_confidence(answer)
     for change in answer.also:
         before, after = answer.labels[change.before], answer.labels[change.after]
         yield f"the ends themselves differ from {after} on, not as {before}: --every shows all"
-    yield from _timeline_lines(answer)
-    yield from _packages(answer, axis)
-    yield from _borrowed(answer)
+    yield from _render_timeline(answer)
+    yield from _render_packages(answer, axis)
+    yield from _render_borrowed(answer)
     probes = sum(len(step.samples) for step in answer.steps if not step.again)
     logged = sum(step.replayed for step in answer.steps if not step.again)
     log = f", {logged} from the log (--fresh ignores it)" if logged else ""
     points = plural(len(answer.points), "point")
-    yield f"{plural(probes, 'probe')} of {points}{log}, {seconds_in(answer.steps)}"
+    yield f"{plural(probes, 'probe')} of {points}{log}, {format_seconds(answer.steps)}"
 
 
-def _about(answer: BisectAnswer) -> str:
+def _describe_bad(answer: BisectAnswer) -> str:
     """Return what bad points do: first what the first of them does."""
     state = answer.states[answer.first_bad]
     if answer.predicate.name == "exit":
         return f"ends with {answer.summary(answer.first_bad)}"
     if state == BAD or answer.predicate.name != "ending":
         return answer.predicate.about
-    return f"ends with {quoted(state.about)}; the bad end {answer.predicate.about}"
+    return f"ends with {shorten(state.about)}; the bad end {answer.predicate.about}"
 
 
-def _good_again(answer: BisectAnswer) -> int | None:
+def _find_good_again(answer: BisectAnswer) -> int | None:
     """Return the first good point after the bad ones, None if it stays bad or is a fix."""
     if answer.reverse:
         return None
@@ -104,15 +105,15 @@ def _good_again(answer: BisectAnswer) -> int | None:
     return next((n for n in good if answer.states[n].kind is PointKind.GOOD), None)
 
 
-def _neighbour(answer: BisectAnswer) -> str:
+def _format_neighbour(answer: BisectAnswer) -> str:
     if answer.reverse:
         return f"last bad: {answer.labels[answer.first_bad]}"
     return f"last good: {answer.labels[answer.last_good]}"
 
 
-def _sure(answer: BisectAnswer) -> Iterator[str]:
+def _render_confidence(answer: BisectAnswer) -> Iterator[str]:
     for point, seen in answer.flaky.items():
-        yield render_flaky(answer.labels[point], _counts(seen))
+        yield render_flaky(answer.labels[point], _count_states(seen))
     if (more := answer.resampled) is not None:
         yield (
             f"{answer.labels[answer.last_good]} was good {more.runs} of {more.runs} times: by "
@@ -122,14 +123,14 @@ def _sure(answer: BisectAnswer) -> Iterator[str]:
         yield CONFIRMED
 
 
-def _counts(seen: Counter[PointState]) -> dict[str, int]:
+def _count_states(seen: Counter[PointState]) -> dict[str, int]:
     return {
-        f"{state.kind} ({quoted(state.about)})" if state.about else str(state.kind): count
+        f"{state.kind} ({shorten(state.about)})" if state.about else str(state.kind): count
         for state, count in seen.items()
     }
 
 
-def _timeline_lines(answer: BisectAnswer) -> Iterator[str]:
+def _render_timeline(answer: BisectAnswer) -> Iterator[str]:
     tried = len(answer.states)
     left = f", of which {tried} were tried" if tried < len(answer.points) else ""
     yield f"timeline of {plural(len(answer.points), 'point')}{left}:"
@@ -142,7 +143,7 @@ def _timeline_lines(answer: BisectAnswer) -> Iterator[str]:
         yield f"  {name:<{width}}  {entry.state.kind:<7}  {entry.summary}"
 
 
-def _packages(answer: BisectAnswer, axis: str) -> Iterator[str]:
+def _render_packages(answer: BisectAnswer, axis: str) -> Iterator[str]:
     """Yield the other packages on both sides of the change."""
     before, after = answer.versions
     cells = (answer.points[answer.main.before], answer.points[answer.main.after])
@@ -157,13 +158,13 @@ def _packages(answer: BisectAnswer, axis: str) -> Iterator[str]:
     if same:
         yield f"with {', '.join(same[:PACKAGES])} on both sides"
     # The program's own packages are the likeliest to matter: they come first.
-    differ = [move for move in package_moves(before, after) if move.package != axis]
+    differ = [move for move in find_package_moves(before, after) if move.package != axis]
     differ.sort(key=lambda move: move.package not in own)
     if differ:
-        yield f"between the two also: {name_some(list(map(str, differ)), PACKAGES)}"
+        yield f"between the two also: {format_some(list(map(str, differ)), PACKAGES)}"
 
 
-def _borrowed(answer: BisectAnswer) -> Iterator[str]:
+def _render_borrowed(answer: BisectAnswer) -> Iterator[str]:
     """Yield the nightlies with a jaxlib of another date."""
     for point in sorted(answer.states):
         jax, jaxlib = (answer.points[point].versions.get(name) for name in ("jax", "jaxlib"))
@@ -171,7 +172,7 @@ def _borrowed(answer: BisectAnswer) -> Iterator[str]:
             yield f"{jax} went with jaxlib {jaxlib}: there is none of that night"
 
 
-def answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, Any]:
+def make_answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, Any]:
     """Return an answer as `--json` has it.
 
     Args:
@@ -187,11 +188,11 @@ def answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, Any]:
         "last_good": names[answer.last_good],
         "first_bad": names[answer.first_bad],
         "others": [names[n] for n in answer.others],
-        "predicate": predicate_json(answer),
+        "predicate": make_predicate_json(answer),
         "confirmed": answer.confirmed,
         "chance": answer.resampled.chance if answer.resampled else None,
         "flaky": [
-            {"version": names[n], "seen": _counts(seen)} for n, seen in answer.flaky.items()
+            {"version": names[n], "seen": _count_states(seen)} for n, seen in answer.flaky.items()
         ],
         "timeline": [
             {"first": names[entry.first], "last": names[entry.last], "said": entry.summary,
@@ -206,11 +207,11 @@ def answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, Any]:
             }
             for change in answer.changes
         ],
-        "steps": [_step_json(step, names[step.point]) for step in answer.steps],
+        "steps": [_make_step_json(step, names[step.point]) for step in answer.steps],
     }  # fmt: skip
 
 
-def _step_json(step: SearchStep[int], name: str) -> dict[str, Any]:
+def _make_step_json(step: SearchStep[int], name: str) -> dict[str, Any]:
     last = step.samples[-1]
     return {
         "version": name,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
-from conformance.search.ddmin import SetResult, SetTest, minimize_all, result_of
-from conformance.search.point_predicates import Repeated
-from conformance.search.predicates import EndpointsError, PointKind, choose_predicate
-from conformance.search.trials import SearchAnswer
+from conformance.search.answers import SearchAnswer
+from conformance.search.ddmin import SetResult, SetTest, classify_set, minimize_all
+from conformance.search.endpoints import EndpointsError, choose_predicate
+from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.predicates import PointKind
 from conformance.triage.blame.mixtures import Unit
 
 if TYPE_CHECKING:
@@ -50,15 +51,15 @@ class BlameAnswer(SearchAnswer[MovedUnits]):
     @property
     def culprits(self) -> tuple[PackageMove, ...]:
         """The packages of the first minimal set."""
-        return self.packages_of(self.guilty[0].culprits)
+        return self.list_packages(self.guilty[0].culprits)
 
-    def packages_of(self, units: Iterable[Unit]) -> tuple[PackageMove, ...]:
+    def list_packages(self, units: Iterable[Unit]) -> tuple[PackageMove, ...]:
         """Return the packages of units, in order."""
-        ordered = self.mixtures.units.ordered(units)
+        ordered = self.mixtures.units.sort(units)
         return tuple(self.mixtures.packages[name] for unit in ordered for name in unit)
 
 
-class OtherwiseError(ConformanceError):
+class StandInError(ConformanceError):
     """An environment behaves differently from the one that it replaces."""
 
     exit_code = ExitCode.UNEXPECTED
@@ -100,14 +101,15 @@ class Blame:
         def test(units: tuple[Unit, ...]) -> SetResult:
             moved = frozenset(units)
             state = self.trials.decide(predicate, [moved])[moved]
-            return result_of(state, enough=PointKind.BAD)
+            return classify_set(state, enough=PointKind.BAD)
 
         known = {self._all: SetResult.ENOUGH}
         guilty, held = minimize_all(SetTest(self.mixtures.units, test, known))
+        sides = self._find_good_mixture(guilty[0]), guilty[0].units
         return BlameAnswer(
             predicate=predicate, steps=self.trials.steps, mixtures=self.mixtures, guilty=guilty,
-            held=held, reverse=isinstance(predicate, Repeated) and predicate.turned,
-            flaky=self.trials.confirm(predicate, self._without(guilty[0]), guilty[0].units),
+            held=held, reverse=isinstance(predicate, RepeatedPredicate) and predicate.inverted,
+            flaky=self.trials.confirm(predicate, *sides),
         )  # fmt: skip
 
     def _find_predicate(self) -> PointPredicate:
@@ -121,11 +123,13 @@ class Blame:
         trials.try_endpoints(NONE, self._all)
         try:
             forth = trials.endpoints(NONE, self._all)
-            return Repeated(choose_predicate(forth, self.when, self.fact))
+            return RepeatedPredicate(choose_predicate(forth, self.when, self.fact))
         except EndpointsError as error:
             try:
                 back = trials.endpoints(self._all, NONE)
-                return Repeated(choose_predicate(back, self.when, self.fact), turned=True)
+                return RepeatedPredicate(
+                    choose_predicate(back, self.when, self.fact), inverted=True
+                )
             except EndpointsError:
                 raise error from None
 
@@ -141,14 +145,14 @@ class Blame:
             # Both ends are good or bad: any other state differs from both.
             if state is not None and state.kind is not self.trials.states[units].kind:
                 shown = predicate.summarize(self.trials.samples[units])
-                raise OtherwiseError(
+                raise StandInError(
                     f"{original.planned.cell.id} shows {predicate.summarize(samples)}, "
                     f"{original.stand_in} shows {shown}: {original.other}"
                 )
 
-    def _without(self, guilty: MinimalSet[Unit]) -> MovedUnits:
+    def _find_good_mixture(self, guilty: MinimalSet[Unit]) -> MovedUnits:
         """Return a mixture without one of the culprits, which does what is done before."""
-        dependents = self.mixtures.units.dependents
+        dependents = self.mixtures.units.add_dependents
         without = (guilty.units - dependents([unit]) for unit in guilty.culprits)
         states = self.trials.states
         return next(

@@ -20,7 +20,7 @@ from conformance.engine.preparation import plan_cell_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.axes import RESTART
 from conformance.triage.blame.installed import read_installed
-from conformance.triage.blame.mixtures import End, Original, lock_of, mixed_cell
+from conformance.triage.blame.mixtures import BlameEnd, Original, make_lock, make_mixed_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +39,7 @@ _NO_CUT_OFF: Final = "2999-01-01T00:00:00Z"
 _CACHE = "__pycache__"
 
 
-def unified(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
+def unify_pythons(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
     """Return both cells on one Python.
 
     Args:
@@ -60,7 +60,7 @@ def unified(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
     if before.python == after.python:
         return before, after
     for python in dict.fromkeys((after.python, before.python, *PYTHONS)):
-        if all(_admits(cell, python, releases) for cell in (before, after)):
+        if all(_admits_python(cell, python, releases) for cell in (before, after)):
             return replace(before, python=python), replace(after, python=python)
     raise UsageError(
         f"{before.id} and {after.id}: no Python goes with both, so that it is part of what "
@@ -68,13 +68,13 @@ def unified(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
     )
 
 
-def _admits(cell: Cell, python: str, releases: Releases) -> bool:
+def _admits_python(cell: Cell, python: str, releases: Releases) -> bool:
     if cell.interpreter is not None:
         return cell.python == python
     return releases.get(cell.release).admits(python)
 
 
-def ends_of(
+def make_ends(
     cells: tuple[Cell, Cell],
     releases: Releases,
     prepare: Callable[[Iterable[Cell]], Preparation],
@@ -82,7 +82,7 @@ def ends_of(
     locks: dict[str, Lock],
     cache: Path,
     wanted: tuple[str, ...] = (),
-) -> tuple[End, End]:
+) -> tuple[BlameEnd, BlameEnd]:
     """Return both ends, on one Python and with packages of an index, so that they can be mixed.
 
     Args:
@@ -98,26 +98,26 @@ def ends_of(
         InfrastructureError: If one cannot be installed now.
     """
 
-    def end(cell: Cell, same: Cell) -> End:
-        planned, lock = _planned(same, prepare)
+    def end(cell: Cell, same: Cell) -> BlameEnd:
+        planned, lock = _plan_end(same, prepare)
         original = None
         if same.interpreter is not None:
             locks[same.id] = lock
-            planned, lock, original = stand_in(planned, lock, cache, wanted)
+            planned, lock, original = make_stand_in(planned, lock, cache, wanted)
         elif same != cell:
-            asked, locks[cell.id] = _planned(cell, prepare)
+            asked, locks[cell.id] = _plan_end(cell, prepare)
             original = Original(
                 planned=asked,
                 stand_in=f"the same release on python {same.python}, with which both ends go,",
                 other=f"python {cell.python} or {same.python} makes a difference, too",
             )
-        return end_of(planned, lock, cache, original)
+        return make_end(planned, lock, cache, original)
 
-    before, after = map(end, cells, unified(*cells, releases))
+    before, after = map(end, cells, unify_pythons(*cells, releases))
     return before, after
 
 
-def _planned(
+def _plan_end(
     cell: Cell, prepare: Callable[[Iterable[Cell]], Preparation]
 ) -> tuple[PlannedCell, Lock]:
     found = prepare([cell])
@@ -126,16 +126,18 @@ def _planned(
     (planned,) = found.cells
     if planned.failure:
         raise InfrastructureError(f"{planned.failure}; {RESTART}")
-    return _usable(planned), found.locks[cell.id]
+    return _check_usable(planned), found.locks[cell.id]
 
 
-def _usable(planned: PlannedCell) -> PlannedCell:
+def _check_usable(planned: PlannedCell) -> PlannedCell:
     if planned.missing:
         raise UsageError(f"{planned.cell.id}: cannot be an end: {planned.missing}")
     return planned
 
 
-def end_of(planned: PlannedCell, lock: Lock, cache: Path, original: Original | None = None) -> End:
+def make_end(
+    planned: PlannedCell, lock: Lock, cache: Path, original: Original | None = None
+) -> BlameEnd:
     """Return an end, its environment made if it is not there.
 
     Args:
@@ -152,14 +154,14 @@ def end_of(planned: PlannedCell, lock: Lock, cache: Path, original: Original | N
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; {RESTART}") from error
     installed = read_installed(environment.python)
-    return End(planned=planned, lock=lock, installed=installed, original=original)
+    return BlameEnd(planned=planned, lock=lock, installed=installed, original=original)
 
 
 def provide(
     planned: PlannedCell,
     lock: Lock,
     *,
-    ends: tuple[End, End],
+    ends: tuple[BlameEnd, BlameEnd],
     cache: Path,
     wanted: tuple[str, ...] = (),
 ) -> PlannedCell:
@@ -189,7 +191,7 @@ def provide(
     return planned
 
 
-def stand_in(
+def make_stand_in(
     planned: PlannedCell, lock: Lock, cache: Path, wanted: tuple[str, ...]
 ) -> tuple[PlannedCell, Lock, Original]:
     """Return a cell that has the packages of an environment that must not be touched.
@@ -229,8 +231,8 @@ def stand_in(
         + "\n"
         for n in sorted(pinned)
     )
-    made = mixed_cell(planned, body)
-    found = lock_of(made, body, (get_host(),))
+    made = make_mixed_cell(planned, body)
+    found = make_lock(made, body, (get_host(),))
     said = f"; it lacks {', '.join(sorted(left_out))}, of no index" if left_out else ""
     original = Original(
         planned=planned,
@@ -238,12 +240,12 @@ def stand_in(
         other="what makes the difference is no version of a package",
     )
     standing = plan_cell_with(made, found, wanted, cache, planned.passed)
-    return _usable(standing), found, original
+    return _check_usable(standing), found, original
 
 
-def with_additions(
-    ends: tuple[End, End], wanted: tuple[str, ...], *, locks: dict[str, Lock], cache: Path
-) -> tuple[tuple[End, End], tuple[str, ...]]:
+def add_requirements(
+    ends: tuple[BlameEnd, BlameEnd], wanted: tuple[str, ...], *, locks: dict[str, Lock], cache: Path
+) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
     """Make packages in addition to those of the cells part of both ends, where versions differ.
 
     Args:
@@ -264,7 +266,7 @@ def with_additions(
     originals = [end.original for end in ends if end.original is not None]
     if not wanted or any(one.planned.cell.interpreter is not None for one in originals):
         return ends, wanted
-    layers = [_layer(end.planned, end.lock, wanted, cache) for end in ends]
+    layers = [_lock_overlay(end.planned, end.lock, wanted, cache) for end in ends]
     if layers[0].versions == layers[1].versions:
         return ends, wanted
     left = tuple(text for text in wanted if Requirement(text).url)
@@ -273,28 +275,30 @@ def with_additions(
         added = Lock(text=layer.split_local(cache)[0], path=lock.path)
         entries: Mapping[str, str] = {**lock.entries, **added.entries}
         body = "".join(entries[name] for name in sorted(entries))
-        cell = mixed_cell(planned, body)
-        both = lock_of(
+        cell = make_mixed_cell(planned, body)
+        both = make_lock(
             cell, body, (get_host(),), nightlies=lock.nightlies, index=lock.nightly_index
         )
         return plan_cell_with(cell, both, left, cache, planned.passed), both
 
-    def extend_end(end: End, layer: OverlayLock) -> End:
+    def extend_end(end: BlameEnd, layer: OverlayLock) -> BlameEnd:
         planned, lock = extend(end.planned, end.lock, layer)
         original = end.original
         if original is not None:
             own = locks[original.planned.cell.id]
-            its_layer = _layer(original.planned, own, wanted, cache)
+            its_layer = _lock_overlay(original.planned, own, wanted, cache)
             cell, own = extend(original.planned, own, its_layer)
             locks[cell.cell.id] = own
             original = replace(original, planned=cell)
-        return end_of(planned, lock, cache, original)
+        return make_end(planned, lock, cache, original)
 
     before, after = map(extend_end, ends, layers)
     return (before, after), left
 
 
-def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> OverlayLock:
+def _lock_overlay(
+    planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path
+) -> OverlayLock:
     python = provision(planned.cell, lock=lock, cache=cache).python
     return find_overlay_lock(python, lock, wanted, cache)
 
@@ -312,10 +316,10 @@ def lend_bytecode(lender: Path, borrower: Path) -> None:
         for place, _, files in os.walk(folder):
             head, name = os.path.split(place)
             if name == _CACHE:
-                _lend(Path(head), files, borrower / os.path.relpath(head, lender))
+                _link_bytecode(Path(head), files, borrower / os.path.relpath(head, lender))
 
 
-def _lend(here: Path, files: list[str], there: Path) -> None:
+def _link_bytecode(here: Path, files: list[str], there: Path) -> None:
     """Link the compiled modules of a folder; what cannot be is compiled when it is imported."""
     for file in files:
         source = f"{file.partition('.')[0]}.py"

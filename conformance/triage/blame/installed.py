@@ -51,8 +51,8 @@ def read_installed(python: Path) -> Installed:
     local: set[str] = set()
     for found in distributions(path=[str(folder) for folder in folders]):
         name = canonicalize_name(found.metadata["Name"])
-        requires[name] = tuple(_read(found.requires or ()))
-        for module in _modules(found):
+        requires[name] = tuple(_parse_requirements(found.requires or ()))
+        for module in _list_modules(found):
             modules[module].add(name)
         if found.read_text(_FROM_ELSEWHERE):
             local.add(name)
@@ -63,7 +63,7 @@ def read_installed(python: Path) -> Installed:
     )
 
 
-def _read(texts: Iterable[str]) -> Iterator[Requirement]:
+def _parse_requirements(texts: Iterable[str]) -> Iterator[Requirement]:
     for text in texts:
         try:
             asked = Requirement(text)
@@ -73,13 +73,13 @@ def _read(texts: Iterable[str]) -> Iterator[Requirement]:
         yield asked
 
 
-def _modules(found: Distribution) -> set[str]:
+def _list_modules(found: Distribution) -> set[str]:
     """Return the top-level modules of a package."""
     parts = (file.parts[0] for file in found.files or () if file.suffix in {".py", ".so"})
     return {part.partition(".")[0] for part in parts if part != ".."}
 
 
-def wants_of(installed: Installed, lock: Lock) -> Wants:
+def find_wants(installed: Installed, lock: Lock) -> Wants:
     """Return what each package asks for and gets in its environment.
 
     What it does not get there either, e.g. because it was left out, is of no account.
@@ -89,23 +89,25 @@ def wants_of(installed: Installed, lock: Lock) -> Wants:
         lock: The lock of the environment.
     """
     extras: dict[str, set[str]] = defaultdict(set)
-    for asked in _read(lock.headers.get("requires", "").split()):
+    for asked in _parse_requirements(lock.headers.get("requires", "").split()):
         extras[asked.name] |= asked.extras
     python = lock.headers.get("python", "")
     while True:
         known = sum(map(len, extras.values()))
-        wants = {name: tuple(_asked(installed, name, extras, python)) for name in lock.pins}
+        wants = {
+            name: tuple(_find_requirements(installed, name, extras, python)) for name in lock.pins
+        }
         for asked in (one for several in wants.values() for one in several):
             extras[asked.name] |= asked.extras
         if sum(map(len, extras.values())) == known:
             break
     return {
-        name: tuple(one for one in several if admits(one, lock.pins))
+        name: tuple(one for one in several if is_met(one, lock.pins))
         for name, several in wants.items()
     }
 
 
-def _asked(
+def _find_requirements(
     installed: Installed, name: str, extras: Mapping[str, set[str]], python: str
 ) -> Iterator[Requirement]:
     """Yield what a package asks for, with the extras that somebody wants of it."""
@@ -119,7 +121,7 @@ def _asked(
             yield asked
 
 
-def admits(asked: Requirement, versions: Mapping[str, str]) -> bool:
+def is_met(asked: Requirement, versions: Mapping[str, str]) -> bool:
     """Say whether a requirement is met.
 
     Args:
@@ -130,7 +132,7 @@ def admits(asked: Requirement, versions: Mapping[str, str]) -> bool:
     return version is not None and asked.specifier.contains(version, prereleases=True)
 
 
-def closure(names: Iterable[str], *several: Wants) -> set[str]:
+def find_closure(names: Iterable[str], *several: Wants) -> set[str]:
     """Return packages, and those that they ask for, directly or not.
 
     Args:
@@ -147,10 +149,10 @@ def closure(names: Iterable[str], *several: Wants) -> set[str]:
     return found
 
 
-def users(wants: Wants) -> dict[str, int]:
+def count_users(wants: Wants) -> dict[str, int]:
     """Return how many packages ask for each one, directly or not."""
     counts: dict[str, int] = defaultdict(int)
     for name in wants:
-        for used in closure([name], wants) - {name}:
+        for used in find_closure([name], wants) - {name}:
             counts[used] += 1
     return dict(counts)

@@ -16,9 +16,9 @@ from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
 from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
 from conformance.engine.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
-from conformance.search.axes import ABSENT, RESTART, package_moves
+from conformance.search.axes import ABSENT, RESTART, find_package_moves
 from conformance.search.ddmin import Units
-from conformance.triage.blame.installed import admits, closure, users, wants_of
+from conformance.triage.blame.installed import count_users, find_closure, find_wants, is_met
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -38,7 +38,7 @@ ALWAYS: Final = ("jax", "numpy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixed(Cell):
+class MixedCell(Cell):
     """A cell whose packages are said by a lock alone.
 
     Attributes:
@@ -67,7 +67,7 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class BlameEnd:
     """One of both environments.
 
     Attributes:
@@ -86,7 +86,7 @@ class End:
 
     def __post_init__(self) -> None:
         """Find out what its packages ask of each other and get."""
-        object.__setattr__(self, "wants", wants_of(self.installed, self.lock))
+        object.__setattr__(self, "wants", find_wants(self.installed, self.lock))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class Mixtures:
         units: The packages as they can be moved.
     """
 
-    ends: tuple[End, End]
+    ends: tuple[BlameEnd, BlameEnd]
     suspects: Collection[str] = ()
     locks: dict[str, Lock]
     provide: Callable[[PlannedCell, Lock], PlannedCell]
@@ -120,14 +120,17 @@ class Mixtures:
             UsageError: If no package differs.
         """
         before, after = self.ends
-        moves = package_moves(before.lock.pins, after.lock.pins)
+        moves = find_package_moves(before.lock.pins, after.lock.pins)
         self.packages = {move.package: move for move in moves}
         if not self.packages:
             names = f"{before.planned.cell.id} and {after.planned.cell.id}"
             raise UsageError(f"{names}: no package differs, expected ends with other versions")
-        self.reasons = needs(before, after)
-        self.units = units_of(
-            tuple(self.packages), self.reasons, suspects=self.suspects, users=users(after.wants)
+        self.reasons = find_needs(before, after)
+        self.units = make_units(
+            tuple(self.packages),
+            self.reasons,
+            suspects=self.suspects,
+            users=count_users(after.wants),
         )
         self._cells = {frozenset(): before.planned, frozenset(self.units.order): after.planned}
         self.locks |= {end.planned.cell.id: end.lock for end in self.ends}
@@ -144,7 +147,7 @@ class Mixtures:
         """
         if moved not in self._cells:
             names = {name for unit in moved for name in unit}
-            planned, lock = mixture(*self.ends, names)
+            planned, lock = mix(*self.ends, names)
             self.locks[planned.cell.id] = lock
             try:
                 self._cells[moved] = self.provide(planned, lock)
@@ -153,7 +156,7 @@ class Mixtures:
         return self._cells[moved]
 
 
-def needs(before: End, after: End) -> dict[str, dict[str, str]]:
+def find_needs(before: BlameEnd, after: BlameEnd) -> dict[str, dict[str, str]]:
     """Return which packages must be moved for one to be, each with the reason.
 
     Args:
@@ -161,23 +164,23 @@ def needs(before: End, after: End) -> dict[str, dict[str, str]]:
         after: The one that is gone to.
     """
     old, new = before.lock.pins, after.lock.pins
-    names = {move.package for move in package_moves(old, new)}
+    names = {move.package for move in find_package_moves(old, new)}
     found: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
     for name in sorted(names):
         for asked in after.wants.get(name, ()):
-            if asked.name in names and not admits(asked, old):
+            if asked.name in names and not is_met(asked, old):
                 got = old.get(asked.name, ABSENT)
                 reason = f"{name} {new[name]} asks for {asked.name}{asked.specifier}, not {got}"
                 found[name].setdefault(asked.name, reason)
         for asked in before.wants.get(name, ()):
-            if asked.name in names and not admits(asked, new):
+            if asked.name in names and not is_met(asked, new):
                 got = new.get(asked.name, ABSENT)
                 reason = f"{name} {old[name]} asks for {asked.name}{asked.specifier}, not {got}"
                 found[asked.name].setdefault(name, reason)
     return found
 
 
-def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCell, Lock]:
+def mix(before: BlameEnd, after: BlameEnd, moved: Collection[str]) -> tuple[PlannedCell, Lock]:
     """Return a mixture as it is planned for, and its lock.
 
     Args:
@@ -193,16 +196,16 @@ def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCel
         nightly |= set(names) & set(end.lock.nightlies)
     body = "".join(entries[name] for name in sorted(entries))
     base = (after if "jax" in moved else before).planned
-    cell = mixed_cell(base, body)
+    cell = make_mixed_cell(base, body)
     hosts = before.lock.headers.get("hosts", "").split()
     both = [host for host in hosts if host in after.lock.headers.get("hosts", "").split()]
     index = after.lock.nightly_index or before.lock.nightly_index
-    lock = lock_of(cell, body, both, nightlies=nightly, index=index)
+    lock = make_lock(cell, body, both, nightlies=nightly, index=index)
     return plan_cell(cell, lock, passed=base.passed), lock
 
 
-def lock_of(
-    cell: Mixed,
+def make_lock(
+    cell: MixedCell,
     body: str,
     hosts: Iterable[str],
     *,
@@ -226,7 +229,7 @@ def lock_of(
     return Lock(text=text, path=Path(f"{cell.env_id}.txt"), nightly_index=index)
 
 
-def mixed_cell(base: PlannedCell, packages: str) -> Mixed:
+def make_mixed_cell(base: PlannedCell, packages: str) -> MixedCell:
     """Return a cell with packages of its own, and all else of a cell.
 
     Args:
@@ -235,10 +238,12 @@ def mixed_cell(base: PlannedCell, packages: str) -> Mixed:
     """
     digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
     same = {one.name: getattr(base.cell, one.name) for one in fields(Cell) if one.init}
-    return Mixed(**same | {"release": base.release, "deps": "era", "pins": (), "mixture": digest})
+    return MixedCell(
+        **same | {"release": base.release, "deps": "era", "pins": (), "mixture": digest}
+    )
 
 
-def units_of(
+def make_units(
     packages: Collection[str],
     needs: Mapping[str, Collection[str]],
     *,
@@ -256,7 +261,7 @@ def units_of(
         users: How many packages use each one; those used by few come first. A new package
             excludes the old ones that it does not work with, an old one knows no new ones.
     """
-    reach = {name: _reach(name, needs) for name in packages}
+    reach = {name: _find_reach(name, needs) for name in packages}
     unit_of = {
         name: tuple(sorted({name, *(other for other in reach[name] if name in reach[other])}))
         for name in packages
@@ -279,11 +284,11 @@ def units_of(
         order=tuple(order),
         needs=wants,
         suspects=frozenset(chosen),
-        groups=_groups(order, chosen),
+        groups=_group_units(order, chosen),
     )
 
 
-def _reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
+def _find_reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
     """Return the packages that one needs, directly or not."""
     found: set[str] = set()
     left = [name]
@@ -295,7 +300,7 @@ def _reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
     return found
 
 
-def _groups(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
+def _group_units(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
     """Return stretches of an order, each with a chosen unit at its end, but maybe the last."""
     groups: list[tuple[Unit, ...]] = []
     stretch: list[Unit] = []
@@ -307,7 +312,7 @@ def _groups(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...
     return (*groups, tuple(stretch)) if stretch else tuple(groups)
 
 
-def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
+def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> set[str]:
     """Return the packages that a target can import, directly or not; empty if that is not known.
 
     Args:
@@ -326,10 +331,10 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
         if not packages:
             return set()  # a module of the user's own, which may import anything
         found |= packages
-    return closure(found, *(end.wants for end in ends))
+    return find_closure(found, *(end.wants for end in ends))
 
 
-def sources_of(case: Case) -> list[str]:
+def read_sources(case: Case) -> list[str]:
     """Return the text of a case's file, and of the helpers that it may import."""
     files = [case.file, *sorted(case.file.parent.glob("_*.py"))]
     return [file.read_text("utf-8", "replace") for file in files]

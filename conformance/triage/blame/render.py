@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.search.answers import (
+    CONFIRMED,
+    describe_origin,
+    format_seconds,
+    format_some,
+    make_predicate_json,
+    render_flaky,
+)
 from conformance.search.axes import ABSENT
 from conformance.search.ddmin import SetResult
 from conformance.search.predicates import PointKind
-from conformance.search.render import (
-    CONFIRMED,
-    name_some,
-    origin_of,
-    predicate_json,
-    render_flaky,
-    seconds_in,
-)
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from conformance.search.answers import SearchStep
     from conformance.search.axes import PackageMove
     from conformance.search.ddmin import MinimalSet
     from conformance.search.predicates import PointState
-    from conformance.search.trials import SearchStep
     from conformance.triage.blame.blame import BlameAnswer, MovedUnits
     from conformance.triage.blame.mixtures import Unit
 
@@ -34,129 +34,131 @@ _LIKE: Final = {PointKind.GOOD: "before", PointKind.BAD: "after"}
 """The environment that a mixture is like."""
 
 
-def _like(state: PointState | None) -> str:
+def _format_verdict(state: PointState | None) -> str:
     return "unknown" if state is None else _LIKE.get(state.kind, "unknown")
 
 
-def step_line(step: SearchStep[MovedUnits], packages: int) -> str:
+def format_step(step: SearchStep[MovedUnits], packages: int) -> str:
     """Return a step in a line, e.g. `after    3 of 8 moved: jax, jaxlib, numpy: KeyError: 'x'`.
 
     Args:
         step: The step.
         packages: How many packages differ.
     """
-    moved = _moved(step.point, packages)
-    return f"{_like(step.state):<8} {moved}: {step.summary}{origin_of(step)}"
+    moved = _format_moved(step.point, packages)
+    return f"{_format_verdict(step.state):<8} {moved}: {step.summary}{describe_origin(step)}"
 
 
-def _moved(units: MovedUnits, packages: int) -> str:
-    names = _names(units)
+def _format_moved(units: MovedUnits, packages: int) -> str:
+    names = _list_names(units)
     if not names:
         return "nothing moved"
     if len(names) == packages:
         return "all moved"
-    return f"{len(names)} of {packages} moved: {name_some(names, NAMED)}"
+    return f"{len(names)} of {packages} moved: {format_some(names, NAMED)}"
 
 
-def _names(units: Iterable[Unit]) -> list[str]:
+def _list_names(units: Iterable[Unit]) -> list[str]:
     return sorted(name for unit in units for name in unit)
 
 
-def answer_lines(answer: BlameAnswer) -> Iterator[str]:
+def render_answer(answer: BlameAnswer) -> Iterator[str]:
     """Yield the lines of an answer, the culprits first."""
     first, *others = answer.guilty
     when = "before" if answer.reverse else "after"
     how = "to blame, together" if len(first.culprits) > 1 else "to blame"
-    yield f"{how}: {_listed(answer.culprits)} ({when}: {answer.predicate.about})"
-    yield from _needed(answer, first)
+    yield f"{how}: {_format_moves(answer.culprits)} ({when}: {answer.predicate.about})"
+    yield from _render_needed(answer, first)
     for other in others:
-        named = _listed(answer.packages_of(other.culprits))
+        named = _format_moves(answer.list_packages(other.culprits))
         yield f"to blame as well, each for itself: {named}"
-        yield from _needed(answer, other)
-    yield from _held(answer)
+        yield from _render_needed(answer, other)
+    yield from _render_held(answer)
     if answer.confirmed:
         yield CONFIRMED
-    yield from _flaky(answer)
-    yield from _unresolved(answer)
-    for unit, reasons in _together(answer):
+    yield from _list_flaky(answer)
+    yield from _render_unresolved(answer)
+    for unit, reasons in _find_inseparable(answer):
         yield f"always together: {', '.join(unit)}: {'; '.join(reasons)}"
     environments = plural(len({step.samples[-1].cell for step in answer.steps}), "environment")
     packages = plural(len(answer.mixtures.packages), "package that differs", "packages that differ")
-    yield f"{packages}; {environments}, {seconds_in(answer.steps)}"
+    yield f"{packages}; {environments}, {format_seconds(answer.steps)}"
 
 
-def doubts(answer: BlameAnswer) -> Iterator[str]:
+def list_doubts(answer: BlameAnswer) -> Iterator[str]:
     """Yield the doubts about an answer: packages that are not told apart, flaky mixtures."""
     for guilty in answer.guilty:
-        yield from _not_told_apart(guilty)
-    yield from _flaky(answer)
+        yield from _render_unresolved_units(guilty)
+    yield from _list_flaky(answer)
 
 
-def _listed(moved: Iterable[PackageMove]) -> str:
+def _format_moves(moved: Iterable[PackageMove]) -> str:
     return ", ".join(map(str, moved))
 
 
-def _needed(answer: BlameAnswer, guilty: MinimalSet[Unit]) -> Iterator[str]:
+def _render_needed(answer: BlameAnswer, guilty: MinimalSet[Unit]) -> Iterator[str]:
     """Yield the packages without which culprits cannot be moved; and those not told apart."""
     if guilty.needed:
-        reasons = _why(answer, [name for unit in guilty.culprits for name in unit])
-        named = _listed(answer.packages_of(guilty.needed))
+        reasons = _list_reasons(answer, [name for unit in guilty.culprits for name in unit])
+        named = _format_moves(answer.list_packages(guilty.needed))
         yield f"  it cannot be moved without {named}: {'; '.join(reasons)}"
-    yield from (f"  {line}" for line in _not_told_apart(guilty))
+    yield from (f"  {line}" for line in _render_unresolved_units(guilty))
 
 
-def _not_told_apart(guilty: MinimalSet[Unit]) -> Iterator[str]:
+def _render_unresolved_units(guilty: MinimalSet[Unit]) -> Iterator[str]:
     if guilty.unresolved and len(guilty.culprits) > 1:
         names = ", ".join(name for unit in guilty.unresolved for name in unit)
         yield f"not told apart: without {names} nothing is shown that could be compared"
 
 
-def _why(answer: BlameAnswer, names: Collection[str]) -> list[str]:
+def _list_reasons(answer: BlameAnswer, names: Collection[str]) -> list[str]:
     """Return why packages cannot be moved without others."""
     reasons = (answer.mixtures.reasons[name].items() for name in names)
     return list(dict.fromkeys(why for two in reasons for other, why in two if other not in names))
 
 
-def _held(answer: BlameAnswer) -> Iterator[str]:
+def _render_held(answer: BlameAnswer) -> Iterator[str]:
     """Yield the result without the culprits."""
     culprits = [unit for guilty in answer.guilty for unit in guilty.culprits]
-    moved = [one for one in answer.packages_of(culprits) if one.before != ABSENT]
+    moved = [one for one in answer.list_packages(culprits) if one.before != ABSENT]
     pins = ", ".join(f"{one.package}=={one.before}" for one in moved)
-    names = _names(answer.mixtures.units.dependents(culprits) - set(culprits))
-    others = f", with {name_some(names, NAMED)}, which cannot go without it" if names else ""
+    names = _list_names(answer.mixtures.units.add_dependents(culprits) - set(culprits))
+    others = f", with {format_some(names, NAMED)}, which cannot go without it" if names else ""
     gone = answer.held is SetResult.NOT_ENOUGH
     result = "the change is gone" if gone else "it shows neither of the two"
     yield f"held back{f' ({pins})' if pins else ''}{others}, and all else moved: {result}"
 
 
-def _flaky(answer: BlameAnswer) -> Iterator[str]:
+def _list_flaky(answer: BlameAnswer) -> Iterator[str]:
     for units, seen in answer.flaky.items():
-        moved = _moved(units, len(answer.mixtures.packages))
-        yield render_flaky(f"with {moved}, it", _counts(seen))
+        moved = _format_moved(units, len(answer.mixtures.packages))
+        yield render_flaky(f"with {moved}, it", _count_verdicts(seen))
 
 
-def _counts(seen: Counter[PointState]) -> Counter[str]:
+def _count_verdicts(seen: Counter[PointState]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for state, count in seen.items():
-        counts[_like(state)] += count
+        counts[_format_verdict(state)] += count
     return counts
 
 
-def _unresolved_steps(answer: BlameAnswer) -> list[SearchStep[MovedUnits]]:
-    return [step for step in answer.steps if _like(step.state) == "unknown" and not step.again]
+def _find_unresolved(answer: BlameAnswer) -> list[SearchStep[MovedUnits]]:
+    return [
+        step for step in answer.steps if _format_verdict(step.state) == "unknown" and not step.again
+    ]
 
 
-def _unresolved(answer: BlameAnswer) -> Iterator[str]:
+def _render_unresolved(answer: BlameAnswer) -> Iterator[str]:
     """Yield the mixtures that say nothing, each with the reason; of many the first."""
-    steps = _unresolved_steps(answer)
+    steps = _find_unresolved(answer)
     for step in steps[:NAMED]:
-        moved = _moved(step.point, len(answer.mixtures.packages))
+        moved = _format_moved(step.point, len(answer.mixtures.packages))
         yield f"says nothing: {moved}: {step.summary}"
     if len(steps) > NAMED:
         yield f"says nothing: {len(steps) - NAMED} mixtures more, see above"
 
 
-def _together(answer: BlameAnswer) -> Iterator[tuple[Unit, list[str]]]:
+def _find_inseparable(answer: BlameAnswer) -> Iterator[tuple[Unit, list[str]]]:
     """Yield the packages that move together, with the reasons."""
     for unit in answer.mixtures.units.order:
         if len(unit) > 1:
@@ -164,7 +166,7 @@ def _together(answer: BlameAnswer) -> Iterator[tuple[Unit, list[str]]]:
             yield unit, sorted({why for two in needs for other, why in two if other in unit})
 
 
-def answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
+def make_answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
     """Return an answer as `--json` has it.
 
     Args:
@@ -177,33 +179,35 @@ def answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
         "target": target,
         "from": before.planned.cell.id,
         "to": after.planned.cell.id,
-        "predicate": {**predicate_json(answer), "of": "from" if answer.reverse else "to"},
-        "culprits": _data(answer.culprits),
-        "beside": _data(answer.packages_of(first.needed)),
-        "others": [_data(answer.packages_of(other.culprits)) for other in others],
-        "not_told_apart": _names(first.unresolved),
+        "predicate": {**make_predicate_json(answer), "of": "from" if answer.reverse else "to"},
+        "culprits": _make_moves_json(answer.culprits),
+        "beside": _make_moves_json(answer.list_packages(first.needed)),
+        "others": [_make_moves_json(answer.list_packages(other.culprits)) for other in others],
+        "not_told_apart": _list_names(first.unresolved),
         "held_back": "before" if answer.held is SetResult.NOT_ENOUGH else "unknown",
         "confirmed": answer.confirmed,
         "flaky": [
-            {"moved": _names(units), "seen": dict(_counts(seen))}
+            {"moved": _list_names(units), "seen": dict(_count_verdicts(seen))}
             for units, seen in answer.flaky.items()
         ],
-        "packages": _data(answer.mixtures.packages.values()),
+        "packages": _make_moves_json(answer.mixtures.packages.values()),
         "together": [
-            {"packages": list(unit), "reasons": reasons} for unit, reasons in _together(answer)
+            {"packages": list(unit), "reasons": reasons}
+            for unit, reasons in _find_inseparable(answer)
         ],
         "unresolved": [
-            {"moved": _names(step.point), "cell": step.samples[-1].cell, "reason": step.summary}
-            for step in _unresolved_steps(answer)
+            {"moved": _list_names(step.point), "cell": step.samples[-1].cell,
+             "reason": step.summary}
+            for step in _find_unresolved(answer)
         ],
         "steps": [
-            {"moved": _names(step.point), "cell": step.samples[-1].cell,
-             "verdict": _like(step.state), "said": step.summary, "again": step.again,
+            {"moved": _list_names(step.point), "cell": step.samples[-1].cell,
+             "verdict": _format_verdict(step.state), "said": step.summary, "again": step.again,
              "replayed": step.replayed}
             for step in answer.steps
         ],
     }  # fmt: skip
 
 
-def _data(moved: Iterable[PackageMove]) -> list[dict[str, str]]:
+def _make_moves_json(moved: Iterable[PackageMove]) -> list[dict[str, str]]:
     return [{"package": one.package, "from": one.before, "to": one.after} for one in moved]

@@ -13,8 +13,8 @@ from packaging.version import Version
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_reference, compare_values
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.bisection import change_points, untried_points
-from conformance.search.equivalence import Classes, ending, same_failure
+from conformance.search.bisection import choose_untried_points, find_change_points
+from conformance.search.equivalence import EquivalenceClasses, format_ending, is_same_failure
 from conformance.search.predicates import GOOD, PointKind, PointState
 from conformance.triage.new.reference import render_value
 from conformance.triage.new.trials import ABSENCE_ERRORS
@@ -84,25 +84,27 @@ def sweep_releases(
     if ran and not (tried.draft.states_reference or tried.draft.options.only_runs):
         anchor = good if good in ran else max(ran)
     reference = None if anchor is None else runner.load_value(records[anchor])
-    failures = Classes(same_failure)
-    values: Classes[Value] = Classes(lambda a, b: compare_values(a, b, Tolerance()).agrees)
+    failures = EquivalenceClasses(is_same_failure)
+    values: EquivalenceClasses[Value] = EquivalenceClasses(
+        lambda a, b: compare_values(a, b, Tolerance()).agrees
+    )
 
     def classify(record: Record) -> PointState:
         """Return the state of a record, equal for records that show the same."""
         if record.outcome in _NOT_RUN:
-            return PointState(PointKind.UNKNOWN, ending(record))
+            return PointState(PointKind.UNKNOWN, format_ending(record))
         if record.outcome is not Outcome.OK:
-            return PointState(PointKind.OTHER, failures.first_of(ending(record)))
+            return PointState(PointKind.OTHER, failures.find_first(format_ending(record)))
         if reference is None:
             deviates = record.conformance is Conformance.DEVIATES
             return PointState(PointKind.BAD, "deviates") if deviates else GOOD
         value = runner.load_value(record)
         if compare_reference(value, reference).agrees:
             return GOOD
-        return PointState(PointKind.BAD, f"value {values.number_of(value)}")
+        return PointState(PointKind.BAD, f"value {values.find_number(value)}")
 
     states = {number: classify(records[number]) for number in sorted(records)}
-    while points := untried_points(states, runner.width, eager=True):
+    while points := choose_untried_points(states, runner.width, eager=True):
         report(points)
         found = runner.run([tried.case], points)[tried.case.name]
         records |= found
@@ -150,7 +152,7 @@ def find_stretches(
         records: Record of each release that was tried, by its number.
         releases: Every release, oldest first.
     """
-    edges = {change.after for change in change_points(states)}
+    edges = {change.after for change in find_change_points(states)}
     groups: list[list[int]] = []
     for number in sorted(states):
         if states[number].is_known:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.triage.new.placement import CasePlacement
     from conformance.triage.new.script import Script
     from conformance.triage.new.trials import CaseRunner, TriedDraft
-    from conformance.triage.programs.pasted_report import Pasted
+    from conformance.triage.programs.pasted_report import PastedScript
 
     RunScript = Callable[[Path], Mapping[int, Record]]
     """Runs a file in the cells that are tried first; records by number of the release."""
@@ -57,7 +57,7 @@ class PortRequest:
         good: Number of the release with the right value; None is the newest in which it runs.
     """
 
-    pasted: Pasted
+    pasted: PastedScript
     script: Script
     name: str
     placement: CasePlacement
@@ -187,7 +187,7 @@ def port(
     )  # fmt: skip
 
 
-def _set_variables(pasted: Pasted) -> str:
+def _set_variables(pasted: PastedScript) -> str:
     """Return a script that sets the environment variables that it was run with."""
     if not pasted.variables:
         return pasted.text

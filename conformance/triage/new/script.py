@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.triage.new.settings import Settings
-    from conformance.triage.programs.pasted_report import Pasted
+    from conformance.triage.programs.pasted_report import PastedScript
 
 KIT_NAMES: Final = frozenset({"Observed", "Program", "probe", "program", "deviation"})
 """Names of the kit that a case may need."""
@@ -60,7 +60,7 @@ class Script:
     notes: tuple[str, ...]
 
 
-def read_script(pasted: Pasted, name: str) -> Script:
+def read_script(pasted: PastedScript, name: str) -> Script:
     """Read a script.
 
     Args:

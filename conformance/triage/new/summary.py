@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import ending, quoted
+from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import PointKind
 from conformance.wording import plural
 
@@ -36,8 +36,8 @@ def render_releases(ported: PortedCase) -> Iterator[str]:
 def _summarize(record: Record) -> str:
     if record.outcome is Outcome.OK:
         deviates = record.conformance is Conformance.DEVIATES
-        return "another value" if deviates or not record.reasons else quoted(record.reasons[0])
-    return quoted(ending(record))
+        return "another value" if deviates or not record.reasons else shorten(record.reasons[0])
+    return shorten(format_ending(record))
 
 
 def render_summary(ported: PortedCase) -> Iterator[str]:
@@ -132,7 +132,7 @@ def make_json(ported: PortedCase, *, written: bool) -> dict[str, Any]:
                 "releases": stretch.range,
                 "good": stretch.is_good,
                 "outcome": str(stretch.outcome),
-                "signature": ending(stretch.records[-1]),
+                "signature": format_ending(stretch.records[-1]),
             }
             for stretch in ported.stretches
         ],

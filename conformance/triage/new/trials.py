@@ -12,8 +12,8 @@ from conformance.engine.job_comparison import StoredJob, load_value
 from conformance.engine.plan import find_exclusion_reason
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.search.equivalence import SILENT, ending, quoted, same_failure
-from conformance.search.prober import not_run
+from conformance.search.equivalence import SILENT, format_ending, is_same_failure, shorten
+from conformance.search.prober import make_unrun_record
 from conformance.triage.new.case_file import create_file, render_case
 from conformance.triage.new.draft import DraftOptions, make_draft
 from conformance.triage.new.reference import has_address
@@ -92,7 +92,7 @@ class CaseRunner:
             for case in cases:
                 planned = self.cells[number]
                 if reason := find_exclusion_reason(case, planned):
-                    record = not_run(case.id, case.content_hash, planned, reason)
+                    record = make_unrun_record(case.id, case.content_hash, planned, reason)
                     found[case.name][number] = replace(record, verdict=Verdict.EXCLUDED)
                 else:
                     job = Job(case=case, planned=planned)
@@ -148,13 +148,13 @@ def refuse_hopeless(script_records: Mapping[int, Record], name: str) -> None:
     """
     known = [record for record in script_records.values() if record.outcome not in SILENT]
     if not known:
-        endings = "; ".join({ending(record) for record in script_records.values()})
+        endings = "; ".join({format_ending(record) for record in script_records.values()})
         if missing := _MISSING.search(endings):
             raise UsageError(
                 f"{name}: needs the package {missing[1]}, which no cell has; a case may use jax, "
                 "numpy, scipy and flax"
             )
-        raise UsageError(f"{name}: failed to start on every release tried: {quoted(endings)}")
+        raise UsageError(f"{name}: failed to start on every release tried: {shorten(endings)}")
     errors = [record.error for record in known if record.error is not None]
     if len(errors) < len(known):
         return
@@ -309,7 +309,7 @@ def shows_same(case_record: Record, script_record: Record, *, caught: bool = Fal
         and not ran
         and (
             error.type == expected.type
-            or same_failure(ending(case_record), ending(script_record))
+            or is_same_failure(format_ending(case_record), format_ending(script_record))
             or case_record.outcome is script_record.outcome is not Outcome.RAISED
         )
     )
@@ -318,7 +318,7 @@ def shows_same(case_record: Record, script_record: Record, *, caught: bool = Fal
 def _summarize(record: Record) -> str:
     if record.conformance is Conformance.DEVIATES and record.outcome is Outcome.OK:
         return "another value than it asserts"
-    return quoted(ending(record))
+    return shorten(format_ending(record))
 
 
 def _suggest_fix(difference: str) -> str:

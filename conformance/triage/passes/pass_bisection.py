@@ -12,12 +12,12 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
 from conformance.model.outcome import Outcome, Stage
-from conformance.search.ddmin import SetTest, Units, find_enough, minimize, result_of
-from conformance.search.equivalence import ending, quoted
+from conformance.search.answers import SearchAnswer, SearchStep
+from conformance.search.ddmin import SetTest, Units, classify_set, find_enough, minimize
+from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import BAD, GOOD, PointKind
-from conformance.search.trials import SearchAnswer, SearchStep
-from conformance.triage.passes.predicates import state_within
-from conformance.triage.passes.settings import DISABLED, flags_for, options_for, pass_names
+from conformance.triage.passes.predicates import classify_setting
+from conformance.triage.passes.settings import DISABLED, list_flags, list_options, parse_pass_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -91,25 +91,25 @@ class PassAnswer(SearchAnswer[Setting]):
         """Whether the program gets so far that passes are run on it."""
         return self.bad.record.stage in STAGED
 
-    def steps_of(self, kind: str) -> list[SearchStep[Setting]]:
+    def select_steps(self, kind: str) -> list[SearchStep[Setting]]:
         """Return the first trials of all settings of a kind."""
         return [step for step in self.steps if step.point.kind == kind and not step.again]
 
     @property
     def flags(self) -> list[SearchStep[Setting]]:
         """The trials of the flags that the release knows."""
-        return [step for step in self.steps_of(FLAG) if not _is_refused(step.samples[0])]
+        return [step for step in self.select_steps(FLAG) if not _is_refused(step.samples[0])]
 
     @property
     def unknown_flags(self) -> list[str]:
         """The flags that the release does not know."""
-        refused = (step for step in self.steps_of(FLAG) if _is_refused(step.samples[0]))
+        refused = (step for step in self.select_steps(FLAG) if _is_refused(step.samples[0]))
         return list(dict.fromkeys(step.point.name for step in refused))
 
     @property
     def settings(self) -> list[SearchStep[Setting]]:
         """The flags and options that alone are enough."""
-        tried = (*self.flags, *self.steps_of(CONFIG))
+        tried = (*self.flags, *self.select_steps(CONFIG))
         return [step for step in tried if step.state and step.state.kind is PointKind.GOOD]
 
     @property
@@ -162,15 +162,15 @@ class PassBisection:
         Args:
             settings: Whether flags and options are tried.
         """
-        values = options_for(self._prober.config) if settings else ()
+        values = list_options(self._prober.config) if settings else ()
         options = [Setting(kind=CONFIG, name=name, value=value) for name, value in values]
         pool = ThreadPoolExecutor(1, "options")
         try:
-            trials = [pool.submit(self._timed, option) for option in options]
+            trials = [pool.submit(self._time_trial, option) for option in options]
             if self._answer.is_compiled:
                 self._search_passes()
             if settings and self._answer.is_compiled:
-                for name, value in flags_for(self._cell):
+                for name, value in list_flags(self._cell):
                     self._try(Setting(kind=FLAG, name=name, value=value))
             for option, trial in zip(options, trials, strict=True):
                 self._report(option, *trial.result())
@@ -182,22 +182,24 @@ class PassBisection:
     def _search_passes(self) -> None:
         """Search for culprits, also among passes that act only while others are disabled."""
         failed = self._bad.record.outcome is not Outcome.OK
-        names = pass_names(self._prober.dumped(), unfinished=failed)
+        names = parse_pass_names(self._prober.list_dumps(), unfinished=failed)
         tested = SetTest(Units(order=tuple(names)), self._disable)
-        found = find_enough(tested, lambda disabled: pass_names(self._prober.dumped(disabled)))
+        found = find_enough(
+            tested, lambda disabled: parse_pass_names(self._prober.list_dumps(disabled))
+        )
         culprits: tuple[str, ...] = ()
         changes = None
         if found.enough:
             culprits = minimize(tested, found.enough, strict=True).culprits
             step = next(step for step in self._steps if step.point.disabled == culprits)
-            changes = hlo_changes(self._bad, StoredJob(step.samples[0], self._bad.blobs))
+            changes = compare_hlo(self._bad, StoredJob(step.samples[0], self._bad.blobs))
         self._answer = replace(
             self._answer, passes=tested.units.order, culprits=culprits,
             together=found.together, refused=found.refused, changes=changes,
         )  # fmt: skip
 
     def _disable(self, passes: tuple[str, ...]) -> SetResult:
-        return result_of(self._try(Setting(disabled=passes)), enough=PointKind.GOOD)
+        return classify_set(self._try(Setting(disabled=passes)), enough=PointKind.GOOD)
 
     def _confirm(self) -> dict[Setting, Counter[PointState]]:
         """Try the program and its culprits once more, in a new process; return what differs."""
@@ -215,32 +217,32 @@ class PassBisection:
         return flaky
 
     def _try(self, setting: Setting, *, again: bool = False) -> PointState:
-        return self._report(setting, *self._timed(setting), again=again)
+        return self._report(setting, *self._time_trial(setting), again=again)
 
-    def _timed(self, setting: Setting) -> tuple[StoredJob, float]:
+    def _time_trial(self, setting: Setting) -> tuple[StoredJob, float]:
         start = time.perf_counter()
         if setting.kind == CONFIG:
-            side = self._prober.configured(setting.name, setting.value)
+            side = self._prober.run_with_option(setting.name, setting.value)
         else:
-            side = self._prober.compiled(setting.options)
+            side = self._prober.compile(setting.options)
         return side, time.perf_counter() - start
 
     def _report(
         self, setting: Setting, side: StoredJob, seconds: float, *, again: bool = False
     ) -> PointState:
-        state = state_within(self._predicate, side, self._bad)
+        state = classify_setting(self._predicate, side, self._bad)
         step = SearchStep(
             point=setting, samples=(side.record,), state=state, seconds=seconds, again=again,
-            summary=quoted(ending(side.record)),
+            summary=shorten(format_ending(side.record)),
         )  # fmt: skip
         self._steps.append(step)
         self._progress(step)
         return state
 
 
-def hlo_changes(before: StoredJob, after: StoredJob) -> IrDiff | None:
+def compare_hlo(before: StoredJob, after: StoredJob) -> IrDiff | None:
     """Return how the optimised HLO of two programs differs, None if it is not known."""
-    one, other = _hlo(before), _hlo(after)
+    one, other = _read_hlo(before), _read_hlo(after)
     if not one or not other:
         return None
     try:
@@ -249,7 +251,7 @@ def hlo_changes(before: StoredJob, after: StoredJob) -> IrDiff | None:
         return None
 
 
-def _hlo(side: StoredJob) -> str:
+def _read_hlo(side: StoredJob) -> str:
     artifacts: Mapping[str, str] = side.record.artifacts
     if "hlo" not in artifacts:
         return ""

@@ -10,20 +10,19 @@ from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
 from conformance.judge.values import Agreement, compare_values
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import ending, quoted
+from conformance.search.endpoints import EndpointsError, choose_predicate
+from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import (
     BAD,
     GOOD,
     OUTPUT,
-    ByConformance,
-    ByFact,
-    EndpointsError,
+    ConformancePredicate,
+    FactPredicate,
     PointKind,
     PointState,
-    choose_predicate,
-    fact_of,
-    other,
-    state_of,
+    classify_sample,
+    get_fact,
+    make_other_state,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ WHEN: Final = ("conformance", "ending", "value", "bits", "facts", "output")
 
 
 @dataclass(frozen=True, slots=True)
-class Becomes:
+class GoalPredicate:
     """Becomes what is looked for, or ends as it does in the bad program.
 
     Attributes:
@@ -57,11 +56,11 @@ class Becomes:
         """Return the state of a program."""
         if self.is_good(side):
             return GOOD
-        return BAD if ending(side.record) == self.bad else other(side.record)
+        return BAD if format_ending(side.record) == self.bad else make_other_state(side.record)
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
+class BitsPredicate:
     """Gives the bits of a known value, or others.
 
     Attributes:
@@ -82,14 +81,14 @@ class Bits:
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a program."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
-            return other(side.record)
+            return make_other_state(side.record)
         if side.record.artifacts["value"] == self.known.record.artifacts["value"]:
             return self.same
         compared = compare_values(load_value(side), load_value(self.known), self.tolerance)
         return self.same if compared.agreement is Agreement.EQUAL else self.differ
 
 
-def predicate_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
+def make_cell_predicate(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
     """Return the predicate within one cell.
 
     Args:
@@ -103,17 +102,19 @@ def predicate_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: s
     """
     name = f"{bad.record.case} on {bad.record.cell}"
     if fact:
-        return _fact(bad, fact, None)
+        return _make_fact_predicate(bad, fact, None)
     if when in ("value", "bits"):
         if "value" not in bad.record.artifacts:
-            raise UsageError(f"--when {when}: {name} gives no value: {quoted(ending(bad.record))}")
-        return Bits(bad, tolerance, same=BAD, differ=GOOD, about="gives these very bits")
+            raise UsageError(
+                f"--when {when}: {name} gives no value: {shorten(format_ending(bad.record))}"
+            )
+        return BitsPredicate(bad, tolerance, same=BAD, differ=GOOD, about="gives these very bits")
     if when == "output":
         if "stdout" not in bad.record.artifacts:
             raise UsageError(f"--when output: {name} is a case; --when bits asks for its value")
         text = bad.record.artifacts.get(OUTPUT)
-        return Becomes(
-            "output", "prints this very output", ending(bad.record),
+        return GoalPredicate(
+            "output", "prints this very output", format_ending(bad.record),
             lambda side: side.record.outcome is Outcome.OK
             and side.record.artifacts.get(OUTPUT) != text,
         )  # fmt: skip
@@ -123,14 +124,14 @@ def predicate_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: s
     failed = bad.record.outcome is not Outcome.OK
     unjudged = bad.record.conformance is Conformance.UNKNOWN
     if failed and (when == "ending" or (not when and unjudged)):
-        end = ending(bad.record)
-        return Becomes(
-            "ending", f"ends with {quoted(end)}", end,
+        end = format_ending(bad.record)
+        return GoalPredicate(
+            "ending", f"ends with {shorten(end)}", end,
             lambda side: side.record.outcome is Outcome.OK,
         )  # fmt: skip
     if deviates and when in ("", "conformance"):
-        return Becomes(
-            "conformance", ByConformance().about, ending(bad.record),
+        return GoalPredicate(
+            "conformance", ConformancePredicate().about, format_ending(bad.record),
             lambda side: side.record.conformance is Conformance.CONFORMS,
         )  # fmt: skip
     seen = "ends well" if when == "ending" else f"{bad.record.conformance}"
@@ -141,7 +142,7 @@ def predicate_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: s
     )
 
 
-def predicate_between(ends: Endpoints, *, when: str, fact: str) -> Predicate:
+def make_pair_predicate(ends: Endpoints, *, when: str, fact: str) -> Predicate:
     """Return the predicate that tells the program in two cells apart.
 
     Args:
@@ -154,9 +155,9 @@ def predicate_between(ends: Endpoints, *, when: str, fact: str) -> Predicate:
         UsageError: If there is no such fact.
     """
     if fact:
-        return _fact(ends.bad, fact, ends.good)
+        return _make_fact_predicate(ends.bad, fact, ends.good)
     about = "gives other bits than the good cell"
-    bits = Bits(ends.good, ends.tolerance, same=GOOD, differ=BAD, about=about)
+    bits = BitsPredicate(ends.good, ends.tolerance, same=GOOD, differ=BAD, about=about)
     valued = "value" in ends.good.record.artifacts
     differ = valued and bits.state(ends.bad) == BAD
     if when == "bits":
@@ -172,23 +173,23 @@ def predicate_between(ends: Endpoints, *, when: str, fact: str) -> Predicate:
         return bits
 
 
-def _fact(bad: StoredJob, text: str, good: StoredJob | None) -> Predicate:
+def _make_fact_predicate(bad: StoredJob, text: str, good: StoredJob | None) -> Predicate:
     name, given, value = text.partition("=")
-    seen = fact_of(bad, name)
-    wanted = _json(value, text) if given else None if good is None else fact_of(good, name)
+    seen = get_fact(bad, name)
+    wanted = _parse_json(value, text) if given else None if good is None else get_fact(good, name)
     if (given or good is not None) and wanted == seen:
         raise EndpointsError(f"--fact {text}: is {json.dumps(seen)} in the bad cell too")
-    return ByFact(name, seen, wanted)
+    return FactPredicate(name, seen, wanted)
 
 
-def _json(text: str, option: str) -> Any:
+def _parse_json(text: str, option: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
         raise UsageError(f"--fact {option}: expected JSON after =, e.g. 2 or true") from None
 
 
-def state_within(predicate: Predicate, side: StoredJob, bad: StoredJob) -> PointState:
+def classify_setting(predicate: Predicate, side: StoredJob, bad: StoredJob) -> PointState:
     """Return the state of a program with a setting: good, bad or unknown.
 
     Args:
@@ -196,8 +197,10 @@ def state_within(predicate: Predicate, side: StoredJob, bad: StoredJob) -> Point
         side: The program with the setting.
         bad: The program without it.
     """
-    state = state_of(predicate, side)
+    state = classify_sample(predicate, side)
     if state == GOOD:
         return GOOD
-    failed = side.record.outcome is not Outcome.OK and ending(side.record) != ending(bad.record)
+    failed = side.record.outcome is not Outcome.OK and format_ending(side.record) != format_ending(
+        bad.record
+    )
     return PointState(PointKind.UNKNOWN) if failed or not state.is_known else BAD

@@ -23,7 +23,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Outcome
 from conformance.scratch import Scratch, temporary_folder
-from conformance.search.equivalence import ending
+from conformance.search.equivalence import format_ending
 from conformance.triage.passes.settings import DISABLED
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
 from conformance.worker import frames
@@ -56,7 +56,7 @@ PRINT_OPTIONS: Final = ProgramTarget(
 """A program that prints the plain options of jax, with their values."""
 
 
-class LostError(ConformanceError):
+class ProcessLostError(ConformanceError):
     """The process ended before it answered."""
 
 
@@ -112,7 +112,7 @@ class PassProber:
     @property
     def config(self) -> Mapping[str, Any]:
         """Every plain option of `jax.config` in the cell, with its value there."""
-        return self._living().config
+        return self._get_session().config
 
     def renew(self) -> None:
         """End the process: the next trial begins another, which remembers nothing."""
@@ -121,7 +121,7 @@ class PassProber:
             self._session.thread.join(GRACE)
             self._session = None
 
-    def compiled(self, options: Mapping[str, Any]) -> StoredJob:
+    def compile(self, options: Mapping[str, Any]) -> StoredJob:
         """Compile the program, and run it where the cell has devices.
 
         Args:
@@ -130,10 +130,10 @@ class PassProber:
         Returns:
             The job, judged by the case's own reference and claims.
         """
-        frames_, done = self._asked({"options": dict(options), "run": True})
-        return judged(self._finished(frames_, done), self._blobs)
+        frames_, done = self._compile({"options": dict(options), "run": True})
+        return judge_finished(self._make_finished(frames_, done), self._blobs)
 
-    def dumped(self, disabled: Sequence[str] = ()) -> list[str]:
+    def list_dumps(self, disabled: Sequence[str] = ()) -> list[str]:
         """Return the names of the files that XLA dumps of its passes, as far as it gets.
 
         Args:
@@ -143,12 +143,12 @@ class PassProber:
         folder = self._folder / f"dump-{self._dumps}"
         folder.mkdir()
         options = {DISABLED: ",".join(disabled), "xla_dump_to": str(folder), **DUMP}
-        self._asked({"options": options, "run": False})
+        self._compile({"options": options, "run": False})
         names = [file.name for file in folder.iterdir()]
         shutil.rmtree(folder)
         return names
 
-    def configured(self, name: str, value: Any) -> StoredJob:
+    def run_with_option(self, name: str, value: Any) -> StoredJob:
         """Run the program from the start, with an option of `jax.config`.
 
         Args:
@@ -161,25 +161,25 @@ class PassProber:
         else:
             case = replace(case, config={**case.config, name: value})
         try:
-            return judged(self._worker.run(replace(self._job, case=case)), self._blobs)
+            return judge_finished(self._worker.run(replace(self._job, case=case)), self._blobs)
         except WorkerDiedError as error:
             raise InfrastructureError(f"{self._job.planned.cell.id}: {error}") from error
 
-    def _asked(self, question: Mapping[str, Any]) -> tuple[list[Frame], Finished | None]:
+    def _compile(self, question: Mapping[str, Any]) -> tuple[list[Frame], Finished | None]:
         """Return the messages about one compilation, and how the process ended if it did."""
-        session = self._living()
+        session = self._get_session()
         said = list(session.staged)
         try:
             session.link.sendall(frames.encode(dict(question)))
             while True:
-                header, body = _next(session)
+                header, body = _read_frame(session)
                 if "end" in header:
                     return said, None
                 said.append((header, body))
-        except (LostError, OSError):
-            return said, self._end_of(session)
+        except (ProcessLostError, OSError):
+            return said, self._take_end(session)
 
-    def _end_of(self, session: _Session) -> Finished:
+    def _take_end(self, session: _Session) -> Finished:
         self.lost += 1
         self.renew()
         if not session.ended:
@@ -188,12 +188,12 @@ class PassProber:
             )
         return session.ended[0]
 
-    def _living(self) -> _Session:
+    def _get_session(self) -> _Session:
         if self._session is None:
-            self._session = self._begun()
+            self._session = self._start_session()
         return self._session
 
-    def _begun(self) -> _Session:
+    def _start_session(self) -> _Session:
         self._sessions += 1
         path = self._folder / str(self._sessions)
         ended: list[Finished] = []
@@ -202,18 +202,18 @@ class PassProber:
             listener.listen(1)
             thread = threading.Thread(target=self._serve, args=(str(path), ended), daemon=True)
             thread.start()
-            link = self._accepted(listener, thread, ended)
+            link = self._accept(listener, thread, ended)
         link.settimeout(self._job.case.timeout + GRACE)
         session = _Session(link, thread, ended, frames.Decoder(), [], [], {})
         try:
-            while "ready" not in (frame := _next(session)).header:
+            while "ready" not in (frame := _read_frame(session)).header:
                 session.staged.append((frame.header, frame.body))
-        except (LostError, OSError):
-            raise InfrastructureError(self._why(ended)) from None
+        except (ProcessLostError, OSError):
+            raise InfrastructureError(self._explain_failure(ended)) from None
         session.config = frame.header["ready"]["config"]
         return session
 
-    def _accepted(
+    def _accept(
         self, listener: socket.socket, thread: threading.Thread, ended: list[Finished]
     ) -> socket.socket:
         """Wait for a process to ask for work, as long as there is one."""
@@ -221,9 +221,9 @@ class PassProber:
         while thread.is_alive():
             with contextlib.suppress(TimeoutError):
                 return listener.accept()[0]
-        raise InfrastructureError(self._why(ended))
+        raise InfrastructureError(self._explain_failure(ended))
 
-    def _why(self, ended: list[Finished]) -> str:
+    def _explain_failure(self, ended: list[Finished]) -> str:
         error = ended[0].error if ended else None
         said = error.message if error is not None else self._worker.output()
         return f"{self._job.planned.cell.id}: the program could not be staged: {said}"
@@ -251,7 +251,7 @@ class PassProber:
         with contextlib.suppress(WorkerDiedError):
             ended.append(self._worker.run(replace(self._job, case=probe, alone=True)))
 
-    def _finished(self, said: list[Frame], end: Finished | None) -> Finished:
+    def _make_finished(self, said: list[Frame], end: Finished | None) -> Finished:
         transcript = Transcript()
         for header, body in said:
             transcript.take(header, body)
@@ -267,7 +267,7 @@ class PassProber:
         return finished
 
 
-def judged(finished: Finished, blobs: BlobStore) -> StoredJob:
+def judge_finished(finished: Finished, blobs: BlobStore) -> StoredJob:
     """Return the job of a program, judged by the case's own reference and claims.
 
     Args:
@@ -279,11 +279,11 @@ def judged(finished: Finished, blobs: BlobStore) -> StoredJob:
     return StoredJob(replace(record, conformance=found, reasons=reasons), blobs)
 
 
-def _next(session: _Session) -> frames.Frame:
+def _read_frame(session: _Session) -> frames.Frame:
     while not session.pending:
         data = session.link.recv(1 << 20)
         if not data:
-            raise LostError("the process ended before it answered")
+            raise ProcessLostError("the process ended before it answered")
         session.pending += session.decoder.feed(data)
     return session.pending.pop(0)
 
@@ -325,53 +325,55 @@ class ProgramPasses:
             found: dict[str, Any] = msgspec.json.decode(said, type=dict[str, Any])
         except msgspec.DecodeError:
             raise InfrastructureError(
-                f"{self._planned.cell.id}: its options cannot be had: {ending(record)}"
+                f"{self._planned.cell.id}: its options cannot be had: {format_ending(record)}"
             ) from None
         return found
 
     def renew(self) -> None:
         """Do nothing: each trial has a process of its own."""
 
-    def compiled(self, options: Mapping[str, Any]) -> StoredJob:
+    def compile(self, options: Mapping[str, Any]) -> StoredJob:
         """Run the program with flags of XLA.
 
         Args:
             options: The flags by name; `xla_disable_hlo_passes` names passes.
         """
-        return self._side(flags=flags_of(options))
+        return self._run(flags=format_flags(options))
 
-    def dumped(self, disabled: Sequence[str] = ()) -> list[str]:
+    def list_dumps(self, disabled: Sequence[str] = ()) -> list[str]:
         """Return the names of the files that XLA dumps of its passes.
 
         Args:
             disabled: Passes that are disabled meanwhile.
         """
         with temporary_folder("programs") as folder:
-            flags = flags_of({DISABLED: ",".join(disabled), "xla_dump_to": folder, **DUMP})
+            flags = format_flags({DISABLED: ",".join(disabled), "xla_dump_to": folder, **DUMP})
             replace(self._runner, facts=False).run(self._planned, flags=flags)
             return [file.name for file in folder.iterdir()]
 
-    def configured(self, name: str, value: Any) -> StoredJob:
+    def run_with_option(self, name: str, value: Any) -> StoredJob:
         """Run the program with an option of `jax.config`, by its variable.
 
         Args:
             name: The option.
             value: Its value, unless the program sets it itself.
         """
-        return self._side(variables={name.upper(): _text(value)})
+        return self._run(variables={name.upper(): _format_value(value)})
 
-    def _side(self, **how: Any) -> StoredJob:
+    def _run(self, **how: Any) -> StoredJob:
         return StoredJob(self._runner.run(self._planned, **how), self._runner.blobs)
 
 
-def flags_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+def format_flags(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return compiler options as flags of XLA; an empty list of passes needs none.
 
     Args:
         options: Value by name.
     """
-    return tuple(f"--{name}={_text(value)}" for name, value in options.items() if value != "")
+    return tuple(
+        f"--{name}={_format_value(value)}" for name, value in options.items() if value != ""
+    )
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from packaging.version import Version
 
 from conformance.model.outcome import Outcome
-from conformance.search.equivalence import ending
+from conformance.search.answers import (
+    describe_origin,
+    format_seconds,
+    format_some,
+    make_predicate_json,
+)
+from conformance.search.equivalence import format_ending
 from conformance.search.predicates import PointKind
-from conformance.search.render import name_some, origin_of, predicate_json, seconds_in
 from conformance.triage.passes.pass_bisection import CONFIG, FLAG, PASS
 from conformance.triage.passes.settings import DISABLED
 from conformance.wording import plural
@@ -19,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.ir.change import IrDiff
+    from conformance.search.answers import SearchStep
     from conformance.search.predicates import PointState
-    from conformance.search.trials import SearchStep
     from conformance.triage.passes.pass_bisection import PassAnswer, Setting
 
 LISTS_SINCE: Final = Version("0.6.0")
@@ -32,20 +37,22 @@ NAMED: Final = 8
 _VERDICTS: Final = {PointKind.GOOD: "flips", PointKind.BAD: "stays"}
 
 
-def _verdict(state: PointState | None) -> str:
+def _format_verdict(state: PointState | None) -> str:
     return "unknown" if state is None else _VERDICTS.get(state.kind, "unknown")
 
 
-def step_line(step: SearchStep[Setting]) -> str:
+def format_step(step: SearchStep[Setting]) -> str:
     """Return a step in a line, e.g. `flips    0.07 s  without 12 passes: algsimp ... dce`."""
     setting = step.point
-    tried = f"{setting.name}={setting.value}" if setting.name else _without(setting.disabled)
+    tried = (
+        f"{setting.name}={setting.value}" if setting.name else _format_disabled(setting.disabled)
+    )
     failed = step.samples[0].outcome is not Outcome.OK
-    said = f": {step.summary[:100]}" if failed else ""
-    return f"{_verdict(step.state):<8} {step.seconds:5.2f} s  {tried}{origin_of(step)}{said}"
+    remark = describe_origin(step) + (f": {step.summary[:100]}" if failed else "")
+    return f"{_format_verdict(step.state):<8} {step.seconds:5.2f} s  {tried}{remark}"
 
 
-def _without(disabled: Sequence[str]) -> str:
+def _format_disabled(disabled: Sequence[str]) -> str:
     if not disabled:
         return "as it is"
     if len(disabled) <= 2:  # noqa: PLR2004 - what fits into a line
@@ -53,31 +60,31 @@ def _without(disabled: Sequence[str]) -> str:
     return f"without {plural(len(disabled), 'pass', 'passes')}: {disabled[0]} ... {disabled[-1]}"
 
 
-def answer_lines(answer: PassAnswer) -> Iterator[str]:
+def render_answer(answer: PassAnswer) -> Iterator[str]:
     """Yield the lines of an answer, the culprits first; lines of any length."""
     yield f"the program {answer.predicate.about}"
     if answer.is_compiled:
-        yield from _about_passes(answer)
+        yield from _render_passes(answer)
     else:
         stage = answer.bad.record.stage
         yield f"it ends at {stage}, before any pass is run: only options of jax were tried"
-    yield from _about_settings(answer)
+    yield from _render_settings(answer)
     if answer.confirmed:
         yield "confirmed: all of it did the same once more, in a new process"
-    for line in _flaky(answer):
+    for line in _list_flaky(answer):
         yield f"flaky: {line}"
     if answer.culprits and answer.changes is not None:
         what = "it" if len(answer.culprits) == 1 else "them"
         yield f"without {what} the optimised HLO changes:"
-        yield from _patterns(answer.changes)
+        yield from _render_patterns(answer.changes)
     processes = plural(answer.lost, "process", "processes")
     lost = f"; {processes} ended on the way, and another went on" if answer.lost else ""
-    yield f"{plural(len(answer.steps), 'probe')}, {seconds_in(answer.steps)}{lost}"
+    yield f"{plural(len(answer.steps), 'probe')}, {format_seconds(answer.steps)}{lost}"
 
 
-def _about_passes(answer: PassAnswer) -> Iterator[str]:
+def _render_passes(answer: PassAnswer) -> Iterator[str]:
     count = len(answer.passes)
-    probes = plural(len(answer.steps_of(PASS)), "probe")
+    probes = plural(len(answer.select_steps(PASS)), "probe")
     of = f"of {plural(count, 'pass that changes', 'passes that change')} it, {probes}"
     named = ", ".join(answer.culprits)
     if len(answer.culprits) == 1:
@@ -94,15 +101,15 @@ def _about_passes(answer: PassAnswer) -> Iterator[str]:
         )
     if answer.refused:
         refused = plural(len(answer.refused), "pass", "passes")
-        named = name_some(answer.refused, NAMED)
+        named = format_some(answer.refused, NAMED)
         yield f"{refused} cannot be disabled with the others: {named}"
 
 
-def _about_settings(answer: PassAnswer) -> Iterator[str]:
+def _render_settings(answer: PassAnswer) -> Iterator[str]:
     for step in answer.settings:
         what = "the XLA flag" if step.point.kind == FLAG else "the option of jax"
-        yield f"it does not with {what} {step.point.name}={_python(step.point.value)}"
-    options = answer.steps_of(CONFIG)
+        yield f"it does not with {what} {step.point.name}={_format_python(step.point.value)}"
+    options = answer.select_steps(CONFIG)
     if not answer.flags and not options:
         return
     flags = plural(len({step.point.name for step in answer.flags}), "XLA flag")
@@ -113,7 +120,7 @@ def _about_settings(answer: PassAnswer) -> Iterator[str]:
     yield f"tried alone: {tried}{left}; {more} that difference"
 
 
-def _flaky(answer: PassAnswer) -> list[str]:
+def _list_flaky(answer: PassAnswer) -> list[str]:
     """Return the settings that do not do the same twice, each in a line."""
     lines = []
     for step in answer.steps:
@@ -122,13 +129,13 @@ def _flaky(answer: PassAnswer) -> list[str]:
             tried = f"with {setting.name}={setting.value}" if setting.name else ""
             if setting.disabled:
                 tried = f"without {', '.join(setting.disabled)}"
-            first, then = map(_verdict, seen)
+            first, then = map(_format_verdict, seen)
             told = f"{first} at first, {then} then ({step.summary})"
             lines.append(f"{tried or 'as it is'}: {told}")
     return lines
 
 
-def _patterns(changes: IrDiff) -> Iterator[str]:
+def _render_patterns(changes: IrDiff) -> Iterator[str]:
     if not changes.changes:
         yield "  not at all, in structure"
     for change in changes.changes[:PATTERNS]:
@@ -137,7 +144,7 @@ def _patterns(changes: IrDiff) -> Iterator[str]:
         yield f"  and {len(changes.changes) - PATTERNS} more patterns"
 
 
-def lines_to_paste(answer: PassAnswer, release: str) -> Iterator[str]:
+def render_paste(answer: PassAnswer, release: str) -> Iterator[str]:
     """Yield lines of code with which the program becomes good.
 
     Args:
@@ -150,18 +157,20 @@ def lines_to_paste(answer: PassAnswer, release: str) -> Iterator[str]:
             yield f'jax.jit(f, compiler_options={{"{DISABLED}": "{culprits}"}})'
         yield f"XLA_FLAGS=--{DISABLED}={culprits}"
     for step in answer.settings:
-        name, value = step.point.name, _python(step.point.value)
+        name, value = step.point.name, _format_python(step.point.value)
         if step.point.kind == FLAG:
             yield f'jax.jit(f, compiler_options={{"{name}": {value}}})'
         else:
             yield f'jax.config.update("{name}", {value})'
 
 
-def _python(value: Any) -> str:
+def _format_python(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def answer_json(answer: PassAnswer, *, target: str, cell: str, good_cell: str) -> dict[str, Any]:
+def make_answer_json(
+    answer: PassAnswer, *, target: str, cell: str, good_cell: str
+) -> dict[str, Any]:
     """Return an answer as `--json` has it.
 
     Args:
@@ -175,35 +184,35 @@ def answer_json(answer: PassAnswer, *, target: str, cell: str, good_cell: str) -
         "target": target,
         "cell": cell,
         "good_cell": good_cell,
-        "predicate": predicate_json(answer),
+        "predicate": make_predicate_json(answer),
         "passes": list(answer.passes),
         "culprits": list(answer.culprits),
         "needed": list(answer.refused),
-        "flags": [_setting_json(step) for step in answer.flags],
+        "flags": [_make_setting_json(step) for step in answer.flags],
         "unknown_flags": answer.unknown_flags,
-        "config": [_setting_json(step) for step in answer.steps_of(CONFIG)],
+        "config": [_make_setting_json(step) for step in answer.select_steps(CONFIG)],
         "changes": [change.line for change in changes.changes] if changes else [],
-        "steps": [_step_json(step) for step in answer.steps],
-        "flaky": _flaky(answer),
+        "steps": [_make_step_json(step) for step in answer.steps],
+        "flaky": _list_flaky(answer),
         "confirmed": answer.confirmed,
     }
 
 
-def _setting_json(step: SearchStep[Setting]) -> dict[str, Any]:
+def _make_setting_json(step: SearchStep[Setting]) -> dict[str, Any]:
     return {
-        "name": step.point.name, "value": step.point.value, "verdict": _verdict(step.state)
+        "name": step.point.name, "value": step.point.value, "verdict": _format_verdict(step.state)
     }  # fmt: skip
 
 
-def _step_json(step: SearchStep[Setting]) -> dict[str, Any]:
+def _make_step_json(step: SearchStep[Setting]) -> dict[str, Any]:
     setting, (record,) = step.point, step.samples
     return {
         "what": setting.kind,
         "disabled": list(setting.disabled),
         "set": {setting.name: setting.value} if setting.name else {},
         "outcome": str(record.outcome),
-        "ending": ending(record),
-        "verdict": _verdict(step.state),
+        "ending": format_ending(record),
+        "verdict": _format_verdict(step.state),
         "seconds": round(step.seconds, 4),
         "again": step.again,
     }

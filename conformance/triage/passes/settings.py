@@ -81,7 +81,7 @@ _DUMPED: Final = re.compile(
 )
 
 
-def flags_for(cell: Cell) -> Iterator[tuple[str, bool]]:
+def list_flags(cell: Cell) -> Iterator[tuple[str, bool]]:
     """Yield the flags to be tried in a cell, each with the value to try.
 
     Args:
@@ -94,7 +94,7 @@ def flags_for(cell: Cell) -> Iterator[tuple[str, bool]]:
             yield name, value
 
 
-def options_for(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def list_options(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the options to be tried, each with a value other than it has.
 
     Args:
@@ -110,7 +110,7 @@ def options_for(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, not values[name]
 
 
-def pass_names(files: Iterable[str], *, unfinished: bool = False) -> list[str]:
+def parse_pass_names(files: Iterable[str], *, unfinished: bool = False) -> list[str]:
     """Return the passes that changed a program, in the order in which each did so first.
 
     Args:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.secret_masking import Masker
     from conformance.engine.job import PlannedCell
-    from conformance.triage.programs.process import Ended
+    from conformance.triage.programs.process import CompletedProgram
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
@@ -34,7 +34,7 @@ _REFUSED: Final = 2
 _USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNORECASE)
 
 
-def given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
+def list_given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
     """Return the names of the flags of XLA that a program is run with, whatever it sets itself.
 
     Args:
@@ -45,8 +45,8 @@ def given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
     return {flag.removeprefix("--").partition("=")[0] for flag in given}
 
 
-def outcome_of(
-    ended: Ended, note: ErrorInfo | None, timeout: float, given: set[str]
+def classify_outcome(
+    ended: CompletedProgram, note: ErrorInfo | None, timeout: float, given: set[str]
 ) -> tuple[Outcome, ErrorInfo | None]:
     """Return how a program ended, as of any job.
 
@@ -59,30 +59,30 @@ def outcome_of(
     if ended.exit == 0:
         return Outcome.OK, None
     if ended.cut:
-        return _cut(ended.cut, timeout)
+        return _describe_cut(ended.cut, timeout)
     refused = find_refused_flags(ended.stderr.decode("utf-8", "replace"))
     # One that the program sets itself is its own affair, and maybe what is sought.
     if given.intersection(re.findall(r"\w+", refused)):
-        return Outcome.UNSUPPORTED, error_info("unsupported", refused)
+        return Outcome.UNSUPPORTED, make_error_info("unsupported", refused)
     if ended.signal is not None:
         name = name_signal(ended.signal)
-        return Outcome.CRASHED, error_info(name, f"the process was ended by {name}")
-    error = note or _last_words(ended)
+        return Outcome.CRASHED, make_error_info(name, f"the process was ended by {name}")
+    error = note or _read_last_words(ended)
     return classify_raised(error), error
 
 
-def _last_words(ended: Ended) -> ErrorInfo:
+def _read_last_words(ended: CompletedProgram) -> ErrorInfo:
     """Return how a program ended that left no note: by its traceback, or its exit status."""
     text = ended.stderr.decode("utf-8", "replace")
-    if found := exception_in(ended.stderr):
+    if found := find_exception(ended.stderr):
         type_, message = found
-        return error_info(type_.rpartition(".")[2], _SUGGESTION.sub("", message))
+        return make_error_info(type_.rpartition(".")[2], _SUGGESTION.sub("", message))
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
     last = f": {lines[-1]}" if lines else ""
-    return error_info("exit", f"status {ended.exit}{last}")
+    return make_error_info("exit", f"status {ended.exit}{last}")
 
 
-def exception_in(stderr: bytes) -> tuple[str, str] | None:
+def find_exception(stderr: bytes) -> tuple[str, str] | None:
     """Return the exception whose traceback a process printed last.
 
     Args:
@@ -103,7 +103,7 @@ def exception_in(stderr: bytes) -> tuple[str, str] | None:
     return found["type"], message
 
 
-def usage_of(ended: Ended) -> str:
+def find_usage(ended: CompletedProgram) -> str:
     """Return the usage line of a script that refused its command line, empty if it did not."""
     if ended.exit != _REFUSED:
         return ""
@@ -111,18 +111,18 @@ def usage_of(ended: Ended) -> str:
     return " ".join(found[0].split()) if found else ""
 
 
-def _cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:
+def _describe_cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:
     """Return the ending of a program that was ended from outside."""
     if why == "timeout":
         late = f"no end within the timeout of {timeout:g} s"
-        return Outcome.TIMED_OUT, error_info("timeout", late)
+        return Outcome.TIMED_OUT, make_error_info("timeout", late)
     if why == "output":
         much = f"printed more than {process.LARGEST >> 20} MiB"
-        return Outcome.CRASHED, error_info("output", much)
-    return Outcome.NOT_RUN, error_info("interrupted", "the search was interrupted")
+        return Outcome.CRASHED, make_error_info("output", much)
+    return Outcome.NOT_RUN, make_error_info("interrupted", "the search was interrupted")
 
 
-def error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
+def make_error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
     """Return an error with its signature.
 
     Args:
@@ -146,18 +146,18 @@ def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None
         data = masker.content(note.read_bytes())
     except OSError:
         return None
-    return _of_test(data) if kind is ProgramKind.TEST else _of_script(data)
+    return _parse_test_report(data) if kind is ProgramKind.TEST else _parse_script_note(data)
 
 
-def _of_script(data: bytes) -> ErrorInfo | None:
+def _parse_script_note(data: bytes) -> ErrorInfo | None:
     try:
         said: dict[str, Any] = msgspec.json.decode(data, type=dict[str, str])
     except msgspec.DecodeError:  # killed while it wrote
         return None
-    return error_info(said["type"], said["message"], said["where"])
+    return make_error_info(said["type"], said["message"], said["where"])
 
 
-def _of_test(data: bytes) -> ErrorInfo | None:
+def _parse_test_report(data: bytes) -> ErrorInfo | None:
     """Return the first failure of pytest's own report."""
     try:
         report = ET.fromstring(data)  # noqa: S314 - pytest's
@@ -167,4 +167,4 @@ def _of_test(data: bytes) -> ErrorInfo | None:
     if failed is None:
         return None
     type_, sign, message = failed.get("message", "").partition(": ")
-    return error_info(type_, message) if sign else error_info("failure", type_)
+    return make_error_info(type_, message) if sign else make_error_info("failure", type_)

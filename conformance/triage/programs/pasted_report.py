@@ -51,7 +51,7 @@ _TEXTS: Final = frozenset({".md", ".markdown", ".rst", ".txt"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pasted:
+class PastedScript:
     """A pasted script as plain Python.
 
     Attributes:
@@ -70,7 +70,7 @@ class Pasted:
     notes: tuple[str, ...] = ()
 
 
-def read_paste(text: str, name: str) -> Pasted:
+def read_paste(text: str, name: str) -> PastedScript:
     """Return the script that a pasted text holds.
 
     Args:
@@ -81,27 +81,27 @@ def read_paste(text: str, name: str) -> Pasted:
         UsageError: If it holds no Python.
     """
     notes: list[str] = []
-    chosen = _block(text, notes)
+    chosen = _find_block(text, notes)
     variables: dict[str, str] = {}
-    if not parses(chosen):
-        chosen = _without_shell(chosen, variables, notes)
+    if not is_python(chosen):
+        chosen = _strip_shell_lines(chosen, variables, notes)
     echoes = bool(_PROMPT.search(chosen))
     if echoes:
-        chosen = _without_prompts(chosen)
-        if not parses(chosen):
-            chosen = _without_shell(chosen, variables, notes)
+        chosen = _strip_prompts(chosen)
+        if not is_python(chosen):
+            chosen = _strip_shell_lines(chosen, variables, notes)
     chosen = textwrap.dedent(chosen.expandtabs(4) if "\t" in chosen else chosen).strip("\n") + "\n"
     _check(chosen, name)
-    return Pasted(
-        text=_unjoined(chosen),
-        echoes=echoes or (chosen.strip() != text.strip() and _ends_in_a_value(chosen)),
+    return PastedScript(
+        text=_separate_statements(chosen),
+        echoes=echoes or (chosen.strip() != text.strip() and _has_final_value(chosen)),
         variables=variables,
-        thread=thread_of(text),
+        thread=find_thread(text),
         notes=tuple(notes),
     )
 
 
-def thread_of(text: str) -> str:
+def find_thread(text: str) -> str:
     """Return the upstream thread that a text names, `owner/repo#N`; empty for none.
 
     Args:
@@ -113,7 +113,7 @@ def thread_of(text: str) -> str:
     return text.strip() if "\n" not in text.strip() and _SHORT.fullmatch(text.strip()) else ""
 
 
-def releases_named(text: str) -> set[str]:
+def find_releases(text: str) -> set[str]:
     """Return the releases of jax that a report names, e.g. `jax==0.7.1`, `jax: 0.7.1`.
 
     Args:
@@ -122,7 +122,7 @@ def releases_named(text: str) -> set[str]:
     return {match[1] for match in _RELEASE.finditer(text)}
 
 
-def release_seen_on(text: str) -> str:
+def find_release(text: str) -> str:
     """Return the one release of jax that a report names, empty where it names several or none.
 
     Args:
@@ -134,7 +134,7 @@ def release_seen_on(text: str) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def pins_named(text: str, script: str) -> tuple[str, ...]:
+def find_pins(text: str, script: str) -> tuple[str, ...]:
     """Return the versions that a report lists of packages which its script imports.
 
     Args:
@@ -153,7 +153,7 @@ def pins_named(text: str, script: str) -> tuple[str, ...]:
     )
 
 
-def with_echoes(script: str) -> str:
+def add_echoes(script: str) -> str:
     """Return a script that prints what an interpreter with prompts would show.
 
     Args:
@@ -161,7 +161,7 @@ def with_echoes(script: str) -> str:
     """
     lines = script.encode().splitlines(keepends=True)
     for node in reversed(ast.parse(script).body):
-        if not isinstance(node, ast.Expr) or _prints(node.value):
+        if not isinstance(node, ast.Expr) or _is_print(node.value):
             continue
         # What a call gives may be nothing, which an interpreter does not show.
         call = isinstance(node.value, ast.Call)
@@ -173,15 +173,15 @@ def with_echoes(script: str) -> str:
     return b"".join(lines).decode()
 
 
-def _prints(value: ast.expr) -> bool:
+def _is_print(value: ast.expr) -> bool:
     """Say whether an expression shows all it has to show itself."""
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
     return name == "print"
 
 
-def _block(text: str, notes: list[str]) -> str:
+def _find_block(text: str, notes: list[str]) -> str:
     """Return the first fenced block that is Python; the whole text where there is none."""
-    if parses(text):
+    if is_python(text):
         return text
     found = [(kind.lower(), block) for _, kind, block in _FENCE.findall(text)]
     named = [block for kind, block in found if kind in _PYTHON]
@@ -194,10 +194,12 @@ def _block(text: str, notes: list[str]) -> str:
 
 
 def _is_code(block: str) -> bool:
-    return bool(_PROMPT.search(block)) or parses(_without_shell(textwrap.dedent(block), {}, []))
+    return bool(_PROMPT.search(block)) or is_python(
+        _strip_shell_lines(textwrap.dedent(block), {}, [])
+    )
 
 
-def parses(text: str) -> bool:
+def is_python(text: str) -> bool:
     """Say whether a text is Python as it stands."""
     try:
         parse(text)
@@ -206,18 +208,18 @@ def parses(text: str) -> bool:
     return True
 
 
-def _without_prompts(text: str) -> str:
+def _strip_prompts(text: str) -> str:
     """Return what stands behind prompts; the other lines are output."""
     lines = (line for line in text.splitlines() if _ANY_PROMPT.match(line))
     return "\n".join(_ANY_PROMPT.sub("", line, count=1) for line in lines)
 
 
-def _without_shell(text: str, variables: dict[str, str], notes: list[str]) -> str:
+def _strip_shell_lines(text: str, variables: dict[str, str], notes: list[str]) -> str:
     """Return the lines that are no shell's or notebook's; take what those set."""
     kept = []
     for line in text.splitlines():
         if shell := _SHELL.fullmatch(line):
-            _take(shell[1], variables)
+            _read_assignments(shell[1], variables)
         elif _MAGIC.fullmatch(line):
             notes.append(f"`{line.strip()}` left out")
         else:
@@ -225,7 +227,7 @@ def _without_shell(text: str, variables: dict[str, str], notes: list[str]) -> st
     return "\n".join(kept)
 
 
-def _take(command: str, variables: dict[str, str]) -> None:
+def _read_assignments(command: str, variables: dict[str, str]) -> None:
     try:
         words: Sequence[str] = shlex.split(command)
     except ValueError:
@@ -252,14 +254,14 @@ def _check(text: str, name: str) -> None:
         raise UsageError(f"{name}: holds no statement, expected a Python script")
 
 
-def _ends_in_a_value(script: str) -> bool:
+def _has_final_value(script: str) -> bool:
     """Say whether a script prints nothing, and ends in an expression as a notebook shows it."""
     tree = ast.parse(script)
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return isinstance(tree.body[-1], ast.Expr) and not any(map(_prints, calls))
+    return isinstance(tree.body[-1], ast.Expr) and not any(map(_is_print, calls))
 
 
-def _unjoined(text: str) -> str:
+def _separate_statements(text: str) -> str:
     """Return a script of which no two statements share a line."""
     body = ast.parse(text).body
     lines = [line for node in body for line in {node.lineno, node.end_lineno}]
@@ -272,12 +274,10 @@ def is_report(file: Path) -> bool:
         return False
     if file.suffix in _TEXTS:
         return True
-    return not parses(file.read_text("utf-8", "replace"))
+    return not is_python(file.read_text("utf-8", "replace"))
 
 
-def script_of_report(
-    text: str, name: str, folder: Path, say: Callable[[str], None]
-) -> ProgramTarget:
+def extract_script(text: str, name: str, folder: Path, say: Callable[[str], None]) -> ProgramTarget:
     """Write the script of a report, and return it with what the report says to run it with.
 
     Args:
@@ -291,16 +291,16 @@ def script_of_report(
         InfrastructureError: If the disk refuses.
     """
     pasted = read_paste(text, name)
-    script = with_echoes(pasted.text) if pasted.echoes else pasted.text
+    script = add_echoes(pasted.text) if pasted.echoes else pasted.text
     digest = hashlib.sha256(script.encode()).hexdigest()[:8]
     stem = Path(name).stem
     file = folder / f"{stem}-{digest}" / f"{stem}.py"
     RunDirectory(file.parent).make()
     write_atomically(file, script.encode())
-    preferred = pins_named(text, pasted.text)
+    preferred = find_pins(text, pasted.text)
     variables = [f"{name}={value}" for name, value in pasted.variables.items()]
     parts = [f"{name}: its script is {file}", *pasted.notes]
-    seen_on = release_seen_on(text)
+    seen_on = find_release(text)
     parts += [f"seen on jax {seen_on}"] if seen_on else []
     parts += [f"with {' '.join((*variables, *preferred))}"] if variables or preferred else []
     say("; ".join(parts))

@@ -27,7 +27,7 @@ _WARNING: Final = b"\n... %d bytes more ...\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class CompletedProgram:
     """How a program ended.
 
     Attributes:
@@ -55,7 +55,7 @@ def run(
     environment: Mapping[str, str],
     timeout: float,
     stopped: Callable[[], bool] = lambda: False,
-) -> Ended:
+) -> CompletedProgram:
     """Run a program in the working directory.
 
     Args:
@@ -72,29 +72,29 @@ def run(
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
-        with _guarded(command, environment, out, err) as (process, result):
+        with _start_guarded(command, environment, out, err) as (process, result):
             cut = ""
             while not cut and process.poll() is None:
                 try:
                     process.wait(_LOOK)
                 except subprocess.TimeoutExpired:
-                    cut = _why_cut(time.monotonic() - start >= timeout, stopped(), out, err)
+                    cut = _find_cut_reason(time.monotonic() - start >= timeout, stopped(), out, err)
             assert process.stdin is not None  # noqa: S101 - a pipe was asked for
             process.stdin.close()
             said: dict[str, Any] = json.loads(result.read() or b"{}")
-        return Ended(
+        return CompletedProgram(
             exit=said.get("exit"),
             signal=said.get("signal"),
             cut=cut,
-            stdout=_kept(out),
-            stderr=_kept(err),
+            stdout=_read_bounded(out),
+            stderr=_read_bounded(err),
             seconds=time.monotonic() - start,
             max_rss_bytes=said.get("max_rss_bytes", 0),
         )
 
 
 @contextmanager
-def _guarded(
+def _start_guarded(
     command: Sequence[str | os.PathLike[str]],
     environment: Mapping[str, str],
     out: IO[bytes],
@@ -120,7 +120,7 @@ def _guarded(
             yield process, result
 
 
-def _why_cut(late: bool, stopped: bool, *files: IO[bytes]) -> str:
+def _find_cut_reason(late: bool, stopped: bool, *files: IO[bytes]) -> str:
     """Return why a program is to be ended, empty while it may go on."""
     if stopped:
         return "interrupt"
@@ -129,7 +129,7 @@ def _why_cut(late: bool, stopped: bool, *files: IO[bytes]) -> str:
     return "timeout" if late else ""
 
 
-def _kept(file: IO[bytes]) -> bytes:
+def _read_bounded(file: IO[bytes]) -> bytes:
     """Return what a file holds, the beginning and the end where that is long."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.input_files import READ_FILES, decode_inputs
 from conformance.errors import UsageError
-from conformance.search.equivalence import SILENT, ending
+from conformance.search.equivalence import SILENT, format_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -111,7 +111,7 @@ class ProgramTarget:
                 return ["/bin/sh", "-c", self.text]
 
 
-def program_named(text: str, *, command: bool = False) -> ProgramTarget | None:
+def find_program(text: str, *, command: bool = False) -> ProgramTarget | None:
     """Return the program that a text names; None if it names none, and may be a case.
 
     Args:
@@ -128,7 +128,7 @@ def program_named(text: str, *, command: bool = False) -> ProgramTarget | None:
     if is_python and Path(file).is_file():
         kind = ProgramKind.TEST if NODE in text else ProgramKind.SCRIPT
         return ProgramTarget(kind=kind, text=text)
-    if len(_words(text)) > 1:
+    if len(_split_words(text)) > 1:
         return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
     if Path(text).is_file() and os.access(text, os.X_OK):
         return ProgramTarget(kind=ProgramKind.COMMAND, text=shlex.quote(str(Path(text).absolute())))
@@ -137,7 +137,7 @@ def program_named(text: str, *, command: bool = False) -> ProgramTarget | None:
     return None
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
@@ -156,7 +156,7 @@ def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) 
         UsageError: If it did not run, or reads other files of the user's own.
     """
     if record.outcome in SILENT:
-        raise UsageError(f"{record.cell}: {ending(record)}")
+        raise UsageError(f"{record.cell}: {format_ending(record)}")
     own = Path(script.text).resolve()
     read = decode_inputs(blobs.get(record.artifacts[READ_FILES]))
     others = [path for path, content in read.items() if content and Path(path) != own]

@@ -27,7 +27,9 @@ _HEADER: Final = re.compile(r"(?m)^# /// script\s*$\n((?:^#(?:| .*)$\n)*?)^# ///
 """A script's own requirements, PEP 723."""
 
 
-def requirements_of(script: str, wanted: Iterable[str], given: Iterable[str]) -> tuple[str, ...]:
+def collect_requirements(
+    script: str, wanted: Iterable[str], given: Iterable[str]
+) -> tuple[str, ...]:
     """Return what must be installed beside the packages of a cell.
 
     Args:
@@ -42,13 +44,13 @@ def requirements_of(script: str, wanted: Iterable[str], given: Iterable[str]) ->
     has = {canonicalize_name(name) for name in given}
     own = [
         text
-        for text in _declared(script)
+        for text in _read_header(script)
         if canonicalize_name(parse_requirement(text).name) not in has
     ]
     return tuple(sorted({str(parse_requirement(text)) for text in (*own, *wanted)}))
 
 
-def without_header(script: str) -> str:
+def strip_header(script: str) -> str:
     """Return a script without its own requirements.
 
     Args:
@@ -57,7 +59,7 @@ def without_header(script: str) -> str:
     return _HEADER.sub("", script)
 
 
-def _declared(script: str) -> list[str]:
+def _read_header(script: str) -> list[str]:
     match = _HEADER.search(script)
     if match is None:
         return []
@@ -69,7 +71,7 @@ def _declared(script: str) -> list[str]:
     return [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
 
 
-def common_versions(
+def find_common_versions(
     ends: Sequence[PlannedCell],
     locks: Mapping[str, Lock],
     requirements: tuple[str, ...],
@@ -92,28 +94,28 @@ def common_versions(
     Raises:
         InfrastructureError: If an environment cannot be made, or the index does not answer.
     """
-    floating = [text for text in requirements if _floats(text)]
+    floating = [text for text in requirements if _is_floating(text)]
     if not floating:
         return ()
     with suppress(NoSolutionError):
-        found = [_resolved(end, locks[end.cell.id], requirements, cache) for end in ends]
+        found = [_resolve(end, locks[end.cell.id], requirements, cache) for end in ends]
         if found[0] == found[1]:
-            return _pins(found[0])
+            return _format_pins(found[0])
         for versions, end in zip(found, reversed(ends), strict=True):
-            pins = _pins(versions)
+            pins = _format_pins(versions)
             with suppress(NoSolutionError):
-                _resolved(end, locks[end.cell.id], (*requirements, *pins), cache)
+                _resolve(end, locks[end.cell.id], (*requirements, *pins), cache)
                 return pins
     return ()
 
 
-def _floats(text: str) -> bool:
+def _is_floating(text: str) -> bool:
     wanted = Requirement(text)
     exact = any(spec.operator in ("==", "===") for spec in wanted.specifier)
     return not exact and wanted.url is None
 
 
-def _resolved(
+def _resolve(
     end: PlannedCell, lock: Lock, requirements: tuple[str, ...], cache: Path
 ) -> Mapping[str, str]:
     python = provision(end.cell, lock=lock, cache=cache).python
@@ -122,5 +124,5 @@ def _resolved(
     return {name: version for name, version in versions.items() if name not in urls}
 
 
-def _pins(versions: Mapping[str, str]) -> tuple[str, ...]:
+def _format_pins(versions: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{name}=={version}" for name, version in sorted(versions.items()))

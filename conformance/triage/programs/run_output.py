@@ -68,10 +68,10 @@ def normalize_output(text: str, versions: Mapping[str, str]) -> str:
     """
     for pattern, instead in _RULES:
         text = pattern.sub(instead, text)
-    return _without_versions(text, versions)
+    return _mask_versions(text, versions)
 
 
-def _without_versions(text: str, versions: Mapping[str, str]) -> str:
+def _mask_versions(text: str, versions: Mapping[str, str]) -> str:
     """Return a text without the versions of packages.
 
     One of two numbers, e.g. `2.3`, could as well be a value: it counts as a version beside the name
@@ -93,7 +93,7 @@ def _without_versions(text: str, versions: Mapping[str, str]) -> str:
     return text
 
 
-def times_of(note: Path) -> dict[str, float]:
+def read_times(note: Path) -> dict[str, float]:
     """Return the seconds of a program by what they are of.
 
     Args:
@@ -122,7 +122,7 @@ def times_of(note: Path) -> dict[str, float]:
     return {**found, **regions, **({"regions": sum(regions.values())} if regions else {})}
 
 
-def metric_of(stdout: bytes, metric: re.Pattern[str]) -> float | None:
+def find_metric(stdout: bytes, metric: re.Pattern[str]) -> float | None:
     """Return the last number that a pattern finds in what a program printed.
 
     Args:
@@ -142,11 +142,11 @@ def metric_of(stdout: bytes, metric: re.Pattern[str]) -> float | None:
         return None
 
 
-class NotUnderstoodError(ConformanceError):
+class UnreadableDumpError(ConformanceError):
     """HLO that was dumped, and cannot be read."""
 
 
-def dump_flags(folder: Path) -> tuple[str, ...]:
+def make_dump_flags(folder: Path) -> tuple[str, ...]:
     """Return the flags that make XLA write what it compiles.
 
     Args:
@@ -155,7 +155,7 @@ def dump_flags(folder: Path) -> tuple[str, ...]:
     return (f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text")
 
 
-def facts_of_dump(folder: Path) -> dict[str, Any]:
+def read_dump_facts(folder: Path) -> dict[str, Any]:
     """Return the facts of all programs that were compiled, added up.
 
     Args:
@@ -174,11 +174,11 @@ def facts_of_dump(folder: Path) -> dict[str, Any]:
         try:
             tables.append(analyse(file.read_text("utf-8", "surrogatepass"), "hlo").facts)
         except IrSyntaxError as error:
-            raise NotUnderstoodError(f"{file.name}: {error}") from None
-    return added(tables)
+            raise UnreadableDumpError(f"{file.name}: {error}") from None
+    return add_facts(tables)
 
 
-def added(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def add_facts(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the facts of several programs.
 
     Args:
@@ -207,12 +207,12 @@ class _Frame(NamedTuple):
     function: str
 
 
-def dump_after(timeout: float) -> float:
+def compute_dump_delay(timeout: float) -> float:
     """Return after how many seconds Python writes where it is."""
     return max(timeout - MARGIN, timeout / 2)
 
 
-def hang_of(note: Path, roots: Iterable[Path]) -> str:
+def locate_hang(note: Path, roots: Iterable[Path]) -> str:
     """Return where a program hangs, e.g. `a.py:3 in f, within jax/_src/api.py:10 in wait`.
 
     Args:
@@ -228,16 +228,16 @@ def hang_of(note: Path, roots: Iterable[Path]) -> str:
         return ""
     folders = tuple(root.resolve() for root in roots)
     threads = [
-        list(_frames(thread))
+        list(_parse_frames(thread))
         for thread in re.split(r"^.*most recent call.*$", text, flags=re.MULTILINE)
     ]
     for frames in reversed(threads):  # the main thread is the last
         own = next((frame for frame in frames if _is_own(frame, folders)), None)
         if own is not None:
-            inner = f", within {_told(frames[0])}" if own != frames[0] else ""
+            inner = f", within {_format_frame(frames[0])}" if own != frames[0] else ""
             return f"{Path(own.file).name}:{own.line} in {own.function}{inner}"
     last = next((frames[0] for frames in reversed(threads) if frames), None)
-    return _told(last) if last else ""
+    return _format_frame(last) if last else ""
 
 
 def _is_own(frame: _Frame, folders: Iterable[Path]) -> bool:
@@ -246,11 +246,11 @@ def _is_own(frame: _Frame, folders: Iterable[Path]) -> bool:
     return not installed and any(file.is_relative_to(folder) for folder in folders)
 
 
-def _frames(thread: str) -> Iterable[_Frame]:
+def _parse_frames(thread: str) -> Iterable[_Frame]:
     for line in thread.splitlines():
         if found := _FRAME.match(line):
             yield _Frame(**found.groupdict())
 
 
-def _told(frame: _Frame) -> str:
+def _format_frame(frame: _Frame) -> str:
     return f"{_PACKAGES.sub('', frame.file)}:{frame.line} in {frame.function}"

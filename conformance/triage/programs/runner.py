@@ -30,26 +30,26 @@ from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.scratch import temporary_folder
 from conformance.search.predicates import OUTPUT, STDOUT
-from conformance.search.prober import not_run
+from conformance.search.prober import make_unrun_record
 from conformance.triage.programs import process
 from conformance.triage.programs.outcomes import (
-    error_info,
-    given_flags,
-    outcome_of,
+    classify_outcome,
+    find_usage,
+    list_given_flags,
+    make_error_info,
     read_note,
-    usage_of,
 )
 from conformance.triage.programs.program import ProgramKind
-from conformance.triage.programs.requirements import requirements_of
+from conformance.triage.programs.requirements import collect_requirements
 from conformance.triage.programs.run_output import (
-    NotUnderstoodError,
-    dump_after,
-    dump_flags,
-    facts_of_dump,
-    hang_of,
-    metric_of,
+    UnreadableDumpError,
+    compute_dump_delay,
+    find_metric,
+    locate_hang,
+    make_dump_flags,
     normalize_output,
-    times_of,
+    read_dump_facts,
+    read_times,
 )
 from conformance.worker import script
 from conformance.worker.instrumentation.sitecustomize import HANG, INPUTS, TIMES
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
-    from conformance.triage.programs.process import Ended
+    from conformance.triage.programs.process import CompletedProgram
     from conformance.triage.programs.program import ProgramTarget
 
 RUNNER: Final = Path(script.__file__)
@@ -138,43 +138,47 @@ class ProgramRunner:
         name, code = self.target.name, self.hash
         if planned.failure or planned.missing:
             outcome = Outcome.INFRA if planned.failure else Outcome.UNSUPPORTED
-            return not_run(name, code, planned, planned.failure or planned.missing, outcome)
+            return make_unrun_record(
+                name, code, planned, planned.failure or planned.missing, outcome
+            )
         try:
             with temporary_folder("running") as folder:
                 note, dump, read = folder / "note", folder / "dump", folder / "read"
                 times, hang = folder / "times", folder / "hang"
                 if self.facts:
-                    flags = (*flags, *dump_flags(dump))
+                    flags = (*flags, *make_dump_flags(dump))
                 more = {
-                    INPUTS: str(read), HANG: f"{dump_after(self.timeout)}:{hang}",
+                    INPUTS: str(read), HANG: f"{compute_dump_delay(self.timeout)}:{hang}",
                     **({TIMES: str(times)} if self.timed else {}), **(variables or {}),
                 }  # fmt: skip
-                ended, versions = self._ended(planned, note, flags, more)
+                ended, versions = self._run_process(planned, note, flags, more)
                 masker = Masker(self.outer)
                 ended = replace(
                     ended, stdout=masker.content(ended.stdout), stderr=masker.content(ended.stderr)
                 )
                 inputs = encode_inputs(collect_inputs(read, self.target.roots))
                 said = read_note(note, self.target.kind, masker)
-                facts = facts_of_dump(dump) if self.facts else {}
-                seconds = {"job": ended.seconds, **times_of(times)}
-                where = hang_of(hang, self.target.roots)
+                facts = read_dump_facts(dump) if self.facts else {}
+                seconds = {"job": ended.seconds, **read_times(times)}
+                where = locate_hang(hang, self.target.roots)
         except NoSolutionError as error:
-            return not_run(name, code, planned, str(error))
-        except (NotUnderstoodError, ConformanceError) as error:
-            return not_run(name, code, planned, str(error), Outcome.INFRA)
-        outcome, error_ = outcome_of(ended, said, self.timeout, given_flags(planned, flags))
+            return make_unrun_record(name, code, planned, str(error))
+        except (UnreadableDumpError, ConformanceError) as error:
+            return make_unrun_record(name, code, planned, str(error), Outcome.INFRA)
+        outcome, error_ = classify_outcome(
+            ended, said, self.timeout, list_given_flags(planned, flags)
+        )
         if error_ is not None and outcome is Outcome.TIMED_OUT:
             error_ = replace(error_, where=where)
         if self.metric is not None:
-            facts = {**facts, METRIC: metric_of(ended.stdout, self.metric)}
-        if error_ is not None and (why := self._missing(error_, planned)):
-            outcome, error_ = Outcome.UNSUPPORTED, error_info("missing package", why)
-        if self.target.kind is ProgramKind.SCRIPT and (usage := usage_of(ended)):
+            facts = {**facts, METRIC: find_metric(ended.stdout, self.metric)}
+        if error_ is not None and (why := self._find_missing_package(error_, planned)):
+            outcome, error_ = Outcome.UNSUPPORTED, make_error_info("missing package", why)
+        if self.target.kind is ProgramKind.SCRIPT and (usage := find_usage(ended)):
             why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
-            outcome, error_ = Outcome.UNSUPPORTED, error_info("arguments needed", why)
+            outcome, error_ = Outcome.UNSUPPORTED, make_error_info("arguments needed", why)
         texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
-        texts[OUTPUT] = self._normalized(texts[STDOUT], planned, versions)
+        texts[OUTPUT] = self._normalize(texts[STDOUT], planned, versions)
         texts[READ_FILES] = masker.content(inputs)
         return Record(
             case=name,
@@ -190,13 +194,13 @@ class ProgramRunner:
             max_rss_bytes=ended.max_rss_bytes,
         )
 
-    def _ended(
+    def _run_process(
         self,
         planned: PlannedCell,
         note: Path,
         flags: tuple[str, ...],
         more: Mapping[str, str],
-    ) -> tuple[Ended, Mapping[str, str]]:
+    ) -> tuple[CompletedProgram, Mapping[str, str]]:
         """Run the program in a cell's environment; return how it ended, and what was there."""
         cell = planned.cell
         lock = self.locks[cell.id]
@@ -215,14 +219,14 @@ class ProgramRunner:
                 own = filter(None, [variables.get("XLA_FLAGS"), *flags])
                 variables["XLA_FLAGS"] = " ".join(own)
                 variables[script.FLAGS] = " ".join(flags)
-            beside = self._beside(python, lock)
+            beside = self._find_overlay(python, lock)
             path = (str(INSTRUMENTATION), str(beside or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             ended = process.run(
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
-        return ended, _versions(planned, beside)
+        return ended, _merge_versions(planned, beside)
 
     def versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages that the program has in a cell.
@@ -233,16 +237,16 @@ class ProgramRunner:
         with suppress(ConformanceError):
             lock = self.locks[planned.cell.id]
             python = provision(planned.cell, lock=lock, cache=self.cache).python
-            beside = self._beside(python, lock)
-            return _versions(planned, beside)
+            beside = self._find_overlay(python, lock)
+            return _merge_versions(planned, beside)
         return planned.versions
 
-    def _beside(self, python: Path, lock: Lock) -> Path | None:
+    def _find_overlay(self, python: Path, lock: Lock) -> Path | None:
         """Return the folder of what is wanted beside a cell's packages.
 
         What is preferred is left out where it cannot be had.
         """
-        wanted = requirements_of(self.target.source, self._wanted, lock.pins)
+        wanted = collect_requirements(self.target.source, self._requirements, lock.pins)
         exact = {Requirement(text).name for text in wanted if "==" in text or " @ " in text}
         more = [text for text in self.preferred if Requirement(text).name not in exact]
         if more:
@@ -250,26 +254,24 @@ class ProgramRunner:
                 return find_overlay(python, lock, (*wanted, *more), self.cache)
         return find_overlay(python, lock, wanted, self.cache)
 
-    def _normalized(
-        self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]
-    ) -> bytes:
+    def _normalize(self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]) -> bytes:
         """Return an output without the facts of a cell's environment."""
         environment = environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
         text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
         normal = normalize_output(text, versions)
         return normal.encode("utf-8", "surrogateescape")
 
-    def _missing(self, error: ErrorInfo, planned: PlannedCell) -> str:
+    def _find_missing_package(self, error: ErrorInfo, planned: PlannedCell) -> str:
         """Return that the program needs a package which a cell lacks: no release did that."""
         file = next(iter(self.target.files), Path())
         return missing_dependency(error, planned.versions, file, f"the {self.target.kind}")
 
     @property
-    def _wanted(self) -> tuple[str, ...]:
+    def _requirements(self) -> tuple[str, ...]:
         """What is wanted beside a cell's packages: a test needs what runs it."""
         return (*self.wanted, *(["pytest"] if self.target.kind is ProgramKind.TEST else []))
 
 
-def _versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:
+def _merge_versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:
     """Return the versions of a cell's packages, and of those beside them."""
     return {**planned.versions, **(read_installed_versions(beside) if beside else {})}

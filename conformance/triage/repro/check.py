@@ -16,10 +16,10 @@ from conformance.judge.errors import make_signature
 from conformance.model.outcome import Conformance, Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
-from conformance.triage.programs.outcomes import exception_in
+from conformance.triage.programs.outcomes import find_exception
 
 if TYPE_CHECKING:
-    from conformance.triage.programs.process import Ended
+    from conformance.triage.programs.process import CompletedProgram
     from conformance.triage.repro.header import Seen
     from conformance.triage.repro.run import SeenJob
     from conformance.triage.repro.writing import Written
@@ -66,7 +66,7 @@ def difference(written: Written, seen: SeenJob, name: str, index: str = "") -> s
     return compare_ending(ended, seen.seen, silent=written.silent)
 
 
-def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
+def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> CompletedProgram:
     """Run a file with `uv run`, in an environment with the packages of its header alone.
 
     Args:
@@ -105,7 +105,7 @@ def _remove_environment(file: Path) -> None:
         shutil.rmtree(environment, ignore_errors=True)
 
 
-def compare_ending(ended: Ended, seen: Seen, *, silent: bool = False) -> str:
+def compare_ending(ended: CompletedProgram, seen: Seen, *, silent: bool = False) -> str:
     """Return how a file ended and how it should have, empty if these are the same.
 
     Args:
@@ -148,13 +148,13 @@ def _first_line(type_: str, message: str) -> str:
     return make_signature(type_.rpartition(".")[2], message).partition("\n")[0]
 
 
-def _raised(ended: Ended) -> str:
+def _raised(ended: CompletedProgram) -> str:
     """Return the first line of the signature of the exception that ended a file."""
-    found = exception_in(ended.stderr) if ended.exit != 0 else None
+    found = find_exception(ended.stderr) if ended.exit != 0 else None
     return _first_line(*found) if found else ""
 
 
-def _told(ended: Ended) -> str:
+def _told(ended: CompletedProgram) -> str:
     if ended.cut:
         return "no end within the time" if ended.cut == "timeout" else f"too much {ended.cut}"
     if ended.signal is not None or (ended.exit or 0) > _SIGNALS:

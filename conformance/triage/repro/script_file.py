@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
 from conformance.model.outcome import Outcome
-from conformance.triage.programs.requirements import without_header
+from conformance.triage.programs.requirements import strip_header
 from conformance.triage.repro.header import (
     CORE,
     IMPORTED,
@@ -93,7 +93,7 @@ def _lines(run: ScriptRun, name: str) -> Iterator[str]:
         yield ""
         yield from (f"os.environ[{n!r}] = {value!r}" for n, value in variables.items())
         yield ""
-    yield without_header(run.source).strip("\n")
+    yield strip_header(run.source).strip("\n")
 
 
 def same_ending(run: ScriptRun, outcome: Outcome, error: ErrorInfo | None) -> bool:

@@ -20,7 +20,7 @@ from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import quoted
+from conformance.search.equivalence import shorten
 from conformance.triage.repro.source import extract
 from conformance.triage.shrink.candidate_trials import (
     CandidateTrials,
@@ -158,7 +158,7 @@ class CaseShrinker:
                 refuse_flaky(self.case, self.cell.id, [*tried, self._original(self._workers[0])])
                 raise UsageError(
                     f"{self.case.id}: apart from its file it does something else than "
-                    f"{quoted(trials.criterion.about)}; put what it needs to its module into the "
+                    f"{shorten(trials.criterion.about)}; put what it needs to its module into the "
                     "case"
                 )
             return self._search(trials, text, results)
@@ -200,7 +200,7 @@ class CaseShrinker:
         self.progress("trying the case as it is")
         tried = [self._original(self._workers[0]) for _ in range(REPEATS)]
         if tried[0].outcome is Outcome.INFRA:
-            ending = quoted(tried[0].ending)
+            ending = shorten(tried[0].ending)
             raise InfrastructureError(f"{self.case.id} on {self.cell.id}: {ending}")
         refuse_flaky(self.case, self.cell.id, tried)
         if not self.fact:
@@ -227,7 +227,7 @@ class CaseShrinker:
             if is_good or (self.named and self.fact):
                 self._workers.append(worker)
                 return found
-            reasons.append(f"{cell.id}: {quoted(why[0] if why else found.ending)}")
+            reasons.append(f"{cell.id}: {shorten(why[0] if why else found.ending)}")
             worker.close()
         if required or self.named:
             raise UsageError(

@@ -18,8 +18,13 @@ from conformance.judge.errors import normalise_cause
 from conformance.judge.values import Agreement, compare_reference
 from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
-from conformance.search.equivalence import differing_lines, quoted, same_failure, same_output
-from conformance.search.predicates import fact_of
+from conformance.search.equivalence import (
+    find_differing_lines,
+    is_same_failure,
+    is_same_output,
+    shorten,
+)
+from conformance.search.predicates import get_fact
 from conformance.triage.shrink.results import TrialResult
 
 if TYPE_CHECKING:
@@ -79,13 +84,13 @@ class SameFailure:
     @property
     def about(self) -> str:
         """The failure."""
-        return quoted(self.seen.ending)
+        return shorten(self.seen.ending)
 
     def may_hold(self, bad: TrialResult) -> bool:
         """Say whether it fails for the same reason."""
         if (bad.outcome, bad.frame) != (self.seen.outcome, self.seen.frame):
             return False
-        if not same_failure(bad.ending, self.seen.ending):
+        if not is_same_failure(bad.ending, self.seen.ending):
             return False
         return self.guarded or self._words(bad) == self._words(self.seen)
 
@@ -113,8 +118,8 @@ class SameOutputDifference:
     @property
     def about(self) -> str:
         """The first line that differs."""
-        _, line, other = next(differing_lines(self.bad.output, self.good.output))
-        return f"prints {quoted(line)!r} for {quoted(other)!r}"
+        _, line, other = next(find_differing_lines(self.bad.output, self.good.output))
+        return f"prints {shorten(line)!r} for {shorten(other)!r}"
 
     def may_hold(self, bad: ScriptResult) -> bool:
         """Say whether it runs."""
@@ -124,7 +129,7 @@ class SameOutputDifference:
         """Say whether it differs as the script does."""
         if good is None or not self.may_hold(bad) or not self.may_hold(good):
             return False
-        if same_output(bad.output, good.output):
+        if is_same_output(bad.output, good.output):
             return False
         words = _words_between(self.bad, self.good)
         return not words or bool(words & _words_between(bad, good))
@@ -154,7 +159,7 @@ class SameWrongValue:
     def about(self) -> str:
         """How the values differ."""
         messages = self._compared(self.bad, self.good).messages
-        return f"value: {quoted(messages[0])}" if messages else "value"
+        return f"value: {shorten(messages[0])}" if messages else "value"
 
     def _compared(self, bad: CaseResult, good: CaseResult) -> Comparison:
         assert bad.value is not None  # noqa: S101 - see holds
@@ -218,7 +223,7 @@ class MissingError:
     @property
     def about(self) -> str:
         """The error that is expected."""
-        return f"runs, expected {quoted(self.good.ending)}"
+        return f"runs, expected {shorten(self.good.ending)}"
 
     def may_hold(self, bad: TrialResult) -> bool:
         """Say whether it runs."""
@@ -246,10 +251,10 @@ class SameFact:
     @property
     def about(self) -> str:
         """The fact."""
-        told = f"fact {self.name} is {fact_of(self.bad.stored, self.name)}"
+        told = f"fact {self.name} is {get_fact(self.bad.stored, self.name)}"
         if self.good is None:
             return told
-        return f"{told}, {fact_of(self.good.stored, self.name)} in the other cell"
+        return f"{told}, {get_fact(self.good.stored, self.name)} in the other cell"
 
     def may_hold(self, bad: CaseResult) -> bool:
         """Say whether the fact is as it is for the case."""
@@ -265,4 +270,4 @@ class SameFact:
         first = self.name.partition(".")[0]
         if one.outcome is not Outcome.OK or first not in one.stored.record.facts:
             return False
-        return bool(fact_of(one.stored, self.name) == fact_of(case.stored, self.name))
+        return bool(get_fact(one.stored, self.name) == get_fact(case.stored, self.name))

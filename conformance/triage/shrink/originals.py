@@ -14,7 +14,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.variants import compare_variants
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import SILENT, quoted
+from conformance.search.equivalence import SILENT, shorten
 from conformance.triage.shrink.criteria import (
     MissingError,
     SameFact,
@@ -45,7 +45,7 @@ def refuse_flaky(case: Case, cell: str, results: Sequence[CaseResult]) -> None:
     tolerance = Tolerance.of(case)
     if not any(find_disagreement(first, one.observation, tolerance) for one in results[1:]):
         return
-    counts = Counter(quoted(one.ending) for one in results)
+    counts = Counter(shorten(one.ending) for one in results)
     told = "; ".join(f"{count} of {len(results)}: {ending}" for ending, count in counts.items())
     told = told if len(counts) > 1 else "its values differ"
     raise UsageError(
@@ -73,7 +73,7 @@ def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
         UsageError: If it conforms, has nothing that says what it should do, or says nothing; also
             if nothing but another way deviates.
     """
-    said, observation = quoted(result.ending), result.observation
+    said, observation = shorten(result.ending), result.observation
     if result.outcome in SILENT:
         raise UsageError(f"{case.id} on {cell} says nothing: {said}; name another cell")
     conforms, _ = judge_conformance(case, replace(observation, ways={}))

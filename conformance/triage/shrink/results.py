@@ -13,7 +13,7 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import load_observation, make_record
 from conformance.engine.transcript import is_variant_artifact
 from conformance.model.codec import decode_value
-from conformance.search.predicates import output_of
+from conformance.search.predicates import read_output
 
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
@@ -73,7 +73,7 @@ class ScriptResult(TrialResult):
     @cached_property
     def output(self) -> str:
         """Its output, without the facts of its environment."""
-        return output_of(StoredJob(self.job, self.blobs))
+        return read_output(StoredJob(self.job, self.blobs))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
-from conformance.search.equivalence import SILENT, quoted, same_output
+from conformance.search.equivalence import SILENT, is_same_output, shorten
 from conformance.triage.repro.layout import comment
 from conformance.triage.shrink.candidate_trials import (
     CandidateTrials,
@@ -171,16 +171,16 @@ class ScriptShrinker:
         for planned in self.others:
             self.progress(f"looking for a cell in which it is right: {planned.cell.id}")
             other = _run(self.runner, planned=planned)
-            tried.append(f"{planned.cell.id}: {quoted(other.ending)}")
+            tried.append(f"{planned.cell.id}: {shorten(other.ending)}")
             if other.outcome is Outcome.OK and fails:
                 return planned, SameFailure(bad)
-            if other.outcome is Outcome.OK and not same_output(bad.output, other.output):
+            if other.outcome is Outcome.OK and not is_same_output(bad.output, other.output):
                 return planned, SameOutputDifference(bad, other)
         if fails and not self.named:
             return None, SameFailure(bad)
         raise UsageError(
-            f"{self._where}: {quoted(bad.ending)}; expected a cell in which it does something else "
-            f"({'; '.join(tried) or 'none was looked for'}); name one with --good"
+            f"{self._where}: {shorten(bad.ending)}; expected a cell in which it does something "
+            f"else ({'; '.join(tried) or 'none was looked for'}); name one with --good"
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
+from conformance.triage.upgrade.effect import BREAKING, Effect, classify_change
 
 if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
@@ -105,7 +105,7 @@ class ComparedCase:
     @property
     def effect(self) -> Effect:
         """The effect of the whole upgrade, without changes that were undone on the way."""
-        return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
+        return Effect.UNCHANGED if self.whole is None else classify_change(self.whole)
 
     @property
     def passing(self) -> UpgradeStep | None:

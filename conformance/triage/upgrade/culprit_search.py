@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from conformance.engine.transitions import ENDING
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome
-from conformance.search.equivalence import ending, same_failure
-from conformance.triage.blame.render import doubts
+from conformance.search.equivalence import format_ending, is_same_failure
+from conformance.triage.blame.render import list_doubts
 from conformance.triage.upgrade.comparison import Culprits
 from conformance.triage.upgrade.effect import Effect, show_change
 
@@ -34,7 +34,7 @@ class PredicateOptions(NamedTuple):
     fact: str = ""
 
 
-def predicate_options_of(step: UpgradeStep) -> PredicateOptions:
+def choose_predicate_options(step: UpgradeStep) -> PredicateOptions:
     """Return the question that tells both sides of a change apart.
 
     Args:
@@ -44,12 +44,16 @@ def predicate_options_of(step: UpgradeStep) -> PredicateOptions:
         return PredicateOptions(fact=show_change(step.change).artifact)
     records = step.change.before.record, step.change.after.record
     failed = all(record.outcome is not Outcome.OK for record in records)
-    if failed and ENDING in step.change.changed and not same_failure(*map(ending, records)):
+    if (
+        failed
+        and ENDING in step.change.changed
+        and not is_same_failure(*map(format_ending, records))
+    ):
         return PredicateOptions(when="ending")
     return PredicateOptions()
 
 
-def cells_of(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
+def find_cells(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
     """Return the cells of the jobs that a change is between.
 
     Args:
@@ -60,7 +64,7 @@ def cells_of(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, Planned
     return cells[step.change.before.record.cell], cells[step.change.after.record.cell]
 
 
-def culprits_of(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
+def search_culprits(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
     """Search for the packages that made a change; an error becomes a part of the answer.
 
     Args:
@@ -68,18 +72,18 @@ def culprits_of(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprit
         step: The change.
         search: Searches, given a case, its cells and the options of the predicate.
     """
-    before, after = (planned.cell for planned in cells_of(one, step))
-    asked = predicate_options_of(step)
+    before, after = (planned.cell for planned in find_cells(one, step))
+    asked = choose_predicate_options(step)
     try:
         found = search(one.case, (before, after), when=asked.when, fact=asked.fact)
     except ConformanceError as error:
         return Culprits(case=one.case.id, untold=str(error))
-    untold = "; ".join(doubts(found))
+    untold = "; ".join(list_doubts(found))
     if not found.confirmed:
         return Culprits(case=one.case.id, untold=untold)
     return Culprits(
         case=one.case.id,
-        guilty=tuple(found.packages_of(guilty.culprits) for guilty in found.guilty),
-        beside=found.packages_of(found.guilty[0].needed),
+        guilty=tuple(found.list_packages(guilty.culprits) for guilty in found.guilty),
+        beside=found.list_packages(found.guilty[0].needed),
         untold=untold,
     )

@@ -14,7 +14,7 @@ from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.equivalence import ending, quoted
+from conformance.search.equivalence import format_ending, shorten
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ BREAKING: Final = frozenset({Effect.BROKEN, Effect.WRONG, Effect.VALUE})
 """Effects for which an upgrade fails."""
 SILENT: Final = frozenset({Effect.WRONG, Effect.VALUE})
 """Those of them that raise no error."""
-FIGURES: Final = {
+COST_METRICS: Final = {
     "flops": "floating-point operations",
     "bytes": "bytes accessed",
     "temp_bytes": "bytes of temporary memory",
@@ -81,7 +81,7 @@ class ShownChange(NamedTuple):
     """The part of a change that is shown.
 
     Attributes:
-        artifact: `ending`, `value`, `same_as`, the name of a fact or of a figure.
+        artifact: `format_ending`, `value`, `same_as`, the name of a fact or of a figure.
         before: Its text before.
         after: Its text after.
     """
@@ -91,7 +91,7 @@ class ShownChange(NamedTuple):
     after: str
 
 
-def effect_of(change: Transition) -> Effect:
+def classify_change(change: Transition) -> Effect:
     """Return what a change does.
 
     Args:
@@ -101,23 +101,23 @@ def effect_of(change: Transition) -> Effect:
     if change.kind is TransitionKind.FIXED:
         return Effect.FIXED
     if change.kind is TransitionKind.REGRESSED:
-        ran = after.outcome is Outcome.OK and not _fails_in_a_way(change)
+        ran = after.outcome is Outcome.OK and not _only_ways_fail(change)
         return Effect.WRONG if ran else Effect.BROKEN
     if ENDING in change.changed:
-        return _of_endings(before, after)
+        return _classify_endings(before, after)
     found = next((effect for name, effect in _OTHERWISE.items() if name in change.changed), None)
-    return found or (Effect.LARGER if any(_grown(before, after)) else Effect.UNCHANGED)
+    return found or (Effect.LARGER if any(_find_grown(before, after)) else Effect.UNCHANGED)
 
 
-def _fails_in_a_way(change: Transition) -> bool:
+def _only_ways_fail(change: Transition) -> bool:
     """Say whether nothing is wrong but that other ways, in which it worked, give nothing."""
-    reasons = list(_reasons(change.after.record))
+    reasons = list(_list_reasons(change.after.record))
     if WAYS not in change.changed or not reasons or not reasons[0].startswith(_OF_WAY):
         return False  # what is wrong with the program itself is said first
     return all(_FAILS.match(text) for text in reasons if text.startswith(_OF_WAY))
 
 
-def _of_endings(before: Record, after: Record) -> Effect:
+def _classify_endings(before: Record, after: Record) -> Effect:
     """Return what it means that a job ends otherwise, as right, wrong or unknown as before."""
     if after.conformance is Conformance.CONFORMS:
         return Effect.ENDING
@@ -132,53 +132,55 @@ def show_change(change: Transition) -> ShownChange:
     Args:
         change: Two jobs of one case, of which something differs.
     """
-    return next(_shown_changes(change))
+    return next(_list_shown_changes(change))
 
 
-def _shown_changes(change: Transition) -> Iterator[ShownChange]:
+def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
-        yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
+        yield ShownChange(ENDING, *contrast(describe_ending(before), describe_ending(after)))
     if VALUE in change.changed:
-        yield ShownChange(VALUE, *_values(change))
+        yield ShownChange(VALUE, *_contrast_values(change))
     if WAYS in change.changed:
-        ways = _in_ways(change.before), _in_ways(change.after)
+        ways = _describe_ways(change.before), _describe_ways(change.after)
         if ways[0] != ways[1]:
-            yield ShownChange(WAYS, *apart(*ways))
-    if before.conformance is not after.conformance and ended_as(before) != ended_as(after):
-        yield ShownChange(ENDING, *apart(ended_as(before), ended_as(after)))
+            yield ShownChange(WAYS, *contrast(*ways))
+    if before.conformance is not after.conformance and describe_ending(before) != describe_ending(
+        after
+    ):
+        yield ShownChange(ENDING, *contrast(describe_ending(before), describe_ending(after)))
     for sentence in find_changed_facts(after.facts, before.facts):
         name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
-        yield ShownChange(name, *_parts(before.facts[name], after.facts[name]))
-    for name in _grown(before, after):
+        yield ShownChange(name, *_contrast_facts(before.facts[name], after.facts[name]))
+    for name in _find_grown(before, after):
         yield ShownChange(name, str(int(before.facts[name])), str(int(after.facts[name])))
     if before.conformance is not after.conformance:
         yield ShownChange(VALUE, str(before.conformance), str(after.conformance))
     yield ShownChange("ir", ", ".join(change.changed), "")
 
 
-def ended_as(record: Record) -> str:
+def describe_ending(record: Record) -> str:
     """Return how a job ended; with what is wrong of one that ran and deviates.
 
     Args:
         record: The job.
     """
     if record.outcome is Outcome.OK and record.conformance is Conformance.DEVIATES:
-        return f"ok, but {next(_reasons(record), 'wrong')}"
-    return ending(record)
+        return f"ok, but {next(_list_reasons(record), 'wrong')}"
+    return format_ending(record)
 
 
-def _reasons(record: Record) -> Iterator[str]:
+def _list_reasons(record: Record) -> Iterator[str]:
     """Yield why a job deviates."""
     return (_DECLARED.sub("", reason) for reason in record.reasons)
 
 
-def _in_ways(side: StoredJob) -> str:
+def _describe_ways(side: StoredJob) -> str:
     """Return in which other ways a program disagrees with itself, and how.
 
     What is wrong with the program itself may have been reason enough; how a way failed is known.
     """
-    of_ways = [text for text in _reasons(side.record) if text.startswith(_OF_WAY)]
+    of_ways = [text for text in _list_reasons(side.record) if text.startswith(_OF_WAY)]
     said = [text.removeprefix(_OF_WAY) for text in of_ways]
     if not said:
         seen = load_variants(side.record.artifacts, side.blobs)
@@ -187,35 +189,35 @@ def _in_ways(side: StoredJob) -> str:
     return "; ".join(said) or "agrees"
 
 
-def apart(before: str, after: str) -> tuple[str, str]:
+def contrast(before: str, after: str) -> tuple[str, str]:
     """Return two texts, each in one short line in which they differ.
 
     Args:
         before: The one.
         after: The other.
     """
-    short = quoted(before), quoted(after)
+    short = shorten(before), shorten(after)
     if short[0] != short[1]:
         return short
     same = next(n for n, (a, b) in enumerate(zip_longest(before, after)) if a != b)
     start = max(0, before.rfind(" ", 0, max(0, same - CONTEXT)) + 1)
     head = before[: before.find(":") + 1]
-    return quoted(f"{head} ... {before[start:]}"), quoted(f"{head} ... {after[start:]}")
+    return shorten(f"{head} ... {before[start:]}"), shorten(f"{head} ... {after[start:]}")
 
 
-def _values(change: Transition) -> tuple[str, str]:
+def _contrast_values(change: Transition) -> tuple[str, str]:
     """Return the values, where they differ most."""
     assert change.value is not None  # noqa: S101 - they were compared, since they differ
     worst = next(d for d in change.value.differences if d.agreement is change.value.agreement)
-    one, other = (_shown(load_value(side), worst) for side in (change.before, change.after))
-    return (one, other) if one == other else apart(one, other)
+    one, other = (_format_value(load_value(side), worst) for side in (change.before, change.after))
+    return (one, other) if one == other else contrast(one, other)
 
 
-def _shown(value: Value, worst: Difference) -> str:
+def _format_value(value: Value, worst: Difference) -> str:
     """Return what a value has where it differs, in a few words."""
     leaf = next((leaf for leaf in value.leaves if leaf.path == worst.path), None)
     if leaf is None or worst.aspect == "structure":
-        return quoted(f"{plural(len(value.leaves), 'leaf', 'leaves')}, {value.structure}")
+        return shorten(f"{plural(len(value.leaves), 'leaf', 'leaves')}, {value.structure}")
     if worst.aspect == "numbers" and worst.size:
         return f"{worst.path}{list(worst.worst) or ''} = {to_array(leaf)[worst.worst]}"
     if worst.aspect == "numbers" and leaf.kind == "python":
@@ -224,26 +226,26 @@ def _shown(value: Value, worst: Difference) -> str:
     return f"{worst.path} {worst.aspect} {said or 'none'}"
 
 
-def _parts(before: Any, after: Any) -> tuple[str, str]:
+def _contrast_facts(before: Any, after: Any) -> tuple[str, str]:
     """Return what two facts say, equal parts left out."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = [n for n in {**before, **after} if before.get(n, 0) != after.get(n, 0)]
         one, other = (", ".join(f"{n} {of.get(n, 0)}" for n in names) for of in (before, after))
-        return quoted(one), quoted(other)
+        return shorten(one), shorten(other)
     if isinstance(before, list) and isinstance(after, list):
-        gone = [_word(item) for item in before if item not in after]
-        new = [_word(item) for item in after if item not in before]
-        return quoted(", ".join(gone) or "none"), quoted(", ".join(new) or "none")
-    return quoted(str(before)), quoted(str(after))
+        gone = [_format_item(item) for item in before if item not in after]
+        new = [_format_item(item) for item in after if item not in before]
+        return shorten(", ".join(gone) or "none"), shorten(", ".join(new) or "none")
+    return shorten(str(before)), shorten(str(after))
 
 
-def _word(item: Any) -> str:
+def _format_item(item: Any) -> str:
     return " ".join(map(str, item.values())) if isinstance(item, dict) else str(item)
 
 
-def _grown(before: Record, after: Record) -> Iterator[str]:
+def _find_grown(before: Record, after: Record) -> Iterator[str]:
     """Yield the figures of which there is more."""
-    for name in FIGURES:
+    for name in COST_METRICS:
         old, new = before.facts.get(name), after.facts.get(name)
         if old is not None and new is not None and new > GROWN * old and new - old >= LEAST:
             yield name

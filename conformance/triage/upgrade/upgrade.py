@@ -16,10 +16,10 @@ from conformance.judge.agreement import DISAGREE, find_disagreement
 from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
-from conformance.search.bisection import find_changes, next_points
-from conformance.search.equivalence import ending, quoted
+from conformance.search.bisection import choose_points, find_changes
+from conformance.search.equivalence import format_ending, shorten
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
-from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
+from conformance.triage.upgrade.effect import BREAKING, Effect, classify_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ class CaseUpgrade:
         """Places that say something, as far as is known."""
         return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
 
-    def between(self, before: int, after: int) -> Transition:
+    def compare(self, before: int, after: int) -> Transition:
         """Return what changed between two places that were tried."""
         pair = before, after
         if pair not in self._changes:
@@ -77,11 +77,11 @@ class CaseUpgrade:
             self._changes[pair] = make_transition(*sides, self.described)
         return self._changes[pair]
 
-    def differ(self, before: int, after: int) -> bool:
+    def differs(self, before: int, after: int) -> bool:
         """Say whether something changed between two places."""
-        return effect_of(self.between(before, after)) is not Effect.UNCHANGED
+        return classify_change(self.compare(before, after)) is not Effect.UNCHANGED
 
-    def job(self, place: int, *, alone: bool = False) -> Job:
+    def make_job(self, place: int, *, alone: bool = False) -> Job:
         """Return the case at a place.
 
         Args:
@@ -90,28 +90,28 @@ class CaseUpgrade:
         """
         return Job(case=self.case, planned=self.axis.cells[place], alone=alone)
 
-    def next_places(self, *, every: bool) -> list[int]:
+    def choose_places(self, *, every: bool) -> list[int]:
         """Return the places to try next."""
         if self.refused:
             return []
-        return next_points(
-            self.points, self.sides, self.differ, coarse=self.axis.coarse, every=every
+        return choose_points(
+            self.points, self.sides, self.differs, coarse=self.axis.coarse, every=every
         )
 
-    def broken(self) -> Iterator[int]:
+    def find_broken(self) -> Iterator[int]:
         """Yield the first and the last place of each stretch where the case is broken."""
-        for before, after in self.changed():
-            effect = effect_of(self.between(before, after))
+        for before, after in self.find_changed():
+            effect = classify_change(self.compare(before, after))
             if effect in BREAKING:
                 yield after
             elif effect is Effect.FIXED:
                 yield before
 
-    def changed(self) -> list[tuple[int, int]]:
+    def find_changed(self) -> list[tuple[int, int]]:
         """Return the places between which something changed."""
-        return [] if self.refused else find_changes(self.sides, self.differ)
+        return [] if self.refused else find_changes(self.sides, self.differs)
 
-    def unjudged(self, place: int) -> bool:
+    def is_unjudged(self, place: int) -> bool:
         """Say whether nothing says that what was seen at a place is right, or wrong."""
         return self.sides[place].record.conformance is Conformance.UNKNOWN
 
@@ -121,7 +121,7 @@ class CaseUpgrade:
         if side.record.outcome.observed:
             self.sides[place] = side
         else:
-            self.silent[place] = quoted(ending(side.record))
+            self.silent[place] = shorten(format_ending(side.record))
 
     def confirm(self, place: int, again: StoredJob) -> None:
         """Compare what was seen at a place with what is seen there now."""
@@ -133,7 +133,7 @@ class CaseUpgrade:
         if said and not self.flaky:
             self.flaky = f"{self.axis.labels[place]}: {said}"
 
-    def compared(self) -> ComparedCase:
+    def make_comparison(self) -> ComparedCase:
         """Return what is known in the end."""
         known = ComparedCase(
             case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
@@ -141,21 +141,21 @@ class CaseUpgrade:
         )  # fmt: skip
         if known.refused or known.flaky:
             return known
-        whole = self.between(0, len(self.axis.cells) - 1)
-        steps = [self._step(*pair) for pair in self.changed()]
+        whole = self.compare(0, len(self.axis.cells) - 1)
+        steps = [self._make_step(*pair) for pair in self.find_changed()]
         known = replace(known, untried=len(set(self.points) - self.sides.keys()))
-        effect = effect_of(whole)
+        effect = classify_change(whole)
         if steps and effect not in {Effect.UNCHANGED, *(step.effect for step in steps)}:
             # The job before it does not show it, e.g. another value after an error.
             steps[-1] = replace(steps[-1], change=whole, effect=effect)
         return replace(known, whole=whole, steps=tuple(steps))
 
-    def _step(self, before: int, after: int) -> UpgradeStep:
-        change = self.between(before, after)
-        if (effect := effect_of(change)) is Effect.UNCHANGED:
+    def _make_step(self, before: int, after: int) -> UpgradeStep:
+        change = self.compare(before, after)
+        if (effect := classify_change(change)) is Effect.UNCHANGED:
             # It came little by little: here it is first seen to differ from the beginning.
-            change = self.between(0, after)
-            effect = effect_of(change)
+            change = self.compare(0, after)
+            effect = classify_change(change)
         return UpgradeStep(change=change, effect=effect, before=before, after=after)
 
 
@@ -197,19 +197,19 @@ class Upgrade:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        while jobs := self._jobs():
+        while jobs := self._plan_jobs():
             for job, record in self._runner.run(jobs):
                 line, place = jobs[job]
-                line.take(place, self._side(record))
+                line.take(place, self._store(record))
                 yield record
         for number in range(ATTEMPTS):
             attempts = number + 2  # the first one was not for confirmation
-            doubted = self._doubted(attempts, unjudged=number > 0)
+            doubted = self._plan_confirmation(attempts, unjudged=number > 0)
             for job, record in self._runner.run(doubted, again=True):
                 line, place = doubted[job]
                 if not record.outcome.observed:
                     continue
-                line.confirm(place, self._side(record))
+                line.confirm(place, self._store(record))
                 if not line.flaky:
                     self._runner.keep_confirmed(job, record, attempts)
 
@@ -217,37 +217,39 @@ class Upgrade:
         """Yield every job that was tried and observed, cell by cell."""
         tried = [(place, line) for line in self.cases for place in line.sides]
         tried.sort(key=lambda pair: pair[0])
-        yield from (line.job(place) for place, line in tried)
+        yield from (line.make_job(place) for place, line in tried)
 
-    def compared(self) -> list[ComparedCase]:
+    def list_comparisons(self) -> list[ComparedCase]:
         """Return what is known of each case on each platform, once all was tried."""
-        return [line.compared() for line in self.cases]
+        return [line.make_comparison() for line in self.cases]
 
-    def _side(self, record: Record) -> StoredJob:
+    def _store(self, record: Record) -> StoredJob:
         return StoredJob(record, self._blobs)
 
-    def _jobs(self) -> Jobs:
+    def _plan_jobs(self) -> Jobs:
         """Return what is to be tried next; together what is of one cell, for its worker's sake."""
         wanted = [
-            (place, line) for line in self.cases for place in line.next_places(every=self._thorough)
+            (place, line)
+            for line in self.cases
+            for place in line.choose_places(every=self._thorough)
         ]
         # What breaks one case may break all for a while: where it does, each of them is tried. Only
         # once its release is known, for the sake of jobs that would tell nothing.
-        wanted = wanted or list(self._shared())
+        wanted = wanted or list(self._find_shared())
         wanted.sort(key=lambda pair: pair[0])
-        return {line.job(place): (line, place) for place, line in wanted}
+        return {line.make_job(place): (line, place) for place, line in wanted}
 
-    def _shared(self) -> Iterator[tuple[int, CaseUpgrade]]:
+    def _find_shared(self) -> Iterator[tuple[int, CaseUpgrade]]:
         """Yield the untried cases at every place where another case of its axis is broken."""
         broken: dict[str, set[int]] = {}
         for line in self.cases:
-            broken.setdefault(line.axis.platform, set()).update(line.broken())
+            broken.setdefault(line.axis.platform, set()).update(line.find_broken())
         for line in self.cases:
             if not line.refused:
                 untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
                 yield from ((place, line) for place in untried)
 
-    def _doubted(self, attempts: int, *, unjudged: bool) -> Jobs:
+    def _plan_confirmation(self, attempts: int, *, unjudged: bool) -> Jobs:
         """Return both sides of every change, or only what has no reference, to be tried again.
 
         Args:
@@ -255,9 +257,9 @@ class Upgrade:
             unjudged: Whether only what has no reference is meant.
         """
         return {
-            line.job(place, alone=True): (line, place)
+            line.make_job(place, alone=True): (line, place)
             for line in self.cases
-            for place in dict.fromkeys(chain.from_iterable(line.changed()))
-            if not unjudged or (line.unjudged(place) and not line.flaky)
+            for place in dict.fromkeys(chain.from_iterable(line.find_changed()))
+            if not unjudged or (line.is_unjudged(place) and not line.flaky)
             if line.sides[place].record.attempts < attempts
         }

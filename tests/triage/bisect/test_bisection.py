@@ -19,11 +19,12 @@ from conformance.engine.run_directory import Results, RunDirectory
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.axes import AxisPoint, Points
+from conformance.search.axes import AxisCells, AxisPoint
+from conformance.search.endpoints import EndpointsError
 from conformance.search.point_predicates import MARGIN, TIME
-from conformance.search.predicates import EndpointsError, PointKind
+from conformance.search.predicates import PointKind
 from conformance.search.trials import Trials
-from conformance.triage.bisect.bisection import UNLIKELY, Bisection, runs_needed
+from conformance.triage.bisect.bisection import UNLIKELY, Bisection, compute_runs
 from conformance.triage.bisect.endpoints import EndpointSearch
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def bisected(
 ) -> BisectAnswer:
     """Search, with the log of a folder."""
     directory = RunDirectory(folder)
-    points = Points(points_of(len(told.points)), planned, check=lambda: None)
+    points = AxisCells(points_of(len(told.points)), planned, check=lambda: None)
     known = directory.read_records()
     with closing(Results(directory)) as log:
         trials = Trials[int](
@@ -207,11 +208,11 @@ def test_a_scan_shows_every_stretch(
 def test_a_window_since_an_interface_exists(tmp_path: Path) -> None:
     """The first point that has it is the good end, where the bad end does the same again."""
     answer = bisected(tmp_path / "w", Told(["lacks", "lacks", "good", "bad", "good"]), scan=True)
-    assert (answer.last_good, answer.first_bad, answer.turned) == (2, 3, False)
+    assert (answer.last_good, answer.first_bad, answer.swapped) == (2, 3, False)
     answer = bisected(tmp_path / "f", Told(["lacks", "lacks", "good", "good", "good"]), scan=True)
-    assert (answer.last_good, answer.first_bad, answer.turned) == (2, 1, True)
+    assert (answer.last_good, answer.first_bad, answer.swapped) == (2, 1, True)
     answer = bisected(tmp_path / "o", Told(["lacks", "other", "other", "good", "good"]), scan=True)
-    assert (answer.last_good, answer.first_bad, answer.turned) == (3, 2, True)
+    assert (answer.last_good, answer.first_bad, answer.swapped) == (3, 2, True)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,7 @@ def test_what_works_between_ends_that_fail_is_good(
     """An interface may be missing at the good end: it says nothing of the bug."""
     found = bisected(tmp_path, Told(points), scan=True)
     assert (found.last_good, found.first_bad) == answer
-    assert not found.turned
+    assert not found.swapped
 
 
 def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
@@ -243,7 +244,7 @@ def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
 def test_the_end_called_good_that_fails_is_the_bad_one(tmp_path: Path) -> None:
     """What is sought is the fix: of what fails last, however it failed before."""
     answer = bisected(tmp_path, Told(["bad", "other", "third", "good"]))
-    assert (answer.turned, answer.reverse, answer.others) == (True, True, [])
+    assert (answer.swapped, answer.reverse, answer.others) == (True, True, [])
     assert (answer.last_good, answer.first_bad) == (3, 2)
 
 
@@ -256,7 +257,7 @@ def test_a_point_that_is_good_by_chance_is_tried_again(tmp_path: Path) -> None:
     assert answer.confirmed
     assert answer.resampled is not None
     assert answer.resampled.chance <= UNLIKELY
-    assert told.probes.count(2) >= answer.resampled.runs == runs_needed(answer.resampled.rate)
+    assert told.probes.count(2) >= answer.resampled.runs == compute_runs(answer.resampled.rate)
 
 
 def test_a_good_end_that_fails_at_times_is_none(tmp_path: Path) -> None:
@@ -314,7 +315,7 @@ def test_a_reported_failure_that_neither_end_shows(tmp_path: Path) -> None:
     """Where it began is sought, else where it was mended, whatever the ends fail with."""
     began = Told(["other", "good", "bad", "good", "third"])
     answer = bisected(tmp_path / "began", began, seen_on=2, scan=True)
-    assert (answer.last_good, answer.first_bad, answer.turned) == (1, 2, False)
+    assert (answer.last_good, answer.first_bad, answer.swapped) == (1, 2, False)
     mended = Told(["other", "bad", "bad", "good", "third"])
     answer = bisected(tmp_path / "mended", mended, seen_on=1, scan=True)
-    assert (answer.last_good, answer.first_bad, answer.turned) == (3, 2, True)
+    assert (answer.last_good, answer.first_bad, answer.swapped) == (3, 2, True)

@@ -11,7 +11,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, Lock
 from conformance.engine.preparation import plan_cell
 from conformance.triage.blame.installed import Installed
-from conformance.triage.blame.mixtures import End
+from conformance.triage.blame.mixtures import BlameEnd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,10 +39,10 @@ def end(
     pins: Mapping[str, str],
     requires: Mapping[str, list[str]] | None = None,
     modules: Mapping[str, str] | None = None,
-) -> End:
+) -> BlameEnd:
     """Return an end, a cell of its jax."""
     lock = lock_of(pins)
     cell = Cell(release=pins["jax"], python="3.11", devices=1)
-    return End(
+    return BlameEnd(
         planned=plan_cell(cell, lock), lock=lock, installed=installed(requires or {}, modules)
     )

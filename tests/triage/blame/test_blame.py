@@ -15,12 +15,12 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.search.endpoints import EndpointsError
 from conformance.search.point_predicates import TIME
-from conformance.search.predicates import EndpointsError
 from conformance.search.trials import Trials
-from conformance.triage.blame.blame import Blame, OtherwiseError
+from conformance.triage.blame.blame import Blame, StandInError
 from conformance.triage.blame.mixtures import Mixtures, Original
-from conformance.triage.blame.render import answer_json, answer_lines, step_line
+from conformance.triage.blame.render import format_step, make_answer_json, render_answer
 
 from .environments import end, lock_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.search.point_predicates import Metric
     from conformance.triage.blame.blame import BlameAnswer
-    from conformance.triage.blame.mixtures import End
+    from conformance.triage.blame.mixtures import BlameEnd
 
     Versions = Mapping[str, str]
     Ends = Callable[[Versions], str]
@@ -75,7 +75,7 @@ def blamed(
     folder: Path,
     target: Target,
     *,
-    ends: tuple[End, End] = ENDS,
+    ends: tuple[BlameEnd, BlameEnd] = ENDS,
     provide: Callable[..., Any] = lambda planned, _: planned,
     metric: Metric | None = None,
     known: Iterable[Record] = (),
@@ -106,7 +106,7 @@ def test_a_culprit(tmp_path: Path) -> None:
     tried = [tuple(sorted(versions.items())) for versions in target.tried]
     twice = {versions for versions in tried if tried.count(versions) == 2}
     assert {dict(v)["numpy"] for v in twice} == {"1.26.4", "2.0.2"}
-    lines = list(answer_lines(found))
+    lines = list(render_answer(found))
     assert lines[0] == "to blame: numpy 1.26.4 -> 2.0.2 (after: ends with KeyError)"
     assert "held back (numpy==1.26.4), and all else moved: the change is gone" in lines
     assert "confirmed: both sides showed the same once more" in lines
@@ -127,7 +127,7 @@ def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
     for when in ("", "exit"):
         found = blamed(tmp_path / (when or "any"), target, when=when)
         assert names(found) == {"scipy"}
-        (line,) = (line for line in answer_lines(found) if line.startswith("to blame: "))
+        (line,) = (line for line in render_answer(found) if line.startswith("to blame: "))
         assert line.endswith(
             "(before: fails, in whatever way)" if when else "(after: ends with ok)"
         )
@@ -148,7 +148,7 @@ def test_what_was_wrong_by_its_reference_and_is_right(tmp_path: Path) -> None:
     """Without being told that this is the question: which end is the right one is not said."""
     found = blamed(tmp_path, Judged(lambda _: "ok"))
     assert names(found) == {"scipy"}
-    assert next(answer_lines(found)) == (
+    assert next(render_answer(found)) == (
         "to blame: scipy 1.15 -> 1.16 (before: deviates from its own reference)"
     )
 
@@ -163,10 +163,10 @@ def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
 
     found = blamed(tmp_path, Target(ends))
     assert names(found) == {"numpy", "scipy"}
-    lines = list(answer_lines(found))
+    lines = list(render_answer(found))
     assert any(line.startswith("says nothing: ") and "ImportError" in line for line in lines)
     assert any(line.startswith("  not told apart: ") for line in lines)
-    told = answer_json(found, "x")
+    told = make_answer_json(found, "x")
     assert told["not_told_apart"] == ["numpy", "scipy"]
     assert {entry["reason"] for entry in told["unresolved"]} == {"ImportError"}
 
@@ -184,7 +184,7 @@ def test_a_mixture_that_breaks_the_worker(tmp_path: Path) -> None:
 def test_two_that_act_together(tmp_path: Path) -> None:
     """Both are named, and that it takes both."""
     ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" and v["scipy"] == "1.16" else "ok"  # noqa: E731
-    lines = list(answer_lines(blamed(tmp_path, Target(ends))))
+    lines = list(render_answer(blamed(tmp_path, Target(ends))))
     both = "scipy 1.15 -> 1.16, numpy 1.26.4 -> 2.0.2"
     assert lines[0] in {
         f"to blame, together: {said} (after: ends with KeyError)"
@@ -196,10 +196,10 @@ def test_two_that_each_suffice(tmp_path: Path) -> None:
     """Both are told."""
     ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" or v["scipy"] == "1.16" else "ok"  # noqa: E731
     found = blamed(tmp_path, Target(ends))
-    told = answer_json(found, "x")
+    told = make_answer_json(found, "x")
     both = [*told["culprits"], *(one for other in told["others"] for one in other)]
     assert {one["package"] for one in both} == {"numpy", "scipy"}
-    assert any(line.startswith("to blame as well") for line in answer_lines(found))
+    assert any(line.startswith("to blame as well") for line in render_answer(found))
 
 
 def test_a_target_that_does_not_show_the_same_twice(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ def test_a_target_that_does_not_show_the_same_twice(tmp_path: Path) -> None:
 
     found = blamed(tmp_path, Target(ends))
     assert not found.confirmed
-    assert any(line.startswith("flaky: with ") for line in answer_lines(found))
-    assert answer_json(found, "x")["flaky"]
+    assert any(line.startswith("flaky: with ") for line in render_answer(found))
+    assert make_answer_json(found, "x")["flaky"]
 
 
 def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
     found = blamed(tmp_path, again, known=known)
     assert names(found) == {"numpy"}
     assert len(again.tried) == 2
-    assert "(from the log)" in step_line(found.steps[0], 5)
+    assert "(from the log)" in format_step(found.steps[0], 5)
 
 
 def test_a_figure(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_an_end_that_does_not_show_what_it_stands_for(tmp_path: Path) -> None:
     )
     ends = (replace(ENDS[0], original=original), ENDS[1])
     target = Target(lambda v: "KeyError" if "rich" in v or "local" in v else "ok")
-    with pytest.raises(OtherwiseError, match="shows KeyError, a copy shows ok: no package"):
+    with pytest.raises(StandInError, match="shows KeyError, a copy shows ok: no package"):
         blamed(tmp_path, target, ends=ends)
     same = Target(lambda v: "KeyError" if "rich" in v else "ok")
     assert names(blamed(tmp_path, same, ends=ends)) == {"rich"}

@@ -13,7 +13,7 @@ from conformance.cells.releases import load_releases
 from conformance.cells.requirements import build_requirement
 from conformance.engine.preparation import plan_cell
 from conformance.errors import UsageError
-from conformance.triage.blame.ends import lend_bytecode, provide, unified
+from conformance.triage.blame.ends import lend_bytecode, provide, unify_pythons
 from tests.cli.packages import packaged
 
 from .environments import end
@@ -26,17 +26,17 @@ OLD = Cell(release="0.6.0", python="3.11")
 def test_a_python_that_goes_with_both() -> None:
     """That of the environment that is gone to, where both admit it."""
     new = Cell(release="0.12.0.1", python="3.12")
-    assert [cell.python for cell in unified(OLD, new, RELEASES)] == ["3.12", "3.12"]
-    assert [cell.python for cell in unified(new, OLD, RELEASES)] == ["3.12", "3.12"]
+    assert [cell.python for cell in unify_pythons(OLD, new, RELEASES)] == ["3.12", "3.12"]
+    assert [cell.python for cell in unify_pythons(new, OLD, RELEASES)] == ["3.12", "3.12"]
     same = (OLD, Cell(release="0.6.1", python="3.11"))
-    assert unified(*same, RELEASES) == same
+    assert unify_pythons(*same, RELEASES) == same
 
 
 def test_no_python_goes_with_both() -> None:
     """An environment that exists has the Python that it has."""
     path = Cell(release="path:/env/bin/python", python="3.14")
     with pytest.raises(UsageError, match="no Python goes with both, so that it is part of what"):
-        unified(OLD, path, RELEASES)
+        unify_pythons(OLD, path, RELEASES)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_no_python_goes_with_both() -> None:
 def test_ends_that_differ_in_more_than_packages(other: dict[str, Any]) -> None:
     """What else differs might be to blame, and cannot be mixed."""
     with pytest.raises(UsageError, match=f"differ in {next(iter(other)).replace('_', ' ')}, too"):
-        unified(OLD, Cell(release="0.6.1", python="3.11", **other), RELEASES)
+        unify_pythons(OLD, Cell(release="0.6.1", python="3.11", **other), RELEASES)
 
 
 @pytest.mark.cell

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.triage.blame.installed import closure, read_installed, users, wants_of
+from conformance.triage.blame.installed import count_users, find_closure, find_wants, read_installed
 
 from .environments import installed, lock_of
 
@@ -31,21 +31,21 @@ PINS = {"jax": "0.6.2", "jaxlib": "0.6.2", "numpy": "2.0.2"}
 def test_what_counts(asked: str, counts: bool) -> None:
     """On the cell's own Python, with the extras that were asked for."""
     lock = lock_of(PINS, requires="jax==0.6.2 jax[tpu]==0.6.2")
-    wants = wants_of(installed({"jax": [asked]}), lock)
+    wants = find_wants(installed({"jax": [asked]}), lock)
     assert bool(wants["jax"]) is counts
 
 
 def test_extras_that_a_package_asks_for() -> None:
     """Count as those that the user asks for."""
     known = installed({"jax": ["jaxlib[fast]"], "jaxlib": ['numpy>=2; extra == "fast"']})
-    assert wants_of(known, lock_of(PINS))["jaxlib"]
+    assert find_wants(known, lock_of(PINS))["jaxlib"]
 
 
 def test_who_asks_for_what() -> None:
     """Directly or not."""
-    wants = wants_of(installed({"jax": ["jaxlib"], "jaxlib": ["numpy"]}), lock_of(PINS))
-    assert closure(["jax"], wants) == {"jax", "jaxlib", "numpy"}
-    assert users(wants) == {"jaxlib": 1, "numpy": 2}
+    wants = find_wants(installed({"jax": ["jaxlib"], "jaxlib": ["numpy"]}), lock_of(PINS))
+    assert find_closure(["jax"], wants) == {"jax", "jaxlib", "numpy"}
+    assert count_users(wants) == {"jaxlib": 1, "numpy": 2}
 
 
 def test_what_is_installed(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.search.axes import package_moves
-from conformance.triage.blame.mixtures import mixture, needs, suspects, units_of
+from conformance.search.axes import find_package_moves
+from conformance.triage.blame.mixtures import find_needs, find_suspects, make_units, mix
 
 from .environments import end
 
@@ -18,7 +18,7 @@ ENDS = (end(PINS, REQUIRES, {"flax": "flax", "jax": "jax"}), end(PINS, REQUIRES)
 
 def test_what_differs() -> None:
     """Also what is there on one side only."""
-    assert [str(moved) for moved in package_moves(OLD, NEW)] == [
+    assert [str(moved) for moved in find_package_moves(OLD, NEW)] == [
         "gone 1 -> none", "jax 0.6.0 -> 0.6.2", "jaxlib 0.6.0 -> 0.6.2", "new none -> 2",
         "numpy 1.26.4 -> 2.0.2",
     ]  # fmt: skip
@@ -28,7 +28,7 @@ def test_what_needs_what() -> None:
     """A new package may ask for another new one, an old package may not go with a new one."""
     before = end(OLD, {"jax": ["jaxlib<=0.6.0", "numpy>=1.25", "gone", "same"]})
     after = end(NEW, {"jax": ["jaxlib>=0.6.2", "new"], "same": ["numpy>=2"]})
-    assert needs(before, after) == {
+    assert find_needs(before, after) == {
         "jax": {
             "jaxlib": "jax 0.6.2 asks for jaxlib>=0.6.2, not 0.6.0",
             "new": "jax 0.6.2 asks for new, not none",
@@ -43,48 +43,48 @@ def test_what_needs_what() -> None:
 def test_a_mixture_has_the_lines_of_both_locks() -> None:
     """With their hashes; it is a cell of the jax that it has, with an id of its own."""
     before, after = end(OLD), end(NEW)
-    planned, lock = mixture(before, after, {"numpy", "gone", "new"})
+    planned, lock = mix(before, after, {"numpy", "gone", "new"})
     kept = {"jax": "0.6.0", "jaxlib": "0.6.0", "same": "3"}
     assert lock.pins == {**kept, "numpy": "2.0.2", "new": "2"}
     assert "--hash=sha256:numpy2.0.2" in lock.text
     assert planned.cell.release == planned.release == "0.6.0"
     assert lock.headers["environment"] == planned.cell.env_id
-    other, _ = mixture(before, after, {"numpy"})
+    other, _ = mix(before, after, {"numpy"})
     assert other.cell.id != planned.cell.id != before.planned.cell.id
-    assert mixture(before, after, {"jax", "jaxlib"})[0].cell.release == "0.6.2"
+    assert mix(before, after, {"jax", "jaxlib"})[0].cell.release == "0.6.2"
 
 
 def test_a_mixture_of_everything_is_one_of_the_ends() -> None:
     """But for its name."""
     before, after = end(OLD), end(NEW)
-    assert mixture(before, after, ())[1].pins == OLD
-    assert mixture(before, after, {*OLD, *NEW})[1].pins == NEW
+    assert mix(before, after, ())[1].pins == OLD
+    assert mix(before, after, {*OLD, *NEW})[1].pins == NEW
 
 
 def test_packages_that_need_each_other_are_a_unit() -> None:
     """However many steps it takes to come back."""
-    units = units_of("abcd", {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["c"]})
+    units = make_units("abcd", {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["c"]})
     assert units.order == (("a", "b", "c"), ("d",))
-    assert units.closed([("d",)]) == frozenset(units.order)
-    assert units.dependents([("a", "b", "c")]) == frozenset(units.order)
+    assert units.add_needs([("d",)]) == frozenset(units.order)
+    assert units.add_dependents([("a", "b", "c")]) == frozenset(units.order)
 
 
 def test_what_few_use_comes_first() -> None:
     """A new package says which old ones it cannot be with, an old one knows no new ones."""
-    units = units_of(["jax", "numpy", "scipy"], {}, users={"numpy": 2, "scipy": 1})
+    units = make_units(["jax", "numpy", "scipy"], {}, users={"numpy": 2, "scipy": 1})
     assert units.order == (("jax",), ("scipy",), ("numpy",))
 
 
 def test_suspects_come_first() -> None:
     """But for what they need; what is no suspect is searched together."""
-    units = units_of("abcde", {"d": ["b"]}, suspects="ad")
+    units = make_units("abcde", {"d": ["b"]}, suspects="ad")
     assert units.groups == ((("a",),), (("b",), ("d",)), (("c",), ("e",)))
     assert units.suspects == {("a",), ("d",)}
 
 
 def test_without_suspects_everything_is_one() -> None:
     """Each unit is searched by itself."""
-    assert units_of("ab", {}).groups == ((("a",),), (("b",),))
+    assert make_units("ab", {}).groups == ((("a",),), (("b",),))
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_without_suspects_everything_is_one() -> None:
 )
 def test_suspects(source: str, found: set[str]) -> None:
     """What is imported anywhere, and what that asks for; empty where it cannot be known."""
-    assert suspects([source], ENDS) == found
+    assert find_suspects([source], ENDS) == found
 
 
 def test_suspects_of_several_files() -> None:
     """Of all of them; none are known of a target that has no text."""
-    assert suspects(["import jax", "import flax"], ENDS) >= {"jax", "flax", "rich"}
-    assert suspects([], ENDS) == set()
+    assert find_suspects(["import jax", "import flax"], ENDS) >= {"jax", "flax", "rich"}
+    assert find_suspects([], ENDS) == set()

@@ -13,18 +13,12 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.predicates import (
-    BAD,
-    GOOD,
-    Endpoints,
-    EndpointsError,
-    PointKind,
-    PointState,
-)
+from conformance.search.endpoints import EndpointsError
+from conformance.search.predicates import BAD, GOOD, Endpoints, PointKind, PointState
 from conformance.triage.passes.predicates import (
-    predicate_between,
-    predicate_within,
-    state_within,
+    classify_setting,
+    make_cell_predicate,
+    make_pair_predicate,
 )
 from tests.builders import f32
 
@@ -65,64 +59,64 @@ def side(tmp_path: Path) -> MakeSide:
 def between(good: StoredJob, bad: StoredJob, when: str = "", fact: str = "") -> Any:
     """Return what is asked of two cells."""
     ends = Endpoints(good=good, bad=bad, names=("good", "bad"), tolerance=Tolerance())
-    return predicate_between(ends, when=when, fact=fact)
+    return make_pair_predicate(ends, when=when, fact=fact)
 
 
 def test_a_program_that_deviates_is_to_conform(side: MakeSide) -> None:
     """Another failure says nothing; the same failure is no change."""
     bad = side(2.0, Conformance.DEVIATES)
-    question = predicate_within(bad, Tolerance(), when="", fact="")
+    question = make_cell_predicate(bad, Tolerance(), when="", fact="")
     assert question.name == "conformance"
-    assert state_within(question, side(1.0, Conformance.CONFORMS), bad) == GOOD
-    assert state_within(question, side(3.0, Conformance.DEVIATES), bad) == BAD
+    assert classify_setting(question, side(1.0, Conformance.CONFORMS), bad) == GOOD
+    assert classify_setting(question, side(3.0, Conformance.DEVIATES), bad) == BAD
     failed = side(None, Conformance.DEVIATES, "XlaError")
-    assert state_within(question, failed, bad) == UNKNOWN
-    assert state_within(question, failed, failed) == BAD
+    assert classify_setting(question, failed, bad) == UNKNOWN
+    assert classify_setting(question, failed, failed) == BAD
 
 
 def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
     """Where nothing is known of what it should do."""
     bad = side(None, error="XlaError")
-    question = predicate_within(bad, Tolerance(), when="", fact="")
+    question = make_cell_predicate(bad, Tolerance(), when="", fact="")
     assert question.name == "ending"
-    assert state_within(question, side(), bad) == GOOD
-    assert state_within(question, bad, bad) == BAD
-    assert state_within(question, side(None, error="OtherError"), bad) == UNKNOWN
+    assert classify_setting(question, side(), bad) == GOOD
+    assert classify_setting(question, bad, bad) == BAD
+    assert classify_setting(question, side(None, error="OtherError"), bad) == UNKNOWN
 
 
 def test_a_program_is_to_give_other_bits(side: MakeSide) -> None:
     """The last one is enough."""
     bad = side(1.0)
-    question = predicate_within(bad, Tolerance(), when="bits", fact="")
-    assert state_within(question, side(NEXT), bad) == GOOD
-    assert state_within(question, side(1.0), bad) == BAD
+    question = make_cell_predicate(bad, Tolerance(), when="bits", fact="")
+    assert classify_setting(question, side(NEXT), bad) == GOOD
+    assert classify_setting(question, side(1.0), bad) == BAD
 
 
 def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
     """Any other, or the one that is wanted; a part that is not there is a count of 0."""
     bad = side(facts={"collectives": {"all-reduce": 1}})
     none, two = side(facts={"collectives": {}}), side(facts={"collectives": {"all-reduce": 2}})
-    other = predicate_within(bad, Tolerance(), when="", fact="collectives.all-reduce")
-    wanted = predicate_within(bad, Tolerance(), when="", fact="collectives.all-reduce=2")
-    assert state_within(other, none, bad) == GOOD
-    assert state_within(other, bad, bad) == BAD
-    assert state_within(wanted, two, bad) == GOOD
-    assert state_within(wanted, none, bad) == BAD
-    assert state_within(wanted, side(None, error="XlaError"), bad) == UNKNOWN
+    other = make_cell_predicate(bad, Tolerance(), when="", fact="collectives.all-reduce")
+    wanted = make_cell_predicate(bad, Tolerance(), when="", fact="collectives.all-reduce=2")
+    assert classify_setting(other, none, bad) == GOOD
+    assert classify_setting(other, bad, bad) == BAD
+    assert classify_setting(wanted, two, bad) == GOOD
+    assert classify_setting(wanted, none, bad) == BAD
+    assert classify_setting(wanted, side(None, error="XlaError"), bad) == UNKNOWN
 
 
 @pytest.mark.parametrize("conforms", [Conformance.CONFORMS, Conformance.UNKNOWN])
 def test_a_program_that_gives_no_cause(side: MakeSide, conforms: Conformance) -> None:
     """There is nothing to explain."""
     with pytest.raises(UsageError, match="expected a deviation to explain; --when bits"):
-        predicate_within(side(1.0, conforms), Tolerance(), when="", fact="")
+        make_cell_predicate(side(1.0, conforms), Tolerance(), when="", fact="")
 
 
 def test_an_expected_error_gives_no_cause(side: MakeSide) -> None:
     """A program that raises what its reference says conforms."""
     bad = side(None, Conformance.CONFORMS, "TypeError")
     with pytest.raises(UsageError, match="conforms, expected a deviation"):
-        predicate_within(bad, Tolerance(), when="", fact="")
+        make_cell_predicate(bad, Tolerance(), when="", fact="")
 
 
 def test_two_cells_are_told_apart_by_what_tells_most(side: MakeSide) -> None:
@@ -131,8 +125,8 @@ def test_two_cells_are_told_apart_by_what_tells_most(side: MakeSide) -> None:
     assert between(side(1.0), side(2.0)).name == "value"
     question = between(side(1.0), side(NEXT))
     assert question.name == "bits"
-    assert state_within(question, side(1.0), side(NEXT)) == GOOD
-    assert state_within(question, side(2.0), side(NEXT)) == BAD
+    assert classify_setting(question, side(1.0), side(NEXT)) == GOOD
+    assert classify_setting(question, side(2.0), side(NEXT)) == BAD
 
 
 def test_two_cells_that_are_alike(side: MakeSide) -> None:
@@ -147,16 +141,16 @@ def test_a_fact_is_to_be_as_in_the_good_cell(side: MakeSide) -> None:
     """Another one still is not."""
     good, bad = side(facts={"loops": 0}), side(facts={"loops": 1})
     question = between(good, bad, fact="loops")
-    assert state_within(question, side(facts={"loops": 0}), bad) == GOOD
-    assert state_within(question, side(facts={"loops": 2}), bad) == BAD
+    assert classify_setting(question, side(facts={"loops": 0}), bad) == GOOD
+    assert classify_setting(question, side(facts={"loops": 2}), bad) == BAD
 
 
 def test_a_fact_that_there_is_not(side: MakeSide) -> None:
     """The message says what there is."""
     bad = side(facts={"loops": 1})
     with pytest.raises(UsageError, match="no such fact, expected one of loops"):
-        predicate_within(bad, Tolerance(), when="", fact="colours")
+        make_cell_predicate(bad, Tolerance(), when="", fact="colours")
     with pytest.raises(UsageError, match="loops has no parts"):
-        predicate_within(bad, Tolerance(), when="", fact="loops.inner")
+        make_cell_predicate(bad, Tolerance(), when="", fact="loops.inner")
     with pytest.raises(UsageError, match="expected JSON after ="):
-        predicate_within(bad, Tolerance(), when="", fact="loops=many")
+        make_cell_predicate(bad, Tolerance(), when="", fact="loops=many")

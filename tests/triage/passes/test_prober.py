@@ -12,7 +12,7 @@ from conformance.engine.job_comparison import load_value
 from conformance.model.codec import to_array
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.passes.prober import PassProber
-from conformance.triage.passes.settings import DISABLED, pass_names
+from conformance.triage.passes.settings import DISABLED, parse_pass_names
 from tests.bench import NEWEST, OLD, Bench, planned_cell
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ def number(side: StoredJob) -> int:
 def test_passes_are_disabled_by_name(tmp_path: Path, release: str) -> None:
     """On releases of which an option may be no list, too; the program can be run many times."""
     with probing(tmp_path, DIVISION, "program(rtol=0.0, atol=0.0)", release) as prober:
-        names = pass_names(prober.dumped())
+        names = parse_pass_names(prober.list_dumps())
         assert "algsimp" in names
-        assert "algsimp" not in pass_names(prober.dumped(["algsimp"]))
+        assert "algsimp" not in parse_pass_names(prober.list_dumps(["algsimp"]))
         seen = {
-            disabled: prober.compiled({DISABLED: disabled}).record
+            disabled: prober.compile({DISABLED: disabled}).record
             for disabled in ("", "algsimp", "no-such-pass", "no-such-pass,algsimp")
         }
         assert {record.outcome for record in seen.values()} == {Outcome.OK}
@@ -82,18 +82,18 @@ def test_a_process_that_is_lost_is_replaced(tmp_path: Path) -> None:
     told = tmp_path / "told"
     with probing(tmp_path, TOLD, "program(timeout=2.0)") as prober:
         told.write_text("1")
-        first = prober.compiled({})
+        first = prober.compile({})
         assert (first.record.conformance, number(first)) == (Conformance.CONFORMS, 1)
         told.write_text("crash")
-        crashed = prober.compiled({}).record
+        crashed = prober.compile({}).record
         assert (crashed.outcome, crashed.stage) == (Outcome.CRASHED, "execute")
         assert crashed.error is not None
         assert crashed.error.type == "SIGSEGV"
         assert crashed.conformance is Conformance.DEVIATES
         told.write_text("hang")
-        assert prober.compiled({}).record.outcome is Outcome.TIMED_OUT
+        assert prober.compile({}).record.outcome is Outcome.TIMED_OUT
         told.write_text("2")
-        last = prober.compiled({})
+        last = prober.compile({})
         assert (last.record.conformance, number(last)) == (Conformance.DEVIATES, 2)
         assert prober.lost == 2
 
@@ -101,10 +101,10 @@ def test_a_process_that_is_lost_is_replaced(tmp_path: Path) -> None:
 def test_a_flag_that_the_release_does_not_know_is_refused(tmp_path: Path) -> None:
     """By XLA itself, and the process goes on."""
     with probing(tmp_path, DIVISION) as prober:
-        refused = prober.compiled({"xla_no_such_flag": True}).record
+        refused = prober.compile({"xla_no_such_flag": True}).record
         assert refused.error is not None
         assert "No such compile option" in refused.error.message
-        assert prober.compiled({}).record.outcome is Outcome.OK
+        assert prober.compile({}).record.outcome is Outcome.OK
 
 
 def test_options_of_jax_are_those_of_the_cell(tmp_path: Path) -> None:
@@ -112,17 +112,17 @@ def test_options_of_jax_are_those_of_the_cell(tmp_path: Path) -> None:
     body = "return Program(lambda x: x, args=(np.float64([1]),))"
     with probing(tmp_path, body) as prober:
         assert prober.config["jax_enable_x64"] is False
-        (narrow,) = load_value(prober.compiled({})).leaves
-        (wide,) = load_value(prober.configured("jax_enable_x64", True)).leaves
+        (narrow,) = load_value(prober.compile({})).leaves
+        (wide,) = load_value(prober.run_with_option("jax_enable_x64", True)).leaves
         assert (narrow.dtype, wide.dtype) == ("float32", "float64")
 
 
 def test_a_program_that_is_not_compiled_says_why_each_time(tmp_path: Path) -> None:
     """Its error is that of the stage it got to."""
     with probing(tmp_path, "return Program(lambda: 1 / 0)") as prober:
-        assert prober.dumped() == []
+        assert prober.list_dumps() == []
         for _ in range(2):
-            record = prober.compiled({DISABLED: "algsimp"}).record
+            record = prober.compile({DISABLED: "algsimp"}).record
             assert (record.outcome, record.stage) == (Outcome.RAISED, "trace")
             assert record.error is not None
             assert record.error.type == "ZeroDivisionError"

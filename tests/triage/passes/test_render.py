@@ -12,11 +12,16 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.search.answers import SearchStep
 from conformance.search.predicates import BAD, GOOD, PointKind, PointState
-from conformance.search.trials import SearchStep
 from conformance.triage.passes.pass_bisection import CONFIG, FLAG, REFUSED, PassAnswer, Setting
-from conformance.triage.passes.predicates import Becomes
-from conformance.triage.passes.render import answer_json, answer_lines, lines_to_paste, step_line
+from conformance.triage.passes.predicates import GoalPredicate
+from conformance.triage.passes.render import (
+    format_step,
+    make_answer_json,
+    render_answer,
+    render_paste,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +58,7 @@ def step(
 
 def answer(side: StoredJob, *steps: SearchStep[Setting], **more: Any) -> PassAnswer:
     """Return the answer of some steps."""
-    predicate = Becomes("ending", "ends with XlaError: no", "XlaError: no", lambda _: False)
+    predicate = GoalPredicate("ending", "ends with XlaError: no", "XlaError: no", lambda _: False)
     return PassAnswer(predicate=predicate, bad=side, steps=steps, **more)
 
 
@@ -63,12 +68,12 @@ def test_a_set_of_passes_is_to_be_pasted(bad: StoredJob) -> None:
         bad, step(bad, disabled=("a", "c")), passes=("a", "b", "c"), culprits=("a", "c"),
         together=("a", "b", "c"),
     )  # fmt: skip
-    assert list(lines_to_paste(found, "0.5.3")) == ["XLA_FLAGS=--xla_disable_hlo_passes=a,c"]
-    assert list(lines_to_paste(found, "0.6.0")) == [
+    assert list(render_paste(found, "0.5.3")) == ["XLA_FLAGS=--xla_disable_hlo_passes=a,c"]
+    assert list(render_paste(found, "0.6.0")) == [
         'jax.jit(f, compiler_options={"xla_disable_hlo_passes": "a,c"})',
         "XLA_FLAGS=--xla_disable_hlo_passes=a,c",
     ]
-    lines = list(answer_lines(found))
+    lines = list(render_answer(found))
     assert lines[0] == "the program ends with XlaError: no"
     assert "it does not with 2 passes disabled, all of them: a, c" in lines[1]
     assert "(of 3 passes that change it, 1 probe)" in lines[1]
@@ -80,7 +85,7 @@ def test_a_flaky_answer_is_not_confirmed(bad: StoredJob) -> None:
     once, again = step(bad, disabled=("a",)), step(bad, state=BAD, disabled=("a",), again=True)
     flaky = {once.point: Counter([GOOD, BAD])}
     found = answer(bad, once, again, passes=("a",), culprits=("a",), flaky=flaky)
-    lines = list(answer_lines(found))
+    lines = list(render_answer(found))
     assert not found.confirmed
     assert "flaky: without a: flips at first, stays then (XlaError: no)" in lines
     assert not [line for line in lines if line.startswith("confirmed")]
@@ -90,8 +95,8 @@ def test_many_passes_that_cannot_be_disabled_are_counted(bad: StoredJob) -> None
     """A few of them are named."""
     names = tuple(f"pass-{number}" for number in range(12))
     found = answer(bad, passes=names, refused=names)
-    assert any(line.startswith("12 passes cannot be disabled") for line in answer_lines(found))
-    assert any(line.endswith("pass-7 and 4 more") for line in answer_lines(found))
+    assert any(line.startswith("12 passes cannot be disabled") for line in render_answer(found))
+    assert any(line.endswith("pass-7 and 4 more") for line in render_answer(found))
 
 
 def test_flags_and_options_are_to_be_pasted(bad: StoredJob) -> None:
@@ -104,11 +109,11 @@ def test_flags_and_options_are_to_be_pasted(bad: StoredJob) -> None:
         step(bad, kind=FLAG, name="xla_old", value=True, state=UNKNOWN, message=refused),
         step(bad, kind=CONFIG, name="jax_z", value="highest"),
     )
-    assert list(lines_to_paste(found, "0.6.0")) == [
+    assert list(render_paste(found, "0.6.0")) == [
         'jax.jit(f, compiler_options={"xla_x": False})',
         'jax.config.update("jax_z", "highest")',
     ]
-    lines = list(answer_lines(found))
+    lines = list(render_answer(found))
     assert "it does not with the XLA flag xla_x=False" in lines
     assert 'it does not with the option of jax jax_z="highest"' in lines
     assert any(
@@ -121,8 +126,8 @@ def test_flags_and_options_are_to_be_pasted(bad: StoredJob) -> None:
 def test_a_step_in_a_line(bad: StoredJob) -> None:
     """Its setting, and how the program failed."""
     many = step(bad, state=UNKNOWN, disabled=("a", "b", "c"))
-    assert step_line(many) == "unknown   0.50 s  without 3 passes: a ... c: XlaError: no"
-    assert step_line(step(bad, again=True)) == "flips     0.50 s  as it is (again): XlaError: no"
+    assert format_step(many) == "unknown   0.50 s  without 3 passes: a ... c: XlaError: no"
+    assert format_step(step(bad, again=True)) == "flips     0.50 s  as it is (again): XlaError: no"
 
 
 def test_data(bad: StoredJob) -> None:
@@ -130,7 +135,7 @@ def test_data(bad: StoredJob) -> None:
     found = answer(
         bad, step(bad, disabled=("b",)), passes=("a", "b"), culprits=("b",), refused=("a",)
     )
-    data = answer_json(found, target="family/case", cell="bad", good_cell="good")
+    data = make_answer_json(found, target="family/case", cell="bad", good_cell="good")
     assert {name: data[name] for name in ("target", "cell", "good_cell", "passes", "culprits")} == {
         "target": "family/case",
         "cell": "bad",

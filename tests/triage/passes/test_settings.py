@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.cells.cell import Cell
-from conformance.triage.passes.settings import flags_for, options_for, pass_names
+from conformance.triage.passes.settings import list_flags, list_options, parse_pass_names
 
 CPU = [
     "module_0003.jit_f.0008.simplification.after_algsimp.before_simplify-sorts.txt",
@@ -32,7 +32,7 @@ def flags(platform: str, *given: str) -> dict[str, set[bool]]:
     """Return the values that are tried of each flag."""
     cell = Cell(release="0.8.3", python="3.11", platform=platform, xla_flags=given)
     found: dict[str, set[bool]] = {}
-    for name, value in flags_for(cell):
+    for name, value in list_flags(cell):
         assert value not in found.setdefault(name, set())
         found[name].add(value)
     return found
@@ -55,29 +55,29 @@ def test_a_flag_that_the_cell_sets_is_left_as_it_is() -> None:
 def test_options_get_another_value_than_they_have() -> None:
     """Those that the release has; words are not turned around but exchanged."""
     values = {"jax_enable_x64": True, "jax_default_matmul_precision": None, "jax_vjp3": "odd"}
-    tried = dict(options_for(values))
+    tried = dict(list_options(values))
     assert tried == {"jax_enable_x64": False, "jax_default_matmul_precision": "highest"}
-    assert dict(options_for({"jax_default_matmul_precision": "highest"})) == {
+    assert dict(list_options({"jax_default_matmul_precision": "highest"})) == {
         "jax_default_matmul_precision": "default"
     }
 
 
 def test_passes_are_in_the_order_in_which_they_acted_first() -> None:
     """Whatever the order of the files; what is no pass is left out, and so is a pipeline."""
-    assert pass_names(CPU) == ["dce", "algsimp"]
+    assert parse_pass_names(CPU) == ["dce", "algsimp"]
 
 
 def test_modules_with_dots_in_their_names() -> None:
     """As libtpu names them, and as protos."""
-    assert pass_names(TPU) == ["call-inliner"]
+    assert parse_pass_names(TPU) == ["call-inliner"]
 
 
 def test_passes_that_were_not_ended() -> None:
     """Where XLA failed on the way, a pass that follows one that acted may be at fault."""
-    found = pass_names(CPU, unfinished=True)
+    found = parse_pass_names(CPU, unfinished=True)
     assert found == ["flatten-call-graph", "dce", "algsimp", "simplify-sorts", "fusion"]
 
 
 def test_nothing_dumped() -> None:
     """No passes."""
-    assert pass_names([]) == []
+    assert parse_pass_names([]) == []

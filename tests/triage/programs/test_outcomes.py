@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.model.outcome import Outcome
-from conformance.triage.programs.outcomes import outcome_of, usage_of
-from conformance.triage.programs.process import Ended
+from conformance.triage.programs.outcomes import classify_outcome, find_usage
+from conformance.triage.programs.process import CompletedProgram
 
 TRACEBACK = """\
 W1125 13:00:00.1 1 a.cc:1] noise
@@ -21,9 +21,9 @@ See https://example.org
 
 def ended(
     exit_: int | None = 1, stderr: str = "", cut: str = "", signal: int | None = None
-) -> Ended:
+) -> CompletedProgram:
     """Return the ending of a process."""
-    return Ended(
+    return CompletedProgram(
         exit=exit_, signal=signal, cut=cut, stdout=b"", stderr=stderr.encode(), seconds=1.0,
         max_rss_bytes=1,
     )  # fmt: skip
@@ -44,9 +44,9 @@ def ended(
         (ended(None, cut="timeout"), Outcome.TIMED_OUT, "timeout", "no end within the timeout"),
     ],
 )  # fmt: skip
-def test_an_ending(process: Ended, outcome: Outcome, type_: str, message: str) -> None:
+def test_an_ending(process: CompletedProgram, outcome: Outcome, type_: str, message: str) -> None:
     """A command is told by its traceback, else by its exit status and what it printed last."""
-    found, error = outcome_of(process, None, 5.0, set())
+    found, error = classify_outcome(process, None, 5.0, set())
     assert error is not None
     assert (found, error.type) == (outcome, type_)
     assert error.message.startswith(message)
@@ -55,6 +55,6 @@ def test_an_ending(process: Ended, outcome: Outcome, type_: str, message: str) -
 def test_a_command_line_that_is_refused() -> None:
     """The usage is told, in one line."""
     said = "usage: a.py [-h]\n            --steps N\na.py: error: required: --steps\n"
-    assert usage_of(ended(2, said)) == "usage: a.py [-h] --steps N"
-    assert usage_of(ended(1, said)) == ""
-    assert usage_of(ended(2, "no file")) == ""
+    assert find_usage(ended(2, said)) == "usage: a.py [-h] --steps N"
+    assert find_usage(ended(1, said)) == ""
+    assert find_usage(ended(2, "no file")) == ""

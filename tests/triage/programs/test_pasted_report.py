@@ -9,12 +9,12 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.triage.programs.pasted_report import (
-    pins_named,
+    add_echoes,
+    find_pins,
+    find_release,
+    find_releases,
+    find_thread,
     read_paste,
-    release_seen_on,
-    releases_named,
-    thread_of,
-    with_echoes,
 )
 
 SCRIPT = "import jax\nprint(jax.devices())\n"
@@ -87,13 +87,13 @@ def test_variables_of_a_command_line_count() -> None:
 )
 def test_a_thread_is_found(text: str, thread: str) -> None:
     """By its address, or as it is written in short."""
-    assert thread_of(text) == thread
+    assert find_thread(text) == thread
 
 
 def test_releases_that_a_report_names() -> None:
     """Are where it was seen."""
     text = "I use jax==0.7.1 on python 3.11.4.\njax:    0.6.2\njaxlib: 0.6.1\nJAX version 0.5.0\n"
-    assert releases_named(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
+    assert find_releases(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_releases_that_a_report_names() -> None:
 )
 def test_the_release_that_a_report_was_made_on(text: str, release: str) -> None:
     """It is the only one that it names, whatever it says of jaxlib."""
-    assert release_seen_on(text) == release
+    assert find_release(text) == release
 
 
 def test_statements_get_lines_of_their_own() -> None:
@@ -148,9 +148,9 @@ equinox        0.11.0         /env/lib/python3.11/site-packages
 def test_the_versions_that_a_report_lists() -> None:
     """Of packages that its script imports; of jax itself none, for that is what is varied."""
     script = "import jax, numpy as np\nfrom flax import nnx\ndef f():\n    import equinox.nn\n"
-    assert pins_named(PINS, script) == ("equinox==0.11.0", "flax==0.10.2", "numpy==1.26.4")
-    assert pins_named("loss 0.25\nstep 3", "import loss") == ("loss==0.25",)
-    assert pins_named(PINS, "import einops") == ("einops==0.8.0",)
+    assert find_pins(PINS, script) == ("equinox==0.11.0", "flax==0.10.2", "numpy==1.26.4")
+    assert find_pins("loss 0.25\nstep 3", "import loss") == ("loss==0.25",)
+    assert find_pins(PINS, "import einops") == ("einops==0.8.0",)
 
 
 def test_what_prompts_show_is_printed() -> None:
@@ -158,5 +158,5 @@ def test_what_prompts_show_is_printed() -> None:
     pasted = read_paste(">>> x = 'é' * 2\n>>> x\n'éé'\n>>> (x +\n...  'b')\n>>> print(1)\n", "r")
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(with_echoes(pasted.text), {})  # noqa: S102 - the test's own
+        exec(add_echoes(pasted.text), {})  # noqa: S102 - the test's own
     assert out.getvalue() == "'éé'\n'ééb'\n1\n"

@@ -17,10 +17,10 @@ from tests.processes import gone
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.triage.programs.process import Ended
+    from conformance.triage.programs.process import CompletedProgram
 
 
-def ran(code: str, timeout: float = 20) -> Ended:
+def ran(code: str, timeout: float = 20) -> CompletedProgram:
     """Run some Python."""
     return process.run([sys.executable, "-c", code], environment=os.environ, timeout=timeout)
 

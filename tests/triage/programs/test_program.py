@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.programs.program import ProgramKind, ProgramTarget, program_named
+from conformance.triage.programs.program import ProgramKind, ProgramTarget, find_program
 
 PYTHON, RUNNER, NOTE = Path("/env/bin/python"), Path("/worker/script.py"), Path("/tmp/note")
 
@@ -35,19 +35,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_program(text: str, kind: ProgramKind) -> None:
     """By what it looks like."""
-    assert program_named(text) == ProgramTarget(kind=kind, text=text)
+    assert find_program(text) == ProgramTarget(kind=kind, text=text)
 
 
 @pytest.mark.parametrize("text", ["loops/adam", "loops/adam[2]", "loops"])
 def test_anything_else_may_be_a_case(text: str) -> None:
     """Who has the cases knows."""
-    assert program_named(text) is None
+    assert find_program(text) is None
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_command_line_of_one_word() -> None:
     """Only where it is said to be one."""
-    assert program_named("report.py", command=True) == ProgramTarget(
+    assert find_program("report.py", command=True) == ProgramTarget(
         kind=ProgramKind.COMMAND, text="report.py"
     )
 
@@ -63,7 +63,7 @@ def test_a_command_line_of_one_word() -> None:
 def test_what_names_nothing(text: str, said: str) -> None:
     """It is told before anything is tried."""
     with pytest.raises(UsageError) as error:
-        program_named(text)
+        find_program(text)
     assert str(error.value) == said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.programs.requirements import requirements_of
+from conformance.triage.programs.requirements import collect_requirements
 
 SCRIPT = """\
 # /// script
@@ -23,19 +23,19 @@ CELL = ("jax", "jaxlib", "numpy")
 
 def test_a_script_says_what_it_needs() -> None:
     """What the cell has is what is searched, whatever the script says of it."""
-    assert requirements_of(SCRIPT, (), CELL) == ("einops>=0.7",)
+    assert collect_requirements(SCRIPT, (), CELL) == ("einops>=0.7",)
 
 
 def test_what_the_user_names_is_wanted_too() -> None:
     """Once each, in order."""
-    wanted = requirements_of(SCRIPT, ("chex", "einops>=0.7"), CELL)
+    wanted = collect_requirements(SCRIPT, ("chex", "einops>=0.7"), CELL)
     assert wanted == ("chex", "einops>=0.7")
 
 
 @pytest.mark.parametrize("script", ["import jax\n", "# /// script\n# ///\n", "# /// script\n"])
 def test_most_scripts_need_nothing_more(script: str) -> None:
     """Or say nothing."""
-    assert requirements_of(script, (), CELL) == ()
+    assert collect_requirements(script, (), CELL) == ()
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_most_scripts_need_nothing_more(script: str) -> None:
 def test_what_is_no_requirement(script: str, wanted: tuple[str, ...], said: str) -> None:
     """It is told in a sentence."""
     with pytest.raises(UsageError, match=f"^{said}"):
-        requirements_of(script, wanted, CELL)
+        collect_requirements(script, wanted, CELL)

@@ -13,14 +13,14 @@ import pytest
 import conformance
 from conformance.engine.input_files import INSTRUMENTATION
 from conformance.triage.programs.run_output import (
-    NotUnderstoodError,
-    added,
-    dump_after,
-    facts_of_dump,
-    hang_of,
-    metric_of,
+    UnreadableDumpError,
+    add_facts,
+    compute_dump_delay,
+    find_metric,
+    locate_hang,
     normalize_output,
-    times_of,
+    read_dump_facts,
+    read_times,
 )
 from conformance.worker.instrumentation.sitecustomize import HANG, TIMES
 
@@ -100,7 +100,7 @@ def test_regions_and_the_time_without_imports(tmp_path: Path) -> None:
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(INSTRUMENTATION), TIMES: str(note)}
     bare = getattr(sys, "_base_executable", sys.executable)
     subprocess.run([bare, script], env=variables, check=True)
-    times = times_of(note)
+    times = read_times(note)
     assert 0.2 < times["own"] < 0.5
     assert 0.01 <= times["region step"] < 0.2
     assert times["regions"] == pytest.approx(times["region step"] + times["region rest"])
@@ -113,7 +113,7 @@ def test_nothing_is_measured_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
     with conformance.timed("step"):
         pass
     assert list(tmp_path.iterdir()) == []
-    assert times_of(tmp_path / "no-note") == {}
+    assert read_times(tmp_path / "no-note") == {}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_nothing_is_measured_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_a_metric(pattern: str, number: float | None) -> None:
     """The last number that the pattern finds: what comes first may be a warm-up."""
-    assert metric_of(b"took 9.5 of 1,200\ntook 2.5 s\n", re.compile(pattern)) == number
+    assert find_metric(b"took 9.5 of 1,200\ntook 2.5 s\n", re.compile(pattern)) == number
 
 
 def test_facts_of_all_programs_are_added(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_facts_of_all_programs_are_added(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"module_000{number}.jit_f.cpu_after_optimizations.txt").write_text(HLO)
     (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_text(HLO)
-    facts = facts_of_dump(tmp_path)
+    facts = read_dump_facts(tmp_path)
     assert facts["ops"] == {"multiply": 2, "parameter": 2}
     assert facts["dtypes"] == ["f32"]
     assert "parameters" not in facts
@@ -144,14 +144,14 @@ def test_facts_of_all_programs_are_added(tmp_path: Path) -> None:
 
 def test_nothing_compiled_has_no_facts(tmp_path: Path) -> None:
     """Also where XLA was never loaded, and made no folder."""
-    assert facts_of_dump(tmp_path / "none") == {}
+    assert read_dump_facts(tmp_path / "none") == {}
 
 
 def test_a_text_that_is_not_understood_is_named(tmp_path: Path) -> None:
     """It must not count as a program without facts."""
     (tmp_path / "module_0001.jit_f.cpu_after_optimizations.txt").write_text("HloModule x\n\nENTRY")
-    with pytest.raises(NotUnderstoodError, match="cpu_after_optimizations"):
-        facts_of_dump(tmp_path)
+    with pytest.raises(UnreadableDumpError, match="cpu_after_optimizations"):
+        read_dump_facts(tmp_path)
 
 
 def test_what_is_true_of_one_is_true_of_all() -> None:
@@ -160,7 +160,7 @@ def test_what_is_true_of_one_is_true_of_all() -> None:
         {"host_compute": False, "flops": 2.0, "dtypes": ["f32"], "results": [{}]},
         {"host_compute": True, "flops": 3.0, "dtypes": ["bf16", "f32"], "results": [{}]},
     ]
-    assert added(tables) == {"host_compute": True, "flops": 5.0, "dtypes": ["bf16", "f32"]}
+    assert add_facts(tables) == {"host_compute": True, "flops": 5.0, "dtypes": ["bf16", "f32"]}
 
 
 def hung(folder: Path, seconds: float) -> str:
@@ -170,7 +170,7 @@ def hung(folder: Path, seconds: float) -> str:
     script.write_text(WAIT.format(seconds=seconds))
     variables = {**os.environ, "PYTHONPATH": str(INSTRUMENTATION), HANG: f"0.1:{note}"}
     subprocess.run([sys.executable, script], env=variables, check=True)
-    return hang_of(note, [script.parent])
+    return locate_hang(note, [script.parent])
 
 
 def test_a_program_that_waits(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_a_program_that_waits(tmp_path: Path) -> None:
 def test_a_program_that_ends_in_time(tmp_path: Path) -> None:
     """It hangs nowhere."""
     assert hung(tmp_path, 0.0) == ""
-    assert hang_of(tmp_path / "no-note", [tmp_path]) == ""
+    assert locate_hang(tmp_path / "no-note", [tmp_path]) == ""
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1.0, 60.0])
 def test_it_is_written_before_the_end(timeout: float) -> None:
     """Else it would be lost."""
-    assert 0 < dump_after(timeout) < timeout
+    assert 0 < compute_dump_delay(timeout) < timeout

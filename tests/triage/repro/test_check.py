@@ -7,7 +7,7 @@ import pytest
 from conformance.model.observation import Observation
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo
-from conformance.triage.programs.process import Ended
+from conformance.triage.programs.process import CompletedProgram
 from conformance.triage.repro.check import compare_ending
 from conformance.triage.repro.header import Seen
 
@@ -26,9 +26,11 @@ def seen(outcome: Outcome, conformance: Conformance, error: str = "", message: s
     return Seen(observation=observation, conformance=conformance, reasons=("out[0] is 1",))
 
 
-def ended(code: int | None, stderr: str = "", *, signal: int | None = None, cut: str = "") -> Ended:
+def ended(
+    code: int | None, stderr: str = "", *, signal: int | None = None, cut: str = ""
+) -> CompletedProgram:
     """Return how a file ended."""
-    return Ended(
+    return CompletedProgram(
         exit=code, signal=signal, cut=cut, stdout=b"", stderr=stderr.encode(), seconds=1.0,
         max_rss_bytes=0,
     )  # fmt: skip
@@ -57,7 +59,7 @@ HUNG = seen(Outcome.TIMED_OUT, Conformance.DEVIATES, "timeout", "no end")
         (HUNG, ended(1, "Timeout (0:00:02)!\nThread 0x1 (most recent call first):\n")),
     ],
 )
-def test_as_claimed(claim: Seen, end: Ended) -> None:
+def test_as_claimed(claim: Seen, end: CompletedProgram) -> None:
     """The same exception, an assertion, a signal, or nothing at all."""
     assert compare_ending(end, claim) == ""
 
@@ -82,7 +84,7 @@ def test_as_claimed(claim: Seen, end: Ended) -> None:
         (CRASHED, ended(0), "it ends with exit status 0, expected SIGSEGV"),
     ],
 )
-def test_otherwise(claim: Seen, end: Ended, said: str) -> None:
+def test_otherwise(claim: Seen, end: CompletedProgram, said: str) -> None:
     """It says how the file ended and how the case did."""
     assert said in compare_ending(end, claim)
 

@@ -10,14 +10,14 @@ import pytest
 from conformance.errors import InfrastructureError
 from conformance.search.axes import PackageMove
 from conformance.search.ddmin import MinimalSet, SetResult
-from conformance.search.point_predicates import Repeated
-from conformance.search.predicates import BAD, GOOD, ByConformance
+from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.predicates import BAD, GOOD, ConformancePredicate
 from conformance.triage.blame.blame import BlameAnswer
 from conformance.triage.blame.mixtures import Mixtures
 from conformance.triage.upgrade.culprit_search import (
     PredicateOptions,
-    culprits_of,
-    predicate_options_of,
+    choose_predicate_options,
+    search_culprits,
 )
 from tests.report.upgrades import OK, OTHER, RAISED, compared
 from tests.triage.blame.environments import end
@@ -46,7 +46,8 @@ def blamed(*culprits: str, unresolved: bool = False, flaky: bool = False) -> Bla
     units = tuple((name,) for name in culprits)
     mixtures = Mixtures(ends=(end(PINS), end(NEW_PINS)), locks={}, provide=lambda cell, _: cell)
     return BlameAnswer(
-        mixtures=mixtures, predicate=Repeated(ByConformance()), steps=(), reverse=False,
+        mixtures=mixtures, predicate=RepeatedPredicate(ConformancePredicate()), steps=(),
+        reverse=False,
         guilty=(MinimalSet(culprits=units, unresolved=units if unresolved else ()),),
         held=SetResult.NOT_ENOUGH,
         flaky={frozenset(units): Counter([GOOD, BAD])} if flaky else {},
@@ -67,7 +68,7 @@ def test_the_question(
 ) -> None:
     """Whatever tells both sides apart; but two failures, or a figure, must be named."""
     (step,) = changed(tmp_path, before, after).steps
-    assert predicate_options_of(step) == asked
+    assert choose_predicate_options(step) == asked
 
 
 def test_an_answer(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_an_answer(tmp_path: Path) -> None:
         assert more == {"when": "", "fact": ""}
         return blamed("numpy")
 
-    found = culprits_of(one, one.steps[0], search)
+    found = search_culprits(one, one.steps[0], search)
     numpy = PackageMove("numpy", "1", "2")
     assert (found.case, found.guilty, found.untold) == ("f/a", ((numpy,),), "")
 
@@ -91,11 +92,13 @@ def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
     def fails(*_: object, **__: object) -> BlameAnswer:
         raise InfrastructureError("the index does not answer")
 
-    found = culprits_of(one, one.steps[0], fails)
+    found = search_culprits(one, one.steps[0], fails)
     assert (found.guilty, found.untold) == ((), "the index does not answer")
-    found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("numpy", flaky=True))
+    found = search_culprits(one, one.steps[0], lambda *_, **__: blamed("numpy", flaky=True))
     assert found.guilty == ()
     assert found.untold.startswith("flaky: with 1 of 2 moved: numpy, it does not show the same")
-    found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", unresolved=True))
+    found = search_culprits(
+        one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", unresolved=True)
+    )
     assert len(found.guilty[0]) == 2
     assert found.untold.startswith("not told apart: without jax, numpy nothing is shown")

@@ -10,7 +10,13 @@ from conformance.engine.transitions import make_transition
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.model.value import Leaf
-from conformance.triage.upgrade.effect import Effect, ShownChange, apart, effect_of, show_change
+from conformance.triage.upgrade.effect import (
+    Effect,
+    ShownChange,
+    classify_change,
+    contrast,
+    show_change,
+)
 from tests.builders import f32, value
 from tests.report.runs import ADD, CELLS, Directory, sides
 
@@ -82,14 +88,14 @@ def test_a_program_that_comes_to_disagree_with_itself(
 ) -> None:
     """What breaks is the other way; a value that it gives there is silently wrong."""
     found = between(tmp_path, before, after, RunCase(same_as=("eager",)))
-    assert (effect_of(found), show_change(found)) == (effect, ShownChange("same_as", *seen))
+    assert (classify_change(found), show_change(found)) == (effect, ShownChange("same_as", *seen))
 
 
 def test_what_is_right_within_the_tolerance_and_then_is_not(tmp_path: Path) -> None:
     """Of neither value more than the tolerance changed: the reference says what is wrong."""
     after = {**OK, **DEVIATES, "reasons": ("out: 1 of 2 differ by 1e-5",)}
     found = between(tmp_path, OK, after)
-    assert effect_of(found) is Effect.WRONG
+    assert classify_change(found) is Effect.WRONG
     assert show_change(found) == ShownChange("ending", "ok", "ok, but out: 1 of 2 differ by 1e-5")
 
 
@@ -135,7 +141,7 @@ def test_what_a_change_does(
 ) -> None:
     """References decide what is broken, wrong or fixed; small figures are no news."""
     found = between(tmp_path, before, after)
-    assert effect_of(found) is effect
+    assert classify_change(found) is effect
     if seen is not None:
         assert show_change(found) == seen
 
@@ -143,7 +149,7 @@ def test_what_a_change_does(
 def test_facts(tmp_path: Path) -> None:
     """A collective that was not there: what both sides say of it."""
     found = between(tmp_path, {**OK, "texts": {"hlo": ADD}}, {**OK, "texts": {"hlo": REDUCED}})
-    assert effect_of(found) is Effect.FACTS
+    assert classify_change(found) is Effect.FACTS
     assert show_change(found) == ShownChange("collectives", "all-reduce 0", "all-reduce 1")
 
 
@@ -162,8 +168,8 @@ def test_long_messages_are_shown_where_they_differ() -> None:
     before, after = (
         f"TypeError: {'the carry ' * 20}has type {t} and goes on" for t in ("f32", "i32")
     )
-    assert apart(before, after) == (
+    assert contrast(before, after) == (
         "TypeError: ... carry the carry has type f32 and goes on",
         "TypeError: ... carry the carry has type i32 and goes on",
     )
-    assert apart("ok", "KeyError: 'x'") == ("ok", "KeyError: 'x'")
+    assert contrast("ok", "KeyError: 'x'") == ("ok", "KeyError: 'x'")

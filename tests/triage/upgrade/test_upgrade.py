@@ -93,7 +93,7 @@ def upgraded(
     records = list(upgrade.run())
     assert len(records) == len([one for one in world.asked if not one[2]])
     assert len(list(upgrade.jobs())) <= len(records)
-    return upgrade.compared(), world
+    return upgrade.list_comparisons(), world
 
 
 def since(release: str, before: Any, after: Any) -> Callable[[str, str, bool], Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.search.axes import ABSENT, package_moves
-from conformance.search.render import name_some, render_flaky
+from conformance.search.answers import format_some, render_flaky
+from conformance.search.axes import ABSENT, find_package_moves
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from conformance.search.render import name_some, render_flaky
 )
 def test_some_names_of_many(names: list[str], text: str) -> None:
     """The others are counted."""
-    assert name_some(names, 2) == text
+    assert format_some(names, 2) == text
 
 
 def test_a_flaky_point() -> None:
@@ -25,6 +25,6 @@ def test_a_flaky_point() -> None:
 
 def test_packages_that_differ() -> None:
     """By name; one may be absent."""
-    moves = package_moves({"b": "1", "a": "1", "same": "1"}, {"b": "2", "c": "1", "same": "1"})
+    moves = find_package_moves({"b": "1", "a": "1", "same": "1"}, {"b": "2", "c": "1", "same": "1"})
     assert moves == (("a", "1", ABSENT), ("b", "1", "2"), ("c", ABSENT, "1"))
     assert str(moves[1]) == "b 1 -> 2"

@@ -1,0 +1,99 @@
+"""Answers of searches: their steps, and the words and JSON that all of them share. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.model.record import Record
+    from conformance.search.point_predicates import PointPredicate
+    from conformance.search.predicates import PointState, Predicate
+
+K = TypeVar("K")
+
+CONFIRMED = "confirmed: both sides showed the same once more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep(Generic[K]):
+    """One step of a search: the state of one point.
+
+    Attributes:
+        point: The point: its number on an axis, or the units of a set.
+        samples: The records of its trials; one, unless a metric is measured.
+        state: Its state; None while all points are tried, before there is a predicate.
+        summary: The same in words.
+        seconds: How long the trials took.
+        again: Whether the step confirms an earlier one.
+        replayed: Whether it comes from the log of an earlier search.
+    """
+
+    point: K
+    samples: Sequence[Record]
+    state: PointState | None
+    summary: str
+    seconds: float
+    again: bool = False
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer(Generic[K]):
+    """The answer of a search.
+
+    Attributes:
+        predicate: The predicate.
+        steps: Every step, in order.
+        flaky: Points that do not do the same twice: their states, by how often they were seen.
+    """
+
+    predicate: Predicate | PointPredicate
+    steps: Sequence[SearchStep[K]]
+    flaky: Mapping[K, Counter[PointState]] = field(default_factory=dict)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the points of the answer did the same twice."""
+        return not self.flaky
+
+
+def describe_origin(step: SearchStep[Any]) -> str:
+    """Return a remark on a step that comes from the log or confirms another one."""
+    return " (from the log)" if step.replayed else " (again)" if step.again else ""
+
+
+def format_some(names: Sequence[str], most: int) -> str:
+    """Return some names of many in words, e.g. `a, b and 3 more`.
+
+    Args:
+        names: The names.
+        most: How many are named.
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def render_flaky(subject: str, seen: Mapping[str, int]) -> str:
+    """Return in a line that something does not do the same twice.
+
+    Args:
+        subject: What was tried.
+        seen: What it showed, by how often.
+    """
+    total = sum(seen.values())
+    counts = ", ".join(f"{what} {count} of {total}" for what, count in seen.items())
+    return f"flaky: {subject} does not show the same twice: {counts}"
+
+
+def format_seconds(steps: Iterable[SearchStep[Any]]) -> str:
+    """Return the seconds of all trials, in words."""
+    return f"{sum(step.seconds for step in steps):.1f} s in them"
+
+
+def make_predicate_json(answer: SearchAnswer[Any]) -> dict[str, str]:
+    """Return the predicate of an answer as `--json` has it."""
+    return {"name": answer.predicate.name, "about": answer.predicate.about}
