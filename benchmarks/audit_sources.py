@@ -17,8 +17,8 @@ import tomllib
 from common import ROOT
 
 from conformance.cells.releases import load_releases
+from conformance.corpus.behaviour_changes import load_families
 from conformance.corpus.case_selection import select_cases
-from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import MAIN, choose_main_variant, find_golden_changes
 from conformance.golden.store import GoldenStore
 from conformance.report.behaviour_history import GATES, find_evidence

@@ -63,7 +63,7 @@ from conformance.engine.job import Finished, Job
 from conformance.engine.record_judge import make_record
 from conformance.engine.blobs import BlobStore
 from conformance.engine.preparation import prepare_cells
-from conformance.model.codec import encode_value
+from conformance.model.value import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import Leaf, Value
 here = ProjectContext(Path({str(cwd)!r}))

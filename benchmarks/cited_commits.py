@@ -23,12 +23,12 @@ from common import ROOT, prepared, setting
 
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
-from conformance.corpus.family_changes import load_families
+from conformance.corpus.behaviour_changes import load_families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.model.behaviour_change import BehaviourChange
+    from conformance.corpus.behaviour_changes import BehaviourChange
 
 FILE = Path(__file__).with_suffix(".toml")
 COMMIT = re.compile(r"jax-ml/jax@([0-9a-f]+)")

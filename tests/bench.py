@@ -16,7 +16,7 @@ from conformance.cells.stored_environments import ENVIRONMENTS
 from conformance.corpus.discovery import discover
 from conformance.engine.client import Worker
 from conformance.engine.job import Job, PlannedCell
-from conformance.model.codec import decode_value
+from conformance.model.value import decode_value
 
 if TYPE_CHECKING:
     from conformance.cells.cell import Cell

@@ -11,15 +11,14 @@ import pytest
 import tomllib
 
 from conformance.cells.releases import load_releases
+from conformance.corpus.behaviour_changes import WORDS, Family, load_families
 from conformance.corpus.case_selection import select_cases
-from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_history import find_golden_changes
-from conformance.model.behaviour_change import WORDS, Family
 from conformance.report.behaviour_history import find_evidence
 
 if TYPE_CHECKING:
+    from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.golden_history import GoldenChange
-    from conformance.model.behaviour_change import BehaviourChange
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = {case.id: case for case in select_cases((), ROOT / "cases")}

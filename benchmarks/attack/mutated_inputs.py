@@ -32,9 +32,9 @@ sys.path.insert(0, str(ROOT))
 from conformance.cells.lock import read_foreign_pins, read_lock  # noqa: E402
 from conformance.cells.matrix import load_matrix  # noqa: E402
 from conformance.cells.releases import load_releases  # noqa: E402
+from conformance.corpus.behaviour_changes import load_families  # noqa: E402
 from conformance.corpus.discovery import BrokenCasesError, discover  # noqa: E402
-from conformance.corpus.family_changes import load_families  # noqa: E402
-from conformance.corpus.settings import find_settings  # noqa: E402
+from conformance.corpus.project import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402
 from conformance.engine.calibration import load_calibration, locate_calibration  # noqa: E402
 from conformance.engine.digests import DigestStore, make_digest  # noqa: E402
@@ -52,7 +52,7 @@ from conformance.golden.document import loads as load_document  # noqa: E402
 from conformance.golden.layout import content_id  # noqa: E402
 from conformance.golden.store import decode_ir, load_content  # noqa: E402
 from conformance.ir import diff, facts  # noqa: E402
-from conformance.model.codec import decode_value, encode_value  # noqa: E402
+from conformance.model.value import decode_value, encode_value  # noqa: E402
 from conformance.report.conformance_data import decode_history  # noqa: E402
 from conformance.report.conformance_markdown import render_conformance  # noqa: E402
 from conformance.report.upgrade_data import make_upgrade_file  # noqa: E402

@@ -20,10 +20,22 @@ from conformance.cells.selectors import matches_cell, resolve_selector, select_c
 from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.case_selection import absolute_selects, matches, select_cases, select_sample
 from conformance.corpus.discovery import discover
-from conformance.corpus.function_cases import NAMED, render_cases, rendered_folder
-from conformance.corpus.project import PACKAGE, Project, find_project
-from conformance.corpus.settings import ProjectSettings, find_settings, settings_file
-from conformance.corpus.snapshot_cases import family_of, find_snapshots, render_snapshot_cases
+from conformance.corpus.generated_cases import (
+    FUNCTION_NAME,
+    find_snapshots,
+    get_script_family,
+    hash_case_files,
+    render_cases,
+    render_snapshot_cases,
+)
+from conformance.corpus.project import (
+    PACKAGE,
+    Project,
+    ProjectSettings,
+    find_project,
+    find_settings,
+    find_settings_file,
+)
 from conformance.engine.environment import select_passed_variables
 from conformance.engine.run_directory import REPORTS, RUN, RUNS, RunDirectory, find_latest_run
 from conformance.errors import NothingSelectedError, UsageError
@@ -119,7 +131,7 @@ class ProjectContext:
     def functions(self) -> Mapping[str, Case]:
         """The cases of functions that the project lists, by `module:name`."""
         listed = self.settings.functions
-        file = settings_file(self.start)
+        file = find_settings_file(self.start)
         home = self.start if file is None else file.parent
         found = {case.id: case for case in self._made(render_cases(listed), home / GOLDENS)}
         return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
@@ -166,7 +178,7 @@ class ProjectContext:
     @property
     def _is_within(self) -> bool:
         """Whether the settings are of a project that is not the one of the cases."""
-        file = settings_file(self.start)
+        file = find_settings_file(self.start)
         return file is not None and file.parent != self.project.cases.parent
 
     def snapshots(self, select: str) -> tuple[Case, ...]:
@@ -185,7 +197,7 @@ class ProjectContext:
             return ()
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
-        path = f"{family_of(file)}/{FUNCTIONS}.py"
+        path = f"{get_script_family(file)}/{FUNCTIONS}.py"
         made = self._made({path: render_snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
         # A script is written for the devices that there are.
         told = self._named_from_here(file)
@@ -206,7 +218,7 @@ class ProjectContext:
             texts: The files.
             home: Folder that their goldens are below.
         """
-        folder = self.cache / FUNCTIONS / rendered_folder(texts)
+        folder = self.cache / FUNCTIONS / hash_case_files(texts)
         for path, text in texts.items():
             if not (folder / path).exists():
                 write_atomically(folder / path, text.encode())
@@ -359,7 +371,7 @@ def _functions_and_others(
     for select in selects:
         found = [case for name, case in listed.items() if name == select or matches(case, select)]
         chosen += found
-        if not found and NAMED.fullmatch(select):
+        if not found and FUNCTION_NAME.fullmatch(select):
             near = did_you_mean(select, listed)
             raise NothingSelectedError(
                 f"no function {select} is listed{near}; list it in pyproject.toml: "

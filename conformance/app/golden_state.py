@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
-from conformance.corpus.family_changes import load_families
+from conformance.corpus.behaviour_changes import load_families
 from conformance.engine.golden_history import (
     find_compatibility,
     find_golden_changes,

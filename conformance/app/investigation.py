@@ -29,8 +29,8 @@ from conformance.files import write_atomically
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.judge.ir import FACT
-from conformance.model.evidence import REPRODUCTIONS, Culprit, Evidence
 from conformance.model.outcome import Conformance, Outcome
+from conformance.model.run_files import REPRODUCTIONS, Culprit, Evidence
 from conformance.search.axes import find_package_moves
 from conformance.search.equivalence import format_ending, is_same_failure
 from conformance.search.prober import CaseProber

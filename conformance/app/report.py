@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.engine.digests import Digest
     from conformance.engine.run_loader import LoadedRun
-    from conformance.model.since import Since
+    from conformance.model.run_files import Since
     from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
 

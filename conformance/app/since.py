@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.exit_policy import ExitDecision
-    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.run import RunInfo
-    from conformance.model.since import Since
+    from conformance.model.run_files import Evidence, Since
 
 T = TypeVar("T")
 NONE: Final = "none"

@@ -15,8 +15,8 @@ from conformance.cells.cell import is_cell_id
 from conformance.engine.root_causes import find_root_causes
 from conformance.engine.run_loader import add_evidence, forget_evidence, load_run, read_evidence
 from conformance.errors import ConformanceError
-from conformance.model.evidence import Evidence
 from conformance.model.outcome import ExitCode
+from conformance.model.run_files import Evidence
 from conformance.triage.evidence import choose_representative, find_objection, render_evidence
 from conformance.wording import plural
 

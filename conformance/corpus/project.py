@@ -1,4 +1,4 @@
-"""Where cases and matrices are: a checkout, or the data that travels with the wheel."""
+"""A project: its folders in a checkout or in the installed package, and its settings."""
 
 from __future__ import annotations
 
@@ -7,23 +7,31 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import tomllib
+
+from conformance.corpus.generated_cases import Function  # noqa: TC001 - msgspec reads the annotations
+from conformance.errors import UsageError
+from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
 
 PACKAGE = Path(__file__).resolve().parent.parent
 FOR_CASES: Final = {
     f"conformance.kit.{name}": PACKAGE / "kit" / f"{name}.py" for name in ("endings", "equations")
 }
-"""Modules of the kit that hold nothing but functions for cases: they are read like helpers."""
+"""Modules of the kit with functions for cases alone: cases depend on them as on their helpers."""
 
 
 def hash_code(files: Iterable[Path]) -> str:
-    """Return the hash of some modules of the package, 12 digits: other code, other results.
+    """Return a hash of modules, 12 digits, to invalidate results of other code.
 
     Args:
-        files: The modules.
+        files: Modules of this package.
     """
     digest = hashlib.sha256()
     for file in files:
@@ -36,11 +44,11 @@ class Project:
     """The folders of a project.
 
     Attributes:
-        root: Folder that run directories are written below.
+        root: Parent folder of the run directories.
         cases: Folder of the families.
         matrices: Folder of the matrix files, `releases.toml` and `locks/`.
-        suites: Folder of the named suites, each in a folder of its own.
-        writable: Whether goldens and locks may be written here; False for installed data.
+        suites: Folder of the named suites, with a folder for each.
+        writable: Whether goldens and locks may be written; False for installed data.
     """
 
     root: Path
@@ -51,53 +59,124 @@ class Project:
 
 
 def find_project(start: Path) -> Project:
-    """Return the checkout that holds `start`, else the data installed with the package.
+    """Return the checkout that contains a folder, otherwise the data installed with the package.
 
     Args:
-        start: Folder to look from, upwards.
+        start: Folder from which to search upwards.
 
     Returns:
-        The nearest ancestor that has `matrix/releases.toml` and `cases/`; failing that, the
-        checkout the package itself is run from, or the installed data with `start` as root.
+        The nearest ancestor with `matrix/releases.toml` and `cases/`, otherwise the checkout of
+        this package, otherwise the installed data with `start` as root.
     """
-    for folder in (start, *start.parents):
-        if _is_checkout(folder):
-            return _project(folder, folder, writable=True)
-    if _is_checkout(PACKAGE.parent):
-        return _project(PACKAGE.parent, PACKAGE.parent, writable=True)
-    return _project(start, PACKAGE / "data", writable=False)
+    checkouts = filter(_is_checkout, (start, *start.parents, PACKAGE.parent))
+    checkout = next(checkouts, None)
+    data = PACKAGE / "data" if checkout is None else checkout
+    return Project(
+        root=checkout or start,
+        cases=data / "cases",
+        matrices=data / "matrix",
+        suites=data / "suites",
+        writable=checkout is not None,
+    )
 
 
 def _is_checkout(folder: Path) -> bool:
     return (folder / "matrix" / "releases.toml").is_file() and (folder / "cases").is_dir()
 
 
-def _project(root: Path, data: Path, *, writable: bool) -> Project:
-    return Project(
-        root=root,
-        cases=data / "cases",
-        matrices=data / "matrix",
-        suites=data / "suites",
-        writable=writable,
-    )
-
-
 def relative_to_project(text: str, case: str, *roots: str) -> str:
-    """Return a text in which files of a case's project are named as seen from its folder.
+    """Return a text with paths in the project made relative to it.
 
-    Results that are used again, and IRs, name files as they were where the job was run.
+    IRs and cached results contain the paths of the machine that ran the job.
 
     Args:
-        text: A text that names files by absolute paths.
-        case: Case id; its file lies in a folder that is called like its family.
-        roots: Folders of the project, where they are known.
+        text: Text with absolute paths.
+        case: Case id; the folder of its file has the name of its family.
+        roots: Known folders of the project.
     """
     for root in filter(None, roots):
         text = text.replace(f"{root}/", "")
-    return _outside(case.partition("/")[0]).sub("", text)
+    return _match_outside(case.partition("/")[0]).sub("", text)
 
 
 @lru_cache(maxsize=256)
-def _outside(family: str) -> re.Pattern[str]:
-    """Return what comes before `cases/<family>/<topic>.py` in an absolute path."""
+def _match_outside(family: str) -> re.Pattern[str]:
+    """Return a pattern of the path of the project before `cases/<family>/<topic>.py`."""
     return re.compile(rf"(?<!\S)/(?:\S*/)?(?=[^/\s]+/{re.escape(family)}/[^/\s]+\.py\b)")
+
+
+SETTINGS_FILE = "pyproject.toml"
+
+
+class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of a project: `[tool.conformance]` in its `pyproject.toml`.
+
+    Attributes:
+        nightly_index: URL of the index of nightlies, empty for the default.
+        wanted: Additional packages of cells, unless `--with` is given: requirements, wheels,
+            folders of packages. Paths are relative to the folder of the settings.
+        pass_env: Further environment variables that are passed to cells: names, and patterns such
+            as `MYLIB_*`.
+        functions: Functions that are cases.
+    """
+
+    nightly_index: str = msgspec.field(default="", name="nightly-index")
+    wanted: tuple[str, ...] = msgspec.field(default=(), name="with")
+    pass_env: tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")], ...] = (
+        msgspec.field(default=(), name="pass-env")
+    )
+    functions: tuple[Function, ...] = ()
+
+
+def find_settings_file(start: Path) -> Path | None:
+    """Return the nearest `pyproject.toml` with settings, None if there is none.
+
+    Args:
+        start: Folder from which to search upwards.
+
+    Raises:
+        UsageError: If a file on the way is not valid TOML.
+    """
+    files = (folder / SETTINGS_FILE for folder in (start, *start.parents))
+    return next((file for file in files if _read_table(file) is not None), None)
+
+
+def find_settings(start: Path) -> ProjectSettings:
+    """Return the settings of the nearest `pyproject.toml` with settings, otherwise the defaults.
+
+    Args:
+        start: Folder from which to search upwards.
+
+    Raises:
+        UsageError: If a file on the way is not valid TOML, or a setting is unknown or of the wrong
+            type.
+    """
+    file = find_settings_file(start)
+    return ProjectSettings() if file is None else _parse_settings(_read_table(file), file)
+
+
+def _read_table(file: Path) -> Any:
+    try:
+        text = file.read_text(encoding="utf-8")
+        tool = tomllib.loads(text).get("tool")
+        return tool.get("conformance") if isinstance(tool, dict) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, *MALFORMED) as error:
+        raise UsageError(f"{file}: cannot read the settings: {error}") from error
+
+
+def _parse_settings(table: Any, file: Path) -> ProjectSettings:
+    try:
+        found = msgspec.convert(table, ProjectSettings)
+        # A requirement that starts with a dot is a path.
+        wanted = (
+            str(file.parent / text) if text.startswith(".") else text for text in found.wanted
+        )
+        return msgspec.structs.replace(found, wanted=tuple(wanted))
+    except msgspec.ValidationError as error:
+        problem = str(error)
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(ProjectSettings))
+        raise UsageError(
+            f"{file}: [tool.conformance]: {problem[:1].lower()}{problem[1:]}; known are {known}"
+        ) from error

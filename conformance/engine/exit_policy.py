@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from conformance.engine.root_causes import RootCause
-    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
-    from conformance.model.since import Since
+    from conformance.model.run_files import Evidence, Since
 
 Known = tuple[str, str, str]
 """Case, verdict and cause of a job that an issue is linked to."""

@@ -14,17 +14,17 @@ from conformance.golden.span_change import find_span_changes
 from conformance.golden.spans import lookup
 from conformance.golden.store import GoldenStore
 from conformance.judge.ir import find_changed_facts
-from conformance.model.codec import to_python
+from conformance.model.value import to_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from conformance.corpus.behaviour_changes import ShownBy
     from conformance.engine.job import Job
     from conformance.engine.plan import Plan
     from conformance.golden.contents import Content
     from conformance.golden.document import GoldenDocument
     from conformance.golden.span_change import SpanChange
-    from conformance.model.behaviour_change import ShownBy
     from conformance.model.case import Case
 
     Facts = Mapping[str, Any]

@@ -21,8 +21,8 @@ from conformance.ir.normal.text import loads
 from conformance.judge.agreement import is_same_error, make_recorded_error
 from conformance.judge.conformance import describe_ending
 from conformance.judge.values import compare_values
-from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome
+from conformance.model.value import decode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

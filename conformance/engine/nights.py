@@ -16,14 +16,14 @@ from conformance.engine.root_causes import find_root_causes, make_culprit_key
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Outcome, is_telling
-from conformance.model.since import ArtifactChange, CauseSince, JobAt, PackageChange, Since
+from conformance.model.run_files import ArtifactChange, CauseSince, JobAt, PackageChange, Since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from conformance.model.evidence import Evidence
     from conformance.model.record import IrRecord, Record
     from conformance.model.run import RunInfo
+    from conformance.model.run_files import Evidence
 
 VALUE: Final = "value"
 _EVERY_IR: Final = (*IRS, *CROSS_LOWERED)

@@ -25,10 +25,10 @@ from conformance.engine.transcript import (
 )
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.judge.errors import make_signature
-from conformance.model.codec import encode_value
 from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import FRAMES
+from conformance.model.value import encode_value
 from conformance.wording import plural
 from conformance.worker.processes import find_refused_flags
 

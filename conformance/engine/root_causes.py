@@ -22,8 +22,8 @@ from conformance.model.outcome import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
+    from conformance.model.run_files import Evidence
 
 Part = tuple[str, ...]
 """Something that a job shows, its kind first."""

@@ -29,7 +29,7 @@ from conformance.files import (
 )
 from conformance.model.record import Record
 from conformance.model.run import RunInfo
-from conformance.model.since import SINCE, Since
+from conformance.model.run_files import SINCE, Since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

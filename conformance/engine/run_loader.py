@@ -18,8 +18,8 @@ from conformance.files import (
     write_atomically,
 )
 from conformance.locking import lock_file
-from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.record import FactInterner
+from conformance.model.run_files import EVIDENCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

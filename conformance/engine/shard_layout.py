@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.engine.transcript import build_value
-from conformance.model.codec import CorruptValueError, to_array
-from conformance.model.value import Leaf, Value
+from conformance.model.value import CorruptValueError, Leaf, Value, to_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

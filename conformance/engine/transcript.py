@@ -13,12 +13,11 @@ from conformance.engine.job import Finished
 from conformance.engine.messages import ValueHeader, WireError, read_message
 from conformance.files import MALFORMED
 from conformance.judge.errors import make_signature
-from conformance.model.codec import decode_value, encode_value
 from conformance.model.observation import VariantResult
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, traceback_artifact
-from conformance.model.value import Leaf, Value
+from conformance.model.value import Leaf, Value, decode_value, encode_value
 from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:

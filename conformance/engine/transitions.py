@@ -17,8 +17,8 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
 from conformance.judge.variants import compare_variants
 from conformance.model.case import Policy
-from conformance.model.codec import CorruptValueError
 from conformance.model.outcome import Conformance, Outcome
+from conformance.model.value import CorruptValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

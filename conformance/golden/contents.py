@@ -12,9 +12,9 @@ from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
 from conformance.judge.agreement import is_same_error, make_recorded_error
 from conformance.judge.errors import VERSION
 from conformance.judge.values import compare_values
-from conformance.model.codec import decode_value, encode_value
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
+from conformance.model.value import decode_value, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

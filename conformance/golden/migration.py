@@ -32,7 +32,7 @@ from conformance.golden.layout import (
 )
 from conformance.golden.spans import Span, parse, version
 from conformance.ir.graph import kind_of_artifact
-from conformance.model.codec import CorruptValueError, decode_value
+from conformance.model.value import CorruptValueError, decode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

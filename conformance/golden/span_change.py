@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from conformance.golden.layout import ENDING
 
 if TYPE_CHECKING:
+    from conformance.corpus.behaviour_changes import ShownBy
     from conformance.golden.document import Tracks
     from conformance.golden.spans import Span
-    from conformance.model.behaviour_change import ShownBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,8 @@ from conformance.golden.spans import lookup
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import read_head
-from conformance.model.codec import CorruptValueError
 from conformance.model.golden import GoldenEntry, GoldenIr
+from conformance.model.value import CorruptValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.model.codec import CorruptValueError, dtype_of, to_array
-from conformance.model.value import Leaf, Value
+from conformance.model.value import CorruptValueError, Leaf, Value, dtype_of, to_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

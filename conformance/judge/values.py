@@ -16,7 +16,7 @@ from conformance.judge.tolerance import (
     view_bits,
 )
 from conformance.model.case import ulp_of
-from conformance.model.codec import to_array, to_python
+from conformance.model.value import to_array, to_python
 from conformance.wording import plural
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.model.evidence import Evidence
+    from conformance.model.run_files import Evidence
     from conformance.notify.topic import Topic, TopicJob
 
 LIMIT: Final = 65_536

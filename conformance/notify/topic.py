@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from conformance.model.evidence import Evidence
     from conformance.model.outcome import Verdict
+    from conformance.model.run_files import Evidence
 
 MOST_TITLE = 200
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.behaviour_changes import Family
 from conformance.golden.spans import version
-from conformance.model.behaviour_change import Family
 from conformance.report.grouping import group_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.golden_history import GoldenChange
-    from conformance.model.behaviour_change import BehaviourChange
     from conformance.model.case import Case
 
 GATES: Final = ("outcome", "error", "value", "facts")

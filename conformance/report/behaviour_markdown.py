@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.behaviour_changes import WORDS
 from conformance.golden.spans import version
 from conformance.judge.values import compare_values
-from conformance.model.behaviour_change import WORDS
-from conformance.model.codec import CorruptValueError, to_array, to_python
+from conformance.model.value import CorruptValueError, to_array, to_python
 from conformance.report.grouping import group_by
 from conformance.report.ir_differences import compare_facts
 from conformance.report.markup import fold, to_code, to_table, wrap

@@ -13,7 +13,7 @@ from conformance.engine.transitions import TransitionKind  # noqa: TC001 - msgsp
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
-from conformance.model.since import Since  # noqa: TC001 - msgspec reads the annotations
+from conformance.model.run_files import Since  # noqa: TC001 - msgspec reads the annotations
 from conformance.report.summary import count_understood, count_verdicts
 from conformance.report.text import sanitize
 

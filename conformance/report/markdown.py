@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.root_causes import RootCause
-    from conformance.model.since import Since
+    from conformance.model.run_files import Since
     from conformance.report.changes import ReleaseChange, ReleaseChangeGroup
     from conformance.report.report import Report
     from conformance.report.story import Story

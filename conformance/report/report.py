@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from conformance.engine.run_loader import LoadedRun
     from conformance.engine.transitions import Transition
-    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
-    from conformance.model.since import Since
+    from conformance.model.run_files import Evidence, Since
     from conformance.report.conformance_history import SuiteHistory
     from conformance.report.upgrade_file import UpgradeFile
 

@@ -11,7 +11,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.model.since import CauseSince, PackageChange, Since
+    from conformance.model.run_files import CauseSince, PackageChange, Since
 
 LONGEST: Final = 300
 """Characters of one reason."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from conformance.judge.tolerance import compute_ulp_distance, is_float, split_complex
-from conformance.model.codec import to_array
+from conformance.model.value import to_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

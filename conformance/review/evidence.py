@@ -19,9 +19,8 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import Agreement, compare_reference, compare_values
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Policy
-from conformance.model.codec import CorruptValueError
 from conformance.model.record import IrStatus
-from conformance.model.value import Value
+from conformance.model.value import CorruptValueError, Value
 from conformance.report.ir_differences import compare_facts
 from conformance.report.text import flatten
 from conformance.review.groups import GroupKind
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.record_judge import Judge
     from conformance.judge.values import Difference
-    from conformance.model.evidence import Evidence
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
+    from conformance.model.run_files import Evidence
     from conformance.review.groups import ReviewGroup
     from conformance.review.judged_jobs import JudgedJob
     from conformance.review.run_data import RunData

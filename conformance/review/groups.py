@@ -20,8 +20,8 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
+    from conformance.model.run_files import Evidence
     from conformance.review.judged_jobs import JudgedJob
 
 _TITLE: Final = 400

@@ -12,7 +12,7 @@ import msgspec
 from conformance.engine.run_directory import CorruptRunError
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error, read_regular
-from conformance.model.evidence import EVIDENCE, Evidence
+from conformance.model.run_files import EVIDENCE, Evidence
 from conformance.review.decisions import REVIEW, Choice, DecisionLog
 from conformance.review.proposals import propose
 

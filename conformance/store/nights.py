@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.nights import Night, NightJob
 from conformance.engine.regression_tracker import RegressionStatus
-from conformance.model.since import CauseSince, JobAt
+from conformance.model.run_files import CauseSince, JobAt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
     from conformance.engine.root_causes import RootCause
     from conformance.model.case import Case
-    from conformance.model.evidence import Culprit, Evidence
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
+    from conformance.model.run_files import Culprit, Evidence
 
 _STEPS: Final = (0, 1, 3, 7, 15, 31)
 """How many releases are skipped, from the newest older one on."""

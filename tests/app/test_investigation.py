@@ -14,8 +14,8 @@ from conformance.cells.cell import Cell
 from conformance.engine.job import PlannedCell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.case import Case
-from conformance.model.evidence import Culprit
 from conformance.model.outcome import Outcome, Verdict
+from conformance.model.run_files import Culprit
 from tests.engine.records import record
 
 CASE = Case(id="f/a", family="f", topic="t", name="a", kind="program", file=Path("t.py"), line=1)

@@ -12,10 +12,10 @@ import zstandard
 
 from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.engine.run_directory import Results, RunDirectory
-from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import RunCell, RunInfo
+from conformance.model.value import encode_value
 from tests.builders import f32
 from tests.ir.texts import stablehlo
 

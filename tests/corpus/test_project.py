@@ -1,16 +1,23 @@
-"""Which folder is the project's."""
+"""Projects: their folders, paths relative to them, and their settings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.corpus import project
-from conformance.corpus.project import find_project
+from conformance.corpus.project import (
+    ProjectSettings,
+    find_project,
+    find_settings,
+    find_settings_file,
+    relative_to_project,
+)
+from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def checkout(folder: Path) -> Path:
@@ -40,3 +47,76 @@ def test_outside_of_any_the_package_says(tmp_path: Path, monkeypatch: pytest.Mon
     found = find_project(elsewhere)
     assert (found.root, found.writable) == (elsewhere, False)
     assert found.cases == tmp_path / "site" / "conformance" / "data" / "cases"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/ci/1/project/cases/loops/adam.py:54", "cases/loops/adam.py:54"),
+        ("entry, f/loops/add, /a/cases/loops/x.py:1", "entry, f/loops/add, cases/loops/x.py:1"),
+        ("/home/me/project/lib/model.py:3", "lib/model.py:3"),
+        ("/usr/lib/jax/loops.py:1", "/usr/lib/jax/loops.py:1"),
+        ("/a/loops/x.py and /b/loops/y.py", "a/loops/x.py and b/loops/y.py"),
+        ("cases/loops/x.py:1", "cases/loops/x.py:1"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_files_of_the_project_alone_are_told_from_it(text: str, told: str) -> None:
+    """Wherever it stood when the job was run; what is elsewhere stays elsewhere."""
+    assert relative_to_project(text, "loops/adam[1]", "/home/me/project") == told
+
+
+URL = "https://nightly.example/index/"
+
+
+def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
+    """One without any, as a project within a project may have, does not hide those above it."""
+    inner = tmp_path / "sub" / "folder"
+    inner.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text(f'[tool.conformance]\nnightly-index = "{URL}"\n')
+    (inner / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
+    assert find_settings(inner).nightly_index == URL
+    (inner / "pyproject.toml").write_text("[tool.conformance]\n")
+    assert find_settings(inner) == ProjectSettings()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[tool.conformance]\nnightly_index = "x"\n',
+            "unknown field.*known are nightly-index, with, pass-env, functions",
+        ),
+        ("[tool.conformance]\nnightly-index = 1\n", "expected `str`, got `int`"),
+        ('[tool.conformance]\npass-env = ["A B"]\n', "expected `str` matching regex"),
+        ("tool.conformance = 3\n", r"expected `object`, got `int`"),
+        ("[tool.conformance\n", "cannot read the settings"),
+    ],
+)
+def test_wrong_settings_are_told(tmp_path: Path, text: str, message: str) -> None:
+    """With the file they are in."""
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(UsageError, match=f"pyproject.toml.*{message}"):
+        find_settings(tmp_path)
+
+
+def test_what_cells_have_is_found_from_anywhere(tmp_path: Path) -> None:
+    """A path is one from the folder of the settings."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.conformance]\nwith = [".", "optax>=0.2"]\n'
+        '[[tool.conformance.functions]]\nfunction = "mine:f"\n'
+    )
+    found = find_settings(tmp_path / "sub")
+    assert found.wanted == (str(tmp_path), "optax>=0.2")
+    assert [one.function for one in found.functions] == ["mine:f"]
+
+
+def test_the_file_they_stand_in(tmp_path: Path) -> None:
+    """The nearest that has any; none is no file."""
+    inner = tmp_path / "sub"
+    inner.mkdir()
+    (inner / "pyproject.toml").write_text("[project]\nname = 'a'\n")
+    assert find_settings_file(inner) is None
+    (tmp_path / "pyproject.toml").write_text("[tool.conformance]\n")
+    assert find_settings_file(inner) == tmp_path / "pyproject.toml"

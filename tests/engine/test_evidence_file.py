@@ -15,7 +15,7 @@ from conformance.engine.run_loader import (
     read_evidence,
     read_reproduction,
 )
-from conformance.model.evidence import Culprit, Evidence
+from conformance.model.run_files import Culprit, Evidence
 
 if TYPE_CHECKING:
     from pathlib import Path

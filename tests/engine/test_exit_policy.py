@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from conformance.engine.exit_policy import FailOn, compute_exit_code, decide_exit
 from conformance.engine.nights import compare_nights, make_night, merge_by_culprit
 from conformance.engine.root_causes import find_root_causes
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Verdict
 from conformance.model.run import RunInfo
+from conformance.model.run_files import Culprit, Evidence
 from tests.engine.records import record
 
 if TYPE_CHECKING:
     from conformance.model.record import Record
-    from conformance.model.since import Since
+    from conformance.model.run_files import Since
 
 BAD = record("f/a", "c", Verdict.REGRESSED, "out 1 against 2")
 OTHER = record("f/b", "c", Verdict.REGRESSED, "dtype f4 against f8")

@@ -18,9 +18,9 @@ from conformance.engine.job_comparison import (
     group_by_changes,
 )
 from conformance.ir.change import Change, IrDiff
-from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.model.value import encode_value
 from tests.builders import f32
 from tests.ir.texts import stablehlo
 

@@ -13,14 +13,14 @@ from conformance.engine.nights import Night, compare_nights, make_night
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord
 from conformance.model.run import RunCell, RunInfo
-from conformance.model.since import ArtifactChange, JobAt, PackageChange
+from conformance.model.run_files import ArtifactChange, JobAt, PackageChange
 from tests.engine.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.model.since import CauseSince, Since
+    from conformance.model.run_files import CauseSince, Since
 
 HERE: Final = "jax0.12.0-py312-cpu8"
 DAYS: Final = ("jax0.13.0.dev20260501-py312-cpu8", "jax0.13.0.dev20260502-py313-cpu8")

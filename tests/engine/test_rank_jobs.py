@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from conformance.model.codec import to_array
 from conformance.model.outcome import Outcome, Stage
+from conformance.model.value import to_array
 from tests.bench import OLD, Bench, leaf_of, planned_cell, value_of
 
 if TYPE_CHECKING:

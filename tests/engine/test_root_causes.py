@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.root_causes import find_root_causes
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
+from conformance.model.run_files import Culprit, Evidence
 from tests.engine.records import record
 
 if TYPE_CHECKING:

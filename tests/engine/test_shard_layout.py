@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conformance.engine.messages import ValueHeader, read_message
 from conformance.engine.shard_layout import DisagreementError, RankValue, assemble_value
-from conformance.model.codec import to_array
+from conformance.model.value import to_array
 
 
 def wire(*leaves: tuple[dict[str, Any], bytes], structure: str = "*") -> RankValue:

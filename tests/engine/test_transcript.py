@@ -8,9 +8,9 @@ import pytest
 
 from conformance.engine.messages import JobEnd, ValueHeader, read_message
 from conformance.engine.transcript import Transcript, build_value
-from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import decode_traceback
+from conformance.model.value import decode_value
 
 from .worlds import array, job
 

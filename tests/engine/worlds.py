@@ -16,9 +16,9 @@ from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
 from conformance.model.case import Case
-from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
+from conformance.model.value import encode_value
 from tests.builders import f32
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from conformance.golden.migration import migrate_goldens
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse
 from conformance.ir.normal.forms import VERSION
-from conformance.model.codec import encode_value
+from conformance.model.value import encode_value
 from tests.builders import case, f32
 
 if TYPE_CHECKING:

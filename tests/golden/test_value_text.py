@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.golden.value_text import parse_value, render_value
-from conformance.model.codec import CorruptValueError
-from conformance.model.value import Leaf, Value
+from conformance.model.value import CorruptValueError, Leaf, Value
 from tests.builders import f32, leaf, python, value
 
 DTYPES = ["bool", "int8", "uint32", "int64", "float16", "float32", "float64", "complex64",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from conformance.judge.tolerance import UlpError, compute_ulp_distance, count_bits, max_ulp
-from conformance.model.codec import dtype_of
+from conformance.model.value import dtype_of
 
 FLOATS = [
     "float16",

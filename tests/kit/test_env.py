@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.model.codec import decode_value, to_array
+from conformance.model.value import decode_value, to_array
 from tests.bench import Bench, planned_cell
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Verdict
+from conformance.model.run_files import Culprit, Evidence
 from conformance.notify.body import LIMIT, fixed, gone, grown, new_body, rewritten, seen_again
 from conformance.notify.marks import IssueBody, parts_of
 from conformance.notify.topic import Topic, TopicJob

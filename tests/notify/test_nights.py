@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from conformance.engine.digests import make_digest
 from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import InfrastructureError, UsageError
-from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.model.run_files import EVIDENCE, Evidence
 from conformance.notify.actions import ActionKind
 from conformance.notify.decisions import When
 from conformance.notify.marks import cause_in

@@ -9,10 +9,10 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.run_loader import load_run
 from conformance.judge.errors import make_signature
-from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import RunCase, RunCell, RunInfo
+from conformance.model.value import encode_value
 from conformance.report.report import Report
 
 if TYPE_CHECKING:

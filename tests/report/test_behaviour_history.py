@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.corpus.behaviour_changes import BehaviourChange, Family
 from conformance.engine.golden_history import GoldenChange
 from conformance.golden.contents import Content
-from conformance.model.behaviour_change import BehaviourChange, Family
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
 from conformance.report.behaviour_history import FamilyHistory, collect_histories

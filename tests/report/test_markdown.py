@@ -10,10 +10,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from conformance.engine.root_causes import find_root_causes
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
+from conformance.model.run_files import Culprit, Evidence
 from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.markdown import render_markdown
 from conformance.report.report import CauseEvidence, Report

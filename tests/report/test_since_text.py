@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
-from conformance.model.since import ArtifactChange, CauseSince, JobAt, PackageChange, Since
+from conformance.model.run_files import ArtifactChange, CauseSince, JobAt, PackageChange, Since
 from conformance.report.markdown import render_markdown
 from conformance.report.report import Report
 from conformance.report.since_text import render_since

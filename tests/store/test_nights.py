@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from conformance.engine.nights import compare_nights
-from conformance.model.since import JobAt
+from conformance.model.run_files import JobAt
 from conformance.store.nights import load_known_regressions, load_last_night
 from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
 

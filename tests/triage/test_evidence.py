@@ -14,9 +14,9 @@ from conformance.engine.digests import Digest, JobState
 from conformance.engine.root_causes import RootCause
 from conformance.errors import UsageError
 from conformance.model.case import Case
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.golden import GoldenEntry
 from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.model.run_files import Culprit, Evidence
 from conformance.triage.evidence import (
     add_recorded_claims,
     choose_representative,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.model.codec import decode_value, to_array
 from conformance.model.outcome import Outcome
+from conformance.model.value import decode_value, to_array
 
 if TYPE_CHECKING:
     from tests.bench import Bench

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.model.codec import decode_value, to_array
 from conformance.model.outcome import Outcome, Stage
+from conformance.model.value import decode_value, to_array
 from tests.bench import leaf_of, value_of
 
 if TYPE_CHECKING:

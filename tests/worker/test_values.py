@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Outcome
+from conformance.model.value import to_array, to_python
 from tests.bench import Bench, leaf_of, planned_cell, value_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from conformance.engine.job_comparison import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.judge.suite_verdict import FALSIFYING
-from conformance.model.codec import CorruptValueError
+from conformance.model.value import CorruptValueError
 from conformance.report.ir_differences import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
 from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side

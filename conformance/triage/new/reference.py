@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.model.codec import to_array, to_python
+from conformance.model.value import to_array, to_python
 from conformance.triage.repro.layout import format_literal
 
 if TYPE_CHECKING:

@@ -15,9 +15,13 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from conformance.corpus.function_cases import NAMED, is_rendered
+from conformance.corpus.generated_cases import (
+    FUNCTION_NAME,
+    find_script,
+    is_rendered,
+    relocate_script,
+)
 from conformance.corpus.python_source import parse
-from conformance.corpus.snapshot_cases import carried_script, find_script
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.triage.repro.source import extract
@@ -113,7 +117,7 @@ def load_source(
     """
     text = read(case.file)
     script = find_script(text)
-    alone = text if script is None else carried_script(text, script)
+    alone = text if script is None else relocate_script(text, script)
     source = extract(case.file, case.name, lambda file: alone if file == case.file else read(file))
     named = tuple(_named(source.definitions)) if is_rendered(text) else ()
     tops = {name.partition(".")[0] for name in named}
@@ -206,7 +210,7 @@ def _named(definitions: Iterable[str]) -> Iterator[str]:
     for definition in definitions:
         for node in ast.walk(ast.parse(definition)):
             text = node.value if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and (found := NAMED.fullmatch(text)):
+            if isinstance(text, str) and (found := FUNCTION_NAME.fullmatch(text)):
                 yield found["module"]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from conformance.judge.tolerance import find_defaults, is_float
-from conformance.model.codec import CorruptValueError, dtype_of
+from conformance.model.value import CorruptValueError, dtype_of
 from conformance.triage.repro.templates import render_piece
 
 if TYPE_CHECKING:

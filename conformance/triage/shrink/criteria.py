@@ -16,8 +16,8 @@ import numpy as np
 
 from conformance.judge.errors import normalise_cause
 from conformance.judge.values import Agreement, compare_reference
-from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
+from conformance.model.value import CorruptValueError, to_array, to_python
 from conformance.search.equivalence import (
     find_differing_lines,
     is_same_failure,

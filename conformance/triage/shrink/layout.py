@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruff import find_ruff_bin
 
-from conformance.model.codec import CorruptValueError
 from conformance.model.observation import ExpectedError
+from conformance.model.value import CorruptValueError
 from conformance.triage.new.reference import render_value
 from conformance.triage.repro.layout import WIDTH, comment
 from conformance.triage.shrink.cleanup import tidy

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import load_observation, make_record
 from conformance.engine.transcript import is_variant_artifact
-from conformance.model.codec import decode_value
+from conformance.model.value import decode_value
 from conformance.search.predicates import read_output
 
 if TYPE_CHECKING:

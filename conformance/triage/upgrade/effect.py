@@ -12,8 +12,8 @@ from conformance.engine.transcript import load_variants
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, TransitionKind
 from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.variants import SAME_AS, describe_variant
-from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
+from conformance.model.value import to_array, to_python
 from conformance.search.equivalence import format_ending, shorten
 from conformance.wording import plural
 

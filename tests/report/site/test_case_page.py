@@ -9,9 +9,9 @@ import pytest
 
 from conformance.engine.diff_cache import DiffCache
 from conformance.model.case import Deviation
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
+from conformance.model.run_files import Culprit, Evidence
 from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.report import CauseEvidence
 from conformance.report.site.addresses import case_page

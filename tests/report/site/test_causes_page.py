@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.root_causes import find_root_causes
-from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
+from conformance.model.run_files import Culprit, Evidence
 from conformance.report.report import CauseEvidence
 from conformance.report.site.addresses import CAUSES
 from conformance.report.site.causes_page import (

@@ -10,9 +10,9 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
-from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.model.value import encode_value
 from conformance.search.endpoints import EndpointsError
 from conformance.search.predicates import BAD, GOOD, Endpoints, PointKind, PointState
 from conformance.triage.passes.predicates import (

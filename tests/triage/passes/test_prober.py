@@ -9,8 +9,8 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import load_value
-from conformance.model.codec import to_array
 from conformance.model.outcome import Conformance, Outcome
+from conformance.model.value import to_array
 from conformance.triage.passes.prober import PassProber
 from conformance.triage.passes.settings import DISABLED, parse_pass_names
 from tests.bench import NEWEST, OLD, Bench, planned_cell

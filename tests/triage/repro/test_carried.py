@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.function_cases import Function, render_cases
+from conformance.corpus.generated_cases import Function, render_cases
 from conformance.triage.repro.carried import IMPORTS, carrying, literal, load_source
 from tests.builders import case
 

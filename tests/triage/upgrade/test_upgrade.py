@@ -10,9 +10,9 @@ import pytest
 from conformance.cells.cell import Cell
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import PlannedCell
-from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.model.value import encode_value
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
 from conformance.triage.upgrade.effect import Effect
 from conformance.triage.upgrade.upgrade import Upgrade

@@ -1,4 +1,4 @@
-"""Functions that a project lists become cases that only name them."""
+"""Generated case files: of functions that a project lists, and of calls in a script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.corpus.discovery import discover
-from conformance.corpus.function_cases import Function, render_cases, rendered_folder
+from conformance.corpus.generated_cases import (
+    Function,
+    find_snapshots,
+    get_script_family,
+    hash_case_files,
+    render_cases,
+    render_snapshot_cases,
+)
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,9 +56,9 @@ def test_the_same_list_is_the_same_folder() -> None:
     """And another list is another."""
     one, other = ([Function(function=f"mine:{name}")] for name in "fg")
     assert (
-        rendered_folder(render_cases(one))
-        == rendered_folder(render_cases(one))
-        != rendered_folder(render_cases(other))
+        hash_case_files(render_cases(one))
+        == hash_case_files(render_cases(one))
+        != hash_case_files(render_cases(other))
     )
 
 
@@ -63,7 +70,7 @@ def test_the_same_list_is_the_same_folder() -> None:
         ([{"function": "mine:f", "name": "a b"}], "name 'a b': expected an identifier"),
         (
             [{"function": "mine.a:f"}, {"function": "mine.b:f"}],
-            "are both mine/f; name one otherwise",
+            "are both mine/f; set another name for one",
         ),
     ],
 )
@@ -71,3 +78,58 @@ def test_what_cannot_be_listed(functions: list[dict[str, Any]], said: str) -> No
     """One error that names the function."""
     with pytest.raises(UsageError, match=said):
         render_cases([Function(**one) for one in functions])
+
+
+SCRIPT = """\
+import conformance
+from conformance import snapshot
+
+
+def loss(x):
+    return snapshot(len, x)
+
+
+conformance.snapshot(loss, 3)
+conformance.snapshot(
+    loss,
+    4,
+)
+if __name__ == "__main__":
+    print(snapshot(model.apply, params, x=1))
+for n in range(3):
+    snapshot(lambda x: x * "n", n)
+other.snapshot(loss, 5)
+snapshot()
+"""
+
+
+def test_calls_that_the_script_itself_makes() -> None:
+    """With a name, and the lines they stand in; not those of its functions, nor of others."""
+    assert [(one.name, one.first, one.last) for one in find_snapshots(SCRIPT)] == [
+        ("loss", 9, 9),
+        ("loss_2", 10, 13),
+        ("model_apply", 15, 15),
+        ("lambda_x_x_n", 17, 17),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "print(1)\n", "snapshot(\n", "def f(): snapshot(g)\n"])
+def test_a_script_without(text: str) -> None:
+    """Or what is no Python."""
+    assert find_snapshots(text) == []
+
+
+def test_each_is_a_case(tmp_path: Path) -> None:
+    """Other ones where what they depend on has changed."""
+    script = tmp_path / "my-report.py"
+    file = tmp_path / get_script_family(script) / "functions.py"
+    file.parent.mkdir()
+    read = []
+    for digest in ("a", "b"):
+        file.write_text(render_snapshot_cases(script, find_snapshots(SCRIPT), digest))
+        read.append(discover([file]))
+    assert read[0][0].content_hash != read[1][0].content_hash
+    assert [case.id for case in read[0]] == [
+        "my_report/loss", "my_report/loss_2", "my_report/model_apply", "my_report/lambda_x_x_n",
+    ]  # fmt: skip
+    assert read[0][0].doc == "my-report.py, line 9: loss"

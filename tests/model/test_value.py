@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load
 
-from conformance.model.codec import (
+from conformance.model.value import (
     CorruptValueError,
+    Leaf,
+    Value,
     decode_value,
     dtype_of,
     encode_value,
     to_array,
     to_python,
 )
-from conformance.model.value import Leaf, Value
 from tests.builders import leaf, python, value
 
 NARROW = [

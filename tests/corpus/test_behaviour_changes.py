@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.family_changes import load_families
+from conformance.corpus.behaviour_changes import load_families
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,10 +1,18 @@
-"""Changes of the behaviour of JAX, which families of cases declare."""
+"""Behaviour changes that families of cases declare in `changes.toml`."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
+from packaging.version import Version
+
+from conformance.errors import UsageError
+from conformance.files import MALFORMED, describe_os_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 ShownBy = Literal[
     "outcome",
@@ -78,3 +86,42 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pairs: tuple[str, ...] = ()
     about_pairs: str = ""
     change: tuple[BehaviourChange, ...] = ()
+
+
+FILE_NAME: Final = "changes.toml"
+
+
+def load_families(cases: Path) -> Mapping[str, Family]:
+    """Return the declarations of each family that has a `changes.toml`, by name of the family.
+
+    Args:
+        cases: Folder of the families.
+
+    Raises:
+        UsageError: If a file cannot be read or is malformed; the message names it.
+    """
+    return {file.parent.name: _load(file) for file in sorted(cases.glob(f"*/{FILE_NAME}"))}
+
+
+def _load(file: Path) -> Family:
+    try:
+        family = msgspec.toml.decode(file.read_bytes(), type=Family)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from error
+    except MALFORMED as error:  # no TOML, an unknown key, a wrong type
+        problem = str(error)
+        raise UsageError(f"{file}: {problem[:1].lower()}{problem[1:]}") from error
+    for number, change in enumerate(family.change, 1):
+        for release in (change.release, change.shown_at):
+            try:
+                Version(release)
+            except ValueError:
+                raise UsageError(
+                    f"{file}: change {number}: release {release!r}, expected a jax release"
+                ) from None
+        if bool(change.observed_in) != bool(change.why):
+            raise UsageError(
+                f"{file}: change {number}: `observed_in` and `why` belong together; give both "
+                "or neither"
+            )
+    return family
