@@ -25,10 +25,10 @@ from conformance.triage.repro.run import run_now
 from conformance.triage.repro.script_file import ScriptRun, script_file
 from conformance.triage.repro.source import extract
 from conformance.triage.repro.writing import write
-from conformance.triage.shrink.candidate_trials import ShrinkLimits
 from conformance.triage.shrink.case import CaseShrinker
-from conformance.triage.shrink.report import shrunk_json, shrunk_lines
+from conformance.triage.shrink.report import make_json, render_lines
 from conformance.triage.shrink.script import ScriptShrinker
+from conformance.triage.shrink.search import ShrinkLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case, Deviation
     from conformance.triage.programs.program import ProgramTarget
-    from conformance.triage.shrink.candidate_trials import Shrunk
+    from conformance.triage.shrink.report import Shrunk
 
     Report = Callable[[], AbstractContextManager[Callable[[str], None]]]
 
@@ -129,8 +129,8 @@ def shrink(
         else:
             case = context.case(target)
             name, shrunk = case.id, _shrink_case(context, case, options, report, folder)
-    data = shrunk_json(shrunk, name, str(options.out))
-    return ShrinkResult(shrunk=shrunk, lines=tuple(shrunk_lines(shrunk)), data=data)
+    data = make_json(shrunk, name, str(options.out))
+    return ShrinkResult(shrunk=shrunk, lines=tuple(render_lines(shrunk)), data=data)
 
 
 def _find_good_cells(
@@ -188,7 +188,7 @@ def _shrink_case(
 
     with report() as progress:
         shrunk = CaseShrinker(
-            case=case, cell=cell, others=others, named=named, fact=options.fact,
+            case=case, cell=cell, others=others, is_good_named=named, fact=options.fact,
             open_cell=open_cell, read=_read, folder=folder, blobs=BlobStore(folder / "blobs"),
             limits=options.limits, progress=progress,
         ).run()  # fmt: skip
@@ -232,7 +232,7 @@ def _shrink_script(
         )  # fmt: skip
         refuse_other_files(runner.run(planned), blobs, script)
         shrunk = ScriptShrinker(
-            runner=runner, cell=planned, named=named, folder=folder, limits=options.limits,
+            runner=runner, cell=planned, is_good_named=named, folder=folder, limits=options.limits,
             others=(_planned(context, one, locks) for one in others), progress=progress,
         ).run()  # fmt: skip
     if options.repro is not None:

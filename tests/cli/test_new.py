@@ -178,7 +178,7 @@ def test_a_script_that_does_not_show_the_same_twice(project: Project) -> None:
     """It is said, and is no success."""
     ending = ported(project, "import os\nprint(os.urandom(4).hex())\n", cells=("--cell", "0.6.2"))
     assert ending.code == 1
-    assert "not declared: 0.6.2: does not show the same twice: out " in ending.out
+    assert "not declared: 0.6.2: the result changed between two runs: out " in ending.out
 
 
 @pytest.mark.cell

@@ -1,8 +1,8 @@
-"""Criteria: what a candidate must still show, e.g. a failure, a wrong value or output, a fact.
+"""Criteria: the behavior that a candidate must show, e.g. a failure, a wrong value, a fact.
 
-A value is wrong where the cell and one in which the case conforms disagree: the case's own
-reference is about the whole program, not about what is left of it. So that no other difference of
-the two takes the place of the first, how they disagree must stay as well.
+A value is wrong if the bad cell disagrees with a cell in which the case conforms: the reference of
+the case is the value of the whole program, not of the rest of it. How they disagree must stay the
+same as well, so that no other difference between the two cells replaces the first.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from conformance.triage.shrink.results import CaseResult, ScriptResult
 
 R_contra = TypeVar("R_contra", bound=TrialResult, contravariant=True)
-NOTABLE: Final = 1e-3
-"""An error of this size is no rounding; one that was as large must stay so."""
-REASON: Final = 600
-"""Characters of a message that say why."""
+LARGE_ERROR: Final = 1e-3
+"""An error of this size is no rounding error; an error as large must not become smaller."""
+COMPARED_CHARACTERS: Final = 600
+"""Characters of a message that are compared: the rest is advice."""
 _WORD: Final = re.compile(r"[A-Za-z]{3,}(?![\w.]*[\w(\[])")
 _DTYPE: Final = re.compile(r"b?float\d+\w*|u?int\d+|complex\d+|bool|key")
 _PRINTED: Final = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
@@ -50,66 +50,67 @@ class Criterion(Protocol[R_contra]):
 
     @property
     def about(self) -> str:
-        """The failure or difference that is kept, in a few words."""
+        """The kept behavior, in a few words."""
         ...
 
     def may_hold(self, bad: R_contra) -> bool:
-        """Say whether the result in the cell leaves it open."""
+        """Return whether a candidate may meet the condition, by its result in the bad cell."""
         ...
 
     def holds(self, bad: R_contra, good: R_contra | None) -> bool:
-        """Say whether a candidate meets the condition.
+        """Return whether a candidate meets the condition.
 
         Args:
-            bad: The result in the cell.
-            good: The result in the cell in which the original is right, if there is one.
+            bad: The result in the bad cell.
+            good: The result in the good cell, if there is one.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SameFailure:
-    """Fails as the original does: the same type and message, raised by the same function.
+    """The candidate fails as the original: same type and message, raised by the same function.
 
     Attributes:
-        seen: The original.
+        original: The result of the original.
         names: Names in its text, which a message may quote.
-        guarded: Whether its message may lose words, as where there is a cell in which it is right.
+        has_good_cell: Whether candidates also run in a good cell: then their messages may have
+            fewer words, since any other failure would show in the good cell, too.
     """
 
-    seen: TrialResult
+    original: TrialResult
     names: frozenset[str] = frozenset()
-    guarded: bool = True
+    has_good_cell: bool = True
 
     @property
     def about(self) -> str:
         """The failure."""
-        return shorten(self.seen.ending)
+        return shorten(self.original.ending)
 
     def may_hold(self, bad: TrialResult) -> bool:
-        """Say whether it fails for the same reason."""
-        if (bad.outcome, bad.frame) != (self.seen.outcome, self.seen.frame):
+        """Return whether it fails for the same reason."""
+        if (bad.outcome, bad.frame) != (self.original.outcome, self.original.frame):
             return False
-        if not is_same_failure(bad.ending, self.seen.ending):
+        if not is_same_failure(bad.ending, self.original.ending):
             return False
-        return self.guarded or self._words(bad) == self._words(self.seen)
+        return self.has_good_cell or self._words(bad) == self._words(self.original)
 
     def _words(self, result: TrialResult) -> set[str]:
-        words = _WORD.findall(normalise_cause(result.ending)[:REASON])
-        return {one for one in words if one not in self.names and not _DTYPE.fullmatch(one)}
+        words = _WORD.findall(normalise_cause(result.ending)[:COMPARED_CHARACTERS])
+        return {word for word in words if word not in self.names and not _DTYPE.fullmatch(word)}
 
     def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:
-        """Say whether it fails, and only here."""
+        """Return whether it fails in the bad cell only."""
         return self.may_hold(bad) and (good is None or good.outcome is Outcome.OK)
 
 
 @dataclass(frozen=True, slots=True)
 class SameOutputDifference:
-    """Prints something else than in the other cell: numbers alone, or the same words.
+    """The output of the bad and the good cell differ: in numbers alone, or in the same words.
 
     Attributes:
-        bad: The script in the cell.
-        good: The script in the other one.
+        bad: The script in the bad cell.
+        good: The script in the good cell.
     """
 
     bad: ScriptResult
@@ -122,32 +123,32 @@ class SameOutputDifference:
         return f"prints {shorten(line)!r} for {shorten(other)!r}"
 
     def may_hold(self, bad: ScriptResult) -> bool:
-        """Say whether it runs."""
+        """Return whether it runs."""
         return bad.outcome is Outcome.OK
 
     def holds(self, bad: ScriptResult, good: ScriptResult | None) -> bool:
-        """Say whether it differs as the script does."""
+        """Return whether its outputs differ as those of the script."""
         if good is None or not self.may_hold(bad) or not self.may_hold(good):
             return False
         if is_same_output(bad.output, good.output):
             return False
-        words = _words_between(self.bad, self.good)
-        return not words or bool(words & _words_between(bad, good))
+        words = _differing_words(self.bad, self.good)
+        return not words or bool(words & _differing_words(bad, good))
 
 
-def _words_between(bad: ScriptResult, good: ScriptResult) -> set[tuple[str, bool]]:
-    """Return the words that one output has less often than the other, with whose they are."""
+def _differing_words(bad: ScriptResult, good: ScriptResult) -> set[tuple[str, bool]]:
+    """Return the words that one output has more often, and whether that is the bad one."""
     one, other = (Counter(_PRINTED.findall(result.output)) for result in (bad, good))
     return {(word, True) for word in one - other} | {(word, False) for word in other - one}
 
 
 @dataclass(frozen=True, slots=True)
 class SameWrongValue:
-    """Gives another value than the cell in which the case conforms, in the way the case does.
+    """The values of the bad and the good cell differ as those of the original.
 
     Attributes:
-        bad: The case, where it deviates.
-        good: The case, where it conforms.
+        bad: The case in the bad cell.
+        good: The case in the good cell.
         tolerance: The tolerance of the case.
     """
 
@@ -158,41 +159,40 @@ class SameWrongValue:
     @property
     def about(self) -> str:
         """How the values differ."""
-        messages = self._compared(self.bad, self.good).messages
+        messages = self._compare(self.bad, self.good).messages
         return f"value: {shorten(messages[0])}" if messages else "value"
 
-    def _compared(self, bad: CaseResult, good: CaseResult) -> Comparison:
-        assert bad.value is not None  # noqa: S101 - see holds
-        assert good.value is not None  # noqa: S101
-        return compare_reference(bad.value, good.value, self.tolerance.rtol, self.tolerance.atol)
+    def _compare(self, bad: CaseResult, good: CaseResult) -> Comparison:
+        tolerance = self.tolerance
+        return compare_reference(
+            bad.required_value, good.required_value, tolerance.rtol, tolerance.atol
+        )
 
     def may_hold(self, bad: CaseResult) -> bool:
-        """Say whether there is a value."""
+        """Return whether there is a value."""
         return bad.outcome is Outcome.OK and bad.value is not None
 
     def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
-        """Say whether the values differ as those of the case do."""
+        """Return whether the values differ as those of the case."""
         if good is None or not (self.may_hold(bad) and self.may_hold(good)):
             return False
-        kind, size = _difference(self._compared(bad, good))
-        known, known_size = _difference(self._compared(self.bad, self.good))
-        if not kind or not kind <= known or size < min(known_size, NOTABLE):
+        kind, size = _difference(self._compare(bad, good))
+        known, known_size = _difference(self._compare(self.bad, self.good))
+        if not kind or not kind <= known or size < min(known_size, LARGE_ERROR):
             return False
         pairs = ((bad, self.bad), (good, self.good))
-        return all(_is_alike(one.value, case.value) for one, case in pairs)
+        return all(_is_similar(one.required_value, case.required_value) for one, case in pairs)
 
 
 def _difference(compared: Comparison) -> tuple[set[str], float]:
-    """Return in what respects values differ, and how far."""
+    """Return the aspects in which values differ, and the size of the difference."""
     found = [d for d in compared.differences if d.agreement is Agreement.BEYOND]
     sizes = [min(d.max_abs, d.max_rel) for d in found if d.size]
     return {d.aspect for d in found}, max(sizes, default=np.inf)
 
 
-def _is_alike(value: Value | None, case: Value | None) -> bool:
-    """Say whether a value is of the kind of the case's: finite as that is, with its texts."""
-    assert value is not None  # noqa: S101 - see holds
-    assert case is not None  # noqa: S101
+def _is_similar(value: Value, case: Value) -> bool:
+    """Return whether a value is finite if that of the case is, and contains only its strings."""
     return _is_finite(value) >= _is_finite(case) and set(_texts(value)) <= set(_texts(case))
 
 
@@ -208,7 +208,7 @@ def _is_finite(value: Value) -> bool:
 
 
 def _texts(value: Value) -> Iterator[str]:
-    """Yield the texts of a value; how devices and the like are numbered does not count."""
+    """Yield the strings of a value, without numbers, e.g. those of devices."""
     for leaf in value.leaves:
         if leaf.kind == "python" and leaf.dtype == "str":
             yield re.sub(r"\d+", "#", to_python(leaf))
@@ -216,7 +216,7 @@ def _texts(value: Value) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class MissingError:
-    """Runs, where the case is to raise; and raises in the cell in which the case conforms."""
+    """The candidate runs in the bad cell, and raises the expected error in the good one."""
 
     good: TrialResult
 
@@ -226,22 +226,22 @@ class MissingError:
         return f"runs, expected {shorten(self.good.ending)}"
 
     def may_hold(self, bad: TrialResult) -> bool:
-        """Say whether it runs."""
+        """Return whether it runs."""
         return bad.outcome is Outcome.OK
 
     def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:
-        """Say whether it runs here alone."""
+        """Return whether it runs in the bad cell only."""
         return self.may_hold(bad) and good is not None and SameFailure(self.good).may_hold(good)
 
 
 @dataclass(frozen=True, slots=True)
 class SameFact:
-    """States a fact as the case does, in each cell.
+    """A fact of the IR is the same as for the case, in each cell.
 
     Attributes:
         name: The fact.
-        bad: The case.
-        good: The case in another cell, if there is one.
+        bad: The case in the bad cell.
+        good: The case in the good cell, if there is one.
     """
 
     name: str
@@ -251,17 +251,17 @@ class SameFact:
     @property
     def about(self) -> str:
         """The fact."""
-        told = f"fact {self.name} is {get_fact(self.bad.stored, self.name)}"
+        about = f"fact {self.name} is {get_fact(self.bad.stored, self.name)}"
         if self.good is None:
-            return told
-        return f"{told}, {get_fact(self.good.stored, self.name)} in the other cell"
+            return about
+        return f"{about}, {get_fact(self.good.stored, self.name)} in the other cell"
 
     def may_hold(self, bad: CaseResult) -> bool:
-        """Say whether the fact is as it is for the case."""
+        """Return whether the fact is the same in the bad cell."""
         return self._is_same(bad, self.bad)
 
     def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
-        """Say whether the fact is as it is for the case, in each cell."""
+        """Return whether the fact is the same in each cell."""
         if not self._is_same(bad, self.bad):
             return False
         return self.good is None or (good is not None and self._is_same(good, self.good))

@@ -1,7 +1,7 @@
-"""Cuts of Python code: what may be left out of it, or made smaller. Pure.
+"""Edits that cut Python code: parts that can be dropped or made smaller, for each reduction. Pure.
 
-A cut maps nodes to what comes in their place; several cuts of one tree may be made together.
-Whether the rest still shows what it should is not asked here.
+An edit maps nodes to their replacements; several edits of one tree may be applied together. Whether
+the rest still shows the kept behavior is for a trial to find out.
 """
 
 from __future__ import annotations
@@ -9,50 +9,75 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.shrink.bindings import undefined
-from conformance.triage.shrink.cleanup import tidy
-from conformance.triage.shrink.tree import changed
+from conformance.triage.shrink.refactorings import (
+    drop_parameter,
+    drop_result,
+    find_unused_parameters,
+    inline_function,
+    inline_name,
+    list_result_lengths,
+)
+from conformance.triage.shrink.simplification import simplify, substitute
+from conformance.triage.shrink.syntax import (
+    Tree,
+    count_nodes,
+    find_undefined,
+    list_parameters,
+    parse_expression,
+    replace_nodes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from conformance.triage.shrink.tree import Changes, Tree
+    from conformance.triage.shrink.syntax import Replacements
 
-PLAIN: Final = frozenset({0, 1, 2.0, 0.5})
-"""Numbers that no other one is simpler than."""
-WIDE: Final = frozenset({
+    FindEdits = Callable[[str, str], list["Edit"]]
+    """Returns the edits of a text, given the name of the function that it is for."""
+
+SIMPLEST: Final = frozenset({0, 1, 2.0, 0.5})
+"""Numbers that cannot be made simpler."""
+UNUSUAL_DTYPES: Final = frozenset({
     "float64", "float16", "bfloat16", "complex64", "complex128", "int64", "int8", "int16",
 })  # fmt: skip
-"""Dtypes that count for more than float32 and int32 do."""
+"""Dtypes that cost more than float32 and int32."""
 LARGEST: Final = 1 << 40
-"""Larger numbers count for as much."""
-MADE: Final = frozenset({
+"""Larger numbers cost no more: a float like 1e300 would outweigh everything else."""
+GENERATORS: Final = frozenset({
     "random", "normal", "standard_normal", "uniform", "integers", "linspace",
 })  # fmt: skip
-"""Names of functions that make arrays of some shape; one of ones is simpler."""
+"""Names of functions that make arrays of some shape; an array of ones is simpler."""
+SHAPED: Final = GENERATORS | {"arange", "ones", "zeros"}
+RESULTS: Final = frozenset({"Program", "Observed"})
+"""Functions whose result a case returns: without them it is no case."""
+MAX_LINE: Final = 130
+"""Characters of a statement that a name may be inlined into."""
+LEAST: Final = 2
+"""Nodes from which an expression is worth an edit of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edit:
-    """One cut.
+    """One edit.
 
     Attributes:
         tree: The code.
-        changes: What comes in the place of its nodes.
-        key: What identifies the cut where other cuts were made before it.
-        gain: How much it takes away, roughly: the largest are tried first.
+        changes: The replacements of its nodes.
+        key: Identifies the edit after other edits of the code.
+        gain: Roughly how much it removes: edits with a large gain are tried first.
     """
 
     tree: Tree
-    changes: Changes
+    changes: Replacements
     key: tuple[str, ...]
     gain: int = 0
 
 
-def cost(text: str) -> tuple[int, int, int]:
-    """Return how large a text is: its nodes, its numbers, its characters."""
+def measure_cost(text: str) -> tuple[int, int, int]:
+    """Return the size of a text: its nodes, the magnitude of its numbers, its characters."""
     nodes = magnitude = 0
     for node in ast.walk(ast.parse(text)):
         match node:
@@ -61,7 +86,9 @@ def cost(text: str) -> tuple[int, int, int]:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
                 magnitude += _magnitude(value)
             case ast.Attribute(attr=name):
-                magnitude += (name in WIDE) + (name == "arange") + 2 * (name in MADE)
+                magnitude += (
+                    (name in UNUSUAL_DTYPES) + (name == "arange") + 2 * (name in GENERATORS)
+                )
             case ast.Tuple() | ast.FunctionDef():
                 nodes += 1
             case _:
@@ -71,33 +98,275 @@ def cost(text: str) -> tuple[int, int, int]:
 
 
 def _magnitude(value: float) -> int:
-    if type(value) is float and (value in PLAIN or not math.isfinite(value)):
+    if type(value) is float and (value in SIMPLEST or not math.isfinite(value)):
         return 0
-    whole = value == value // 1
-    return int(min(abs(value), LARGEST)) if whole else len(repr(value))
+    is_whole = value == value // 1
+    return int(min(abs(value), LARGEST)) if is_whole else len(repr(value))
 
 
-def apply(edits: Sequence[Edit], keep: str) -> str | None:
-    """Return code with some cuts made, and tidied.
+def apply_edits(edits: Sequence[Edit]) -> str | None:
+    """Return code with some edits applied, simplified.
 
     Args:
-        edits: Cuts of one tree, at least one.
-        keep: Name of the function that all is for.
+        edits: Edits of one tree, at least one.
 
     Returns:
-        The new code; None where it would be no smaller, or could not run for sure.
+        The new code; None if it is no smaller, or certainly cannot run.
     """
     tree = edits[0].tree
     changes: dict[ast.AST, Sequence[ast.AST]] = {}
     for edit in edits:
         changes |= edit.changes
     try:
-        cut = ast.unparse(tidy(changed(tree.root, changes), keep))
-        missing = undefined(cut)
+        cut = ast.unparse(simplify(replace_nodes(tree.root, changes), tree.keep))
+        missing = find_undefined(cut)
         if missing == {"np"}:
             cut = f"import numpy as np\n{cut}"
         elif missing:
             return None
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return cut if cost(cut) < cost(tree.text) else None
+    # Each edit must make the code smaller, so that the search ends.
+    return cut if measure_cost(cut) < measure_cost(tree.text) else None
+
+
+def _finds_edits(find: Callable[[Tree], Iterator[Edit]]) -> FindEdits:
+    """Make a function that returns the edits of a text of one that yields those of a tree."""
+
+    @wraps(find)
+    def find_edits(text: str, keep: str) -> list[Edit]:
+        return sorted(find(Tree(text, keep)), key=lambda edit: -edit.gain)
+
+    return find_edits
+
+
+def _drop(tree: Tree, *nodes: ast.AST) -> Edit:
+    """Return the edit that drops some nodes; the first identifies it."""
+    key = ("drop", ast.unparse(nodes[0]))
+    return Edit(tree, dict.fromkeys(nodes, ()), key, count_nodes(nodes[0]))
+
+
+def _is_kept(tree: Tree, node: ast.AST) -> bool:
+    return getattr(node, "name", "") == tree.keep
+
+
+@_finds_edits
+def drop_statements(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that drop a statement each; the kept function and last returns stay."""
+    for node in tree.nodes:
+        if isinstance(node, ast.stmt) and not isinstance(
+            node, ast.Import | ast.ImportFrom | ast.Pass
+        ):
+            body = getattr(tree.parent(node), "body", None)
+            returns = isinstance(node, ast.Return) and isinstance(body, list) and body[-1] is node
+            if not returns and not _is_kept(tree, node):
+                yield _drop(tree, node)
+
+
+@_finds_edits
+def unwrap_blocks(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that replace a block by its statements, or drop a decorator."""
+    for node in tree.nodes:
+        if isinstance(node, ast.If | ast.With | ast.For | ast.While | ast.Try):
+            for part in ("body", "orelse"):
+                if inner := getattr(node, part, []):
+                    yield Edit(tree, {node: inner}, (part, ast.unparse(node)), count_nodes(node))
+        elif tree.field(node) == "decorator_list" and not _is_kept(tree, tree.parent(node)):
+            yield _drop(tree, node)
+
+
+@_finds_edits
+def drop_items(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that drop a keyword, an argument, or an item of a list, tuple, set or dict."""
+    for node in tree.nodes:
+        match tree.parent(node):
+            case ast.Dict(keys=keys, values=values) if node in keys:
+                yield _drop(tree, node, values[keys.index(node)])
+            case ast.Call(args=[_, *_, last]) if last is node:
+                yield _drop(tree, node)
+            case _ if isinstance(node, ast.keyword) or tree.field(node) == "elts":
+                yield _drop(tree, node)
+            case _:
+                pass
+
+
+@_finds_edits
+def inline_functions(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that replace the calls of a function by its body."""
+    for node in tree.nodes:
+        if not _is_kept(tree, node) and (changes := inline_function(tree, node)):
+            yield Edit(tree, changes, (ast.unparse(node),))
+
+
+@_finds_edits
+def inline_names(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that replace a name by its value, if the line stays short."""
+    for node in tree.nodes:
+        if changes := inline_name(tree, node):
+            read, (value,) = next(iter(changes.items()))
+            line = ast.unparse(tree.statement(read)).partition("\n")[0]
+            if len(line) + len(ast.unparse(value)) <= MAX_LINE:
+                yield Edit(tree, changes, (ast.unparse(node),))
+
+
+@_finds_edits
+def drop_parameters_and_results(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that drop an unread parameter, or one of several results."""
+    for node in tree.nodes:
+        if not _is_kept(tree, node):
+            for number in find_unused_parameters(node):
+                for tuples in (True, False):
+                    changes = drop_parameter(tree, node, number, tuples=tuples)
+                    yield Edit(tree, changes, (f"{number} {tuples}", ast.unparse(node)))
+    for count in list_result_lengths(tree):
+        for number in reversed(range(count)):
+            for where in ("*", "+", ""):
+                changes = drop_result(tree, count, number, where)
+                yield Edit(tree, changes, (f"{count} {number} {where}", tree.text))
+
+
+@_finds_edits
+def reduce_numbers(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that make a number smaller, first everywhere, then at each place."""
+    places: dict[tuple[type, float], list[ast.AST]] = {}
+    for node in tree.nodes:
+        match node:
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                places.setdefault((type(value), value), []).append(node)
+            case _:
+                pass
+    single = []
+    for (_, value), nodes in sorted(places.items(), key=lambda item: -abs(item[0][1])):
+        for smaller in _list_smaller(value):
+            yield _replace_numbers(tree, dict.fromkeys(nodes, smaller), f"*{smaller!r}")
+            if len(nodes) > 1:
+                single += [_replace_numbers(tree, {n: smaller}, repr(smaller)) for n in nodes]
+    # A size, a number of devices and their product can only be reduced together.
+    for by in sorted({int(value) for _, value in places if value > 1 and value == int(value)}):
+        divided = {
+            node: kind(value / by)
+            for (kind, value), nodes in places.items()
+            if value and value % by == 0
+            for node in nodes
+        }
+        yield _replace_numbers(tree, divided, f"/{by} {tree.text}")
+    yield from single
+
+
+def _list_smaller(value: float) -> list[float]:
+    if isinstance(value, int):
+        return [n for n in dict.fromkeys((1, 2, value // 2)) if 0 < n < value]
+    if value in SIMPLEST:
+        return []
+    shorter = (2.0, value // 2) if value == value // 1 else ()
+    return [1.0, *(n for n in shorter if 1 < n < value)]
+
+
+def _replace_numbers(tree: Tree, values: dict[ast.AST, float], label: str) -> Edit:
+    where = ast.unparse(tree.statement(next(iter(values))))
+    changes = {node: [ast.Constant(value=value)] for node, value in values.items()}
+    return Edit(tree, changes, (label, where))
+
+
+@_finds_edits
+def reduce_expressions(tree: Tree) -> Iterator[Edit]:
+    """Yield edits that replace an expression by a part of it, by a parameter, or by a number."""
+    for node in tree.nodes:
+        if isinstance(node, ast.expr) and _is_reducible(tree, node):
+            before = ast.unparse(node)
+            seen = {before}
+            for other in _list_alternatives(tree, node):
+                after = ast.unparse(other)
+                is_smaller = count_nodes(other) <= count_nodes(node)
+                if not isinstance(other, ast.Slice) and after not in seen and is_smaller:
+                    seen.add(after)
+                    yield Edit(tree, {node: [other]}, (after, before))
+
+
+def _is_reducible(tree: Tree, node: ast.expr) -> bool:
+    """Return whether an expression may be replaced: not in a decorator, nor part of a name."""
+    if count_nodes(node) < LEAST or isinstance(node, ast.Starred | ast.Slice) or _is_name(node):
+        return False
+    if isinstance(getattr(node, "ctx", None), ast.Store):
+        return False
+    if any(tree.field(outer) == "decorator_list" for outer in (node, *tree.ancestors(node))):
+        return False
+    parent = tree.parent(node)
+    if isinstance(parent, ast.keyword) and parent.arg == "args":
+        return not isinstance(node, ast.Tuple)
+    return not (isinstance(node, ast.Call) and _callee_name(node) in RESULTS)
+
+
+def _list_alternatives(tree: Tree, node: ast.expr) -> Iterator[ast.expr]:
+    """Yield possible replacements of an expression, the simplest first."""
+    match node:
+        case ast.Lambda(body=ast.Call(func=func, args=args, keywords=[])):
+            # A function that only passes its parameters on to another function.
+            names = [parameter.arg for parameter in list_parameters(node)]
+            if [getattr(argument, "id", "") for argument in args] == names:
+                yield func
+            return
+        case ast.Lambda():
+            return
+        case _:
+            pass
+    around = (list_parameters(outer) for outer in tree.ancestors(node))
+    known = {parameter.arg for parameters in around for parameter in parameters} - {"env"}
+    reads = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in known)
+    yield from {read.id: read for read in reads}.values()
+    yield from _list_parts(node)
+    yield from _list_plain_arrays(node)
+    yield ast.Constant(value=1.0)
+    if isinstance(node, ast.Compare | ast.BoolOp):
+        yield ast.Constant(value=False)
+
+
+def _list_parts(node: ast.expr) -> Iterator[ast.expr]:
+    match node:
+        case ast.Call(func=func, args=args, keywords=keywords):
+            yield from (argument for argument in args if not isinstance(argument, ast.Starred))
+            yield from (keyword.value for keyword in keywords)
+            yield from (item for arg in args if isinstance(arg, ast.List) for item in arg.elts)
+            if isinstance(func, ast.Attribute) and not _is_name(func.value):
+                yield func.value
+            elif isinstance(func, ast.Call):
+                yield func
+        case ast.Attribute(value=value) | ast.Subscript(value=value):
+            yield value
+        case ast.ListComp(elt=item, generators=[ast.comprehension(target=ast.Name(id=name))]):
+            first = substitute(item, {name: ast.Constant(value=0)})
+            yield ast.List(elts=[first], ctx=ast.Load())
+        case ast.ListComp() | ast.GeneratorExp() | ast.Dict() | ast.JoinedStr():
+            pass
+        case _:
+            yield from (
+                child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
+            )
+
+
+def _list_plain_arrays(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield arrays of ones with the shapes of the arrays that an expression makes."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(func=ast.Attribute(attr=name), args=args, keywords=keywords) if (
+                name in SHAPED
+            ):
+                shapes = [k.value for k in keywords if k.arg in {"size", "shape"}] + args
+                for shape in shapes[-1:] if name == "linspace" else shapes[:1]:
+                    text = ast.unparse(shape)
+                    yield parse_expression(f"np.ones({text})")
+                    if text.isdecimal():
+                        yield parse_expression(f"np.arange({text}.0)")
+            case _:
+                pass
+
+
+def _is_name(node: ast.AST) -> bool:
+    """Return whether an expression is a name, or a dotted name: `jnp.float32`."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _callee_name(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -1,4 +1,4 @@
-"""Cases before they are cut: whether there is anything to keep, and what. Pure."""
+"""The checks of a case before it is cut, and the behavior to keep. Pure."""
 
 from __future__ import annotations
 
@@ -31,56 +31,58 @@ if TYPE_CHECKING:
 
 
 def refuse_flaky(case: Case, cell: str, results: Sequence[CaseResult]) -> None:
-    """Refuse a case that does not show the same each time.
+    """Refuse a case that gives different results.
 
     Args:
         case: The case.
-        cell: Where it was tried.
+        cell: Id of the cell.
         results: Its results.
 
     Raises:
-        UsageError: If it does not, with counts.
+        UsageError: If they differ, with counts.
     """
     first = results[0].observation
     tolerance = Tolerance.of(case)
-    if not any(find_disagreement(first, one.observation, tolerance) for one in results[1:]):
+    if not any(find_disagreement(first, other.observation, tolerance) for other in results[1:]):
         return
-    counts = Counter(shorten(one.ending) for one in results)
-    told = "; ".join(f"{count} of {len(results)}: {ending}" for ending, count in counts.items())
-    told = told if len(counts) > 1 else "its values differ"
+    counts = Counter(shorten(result.ending) for result in results)
+    listed = "; ".join(f"{count} of {len(results)}: {end}" for end, count in counts.items())
+    listed = listed if len(counts) > 1 else "its values differ"
     raise UsageError(
-        f"{case.id} on {cell} is flaky: {told}; make it deterministic first (seeds, threads)"
+        f"{case.id} on {cell} is flaky: {listed}; make it deterministic first (seeds, threads)"
     )
 
 
-def _deviating_fact(case: Case, result: CaseResult) -> str:
-    """Return the fact that a case claims and does not state; empty if it deviates otherwise."""
-    stated = result.stored.record.facts
-    _, reasons = judge_conformance(case, replace(result.observation, facts=stated))
+def _find_unmet_claim(case: Case, result: CaseResult) -> str:
+    """Return the claim of a case that its IR does not meet; empty if it deviates otherwise."""
+    facts = result.stored.record.facts
+    _, reasons = judge_conformance(case, replace(result.observation, facts=facts))
     names = [name for name in case.facts if reasons and reasons[0].startswith(f"fact {name} ")]
     return names[0] if names else ""
 
 
 def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
-    """Refuse a case that shows nothing to be kept.
+    """Refuse a case that shows nothing to keep.
 
     Args:
         case: The case.
-        cell: Where it was tried.
+        cell: Id of the cell.
         result: Its result.
 
     Raises:
-        UsageError: If it conforms, has nothing that says what it should do, or says nothing; also
-            if nothing but another way deviates.
+        UsageError: If it conforms, was not run, has no reference or claim, or only one of its
+            variants deviates.
     """
-    said, observation = shorten(result.ending), result.observation
+    observation = result.observation
     if result.outcome in SILENT:
-        raise UsageError(f"{case.id} on {cell} says nothing: {said}; name another cell")
+        raise UsageError(
+            f"{case.id} on {cell} was not run: {shorten(result.ending)}; name another cell"
+        )
     conforms, _ = judge_conformance(case, replace(observation, ways={}))
     if conforms is not Conformance.DEVIATES and (broken := compare_variants(case, observation)):
         raise UsageError(
-            f"{case.id} on {cell} deviates in {' and '.join(broken)} alone, of its same_as: a case "
-            "is cut by what the program itself does; write the other way as a program of its own"
+            f"{case.id} on {cell} deviates only in {' and '.join(broken)}, of its same_as: a case "
+            "is cut by the result of the program itself; write the variant as a program of its own"
         )
     if conforms is Conformance.CONFORMS:
         raise UsageError(
@@ -89,7 +91,7 @@ def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
         )
     if result.outcome is Outcome.OK and conforms is Conformance.UNKNOWN:
         raise UsageError(
-            f"{case.id} on {cell} runs, and nothing says what it should do; give it a reference, "
+            f"{case.id} on {cell} runs, and has no reference or claim; give it a reference, "
             "or name a fact to keep with --fact"
         )
 
@@ -97,35 +99,36 @@ def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
 def choose_criterion(
     case: Case, text: str, bad: CaseResult, good: CaseResult | None, fact: str = ""
 ) -> Criterion[CaseResult]:
-    """Return what must stay.
+    """Return the criterion of candidates.
 
     Args:
         case: The case.
-        text: All that it is made of.
-        bad: What it shows.
-        good: What it shows in the other cell, if there is one.
-        fact: The fact to keep, if one is named.
+        text: Text of the case.
+        bad: Its result in the bad cell.
+        good: Its result in the good cell, if there is one.
+        fact: Name of the fact to keep, empty for none.
 
     Raises:
         UsageError: If there is no such fact, or the cells do not differ in it.
     """
-    named = fact or (_deviating_fact(case, bad) if bad.outcome is Outcome.OK else "")
-    if named:
-        criterion = SameFact(named, bad, good)
-        told = criterion.about  # refuses a fact that is not there
+    name = fact or (_find_unmet_claim(case, bad) if bad.outcome is Outcome.OK else "")
+    if name:
+        criterion = SameFact(name, bad, good)
+        about = criterion.about  # raises UsageError for a fact that the IR does not have
         if good is not None and criterion.may_hold(good):
-            raise UsageError(f"{told}: both cells state the same, expected them to differ")
+            raise UsageError(f"{about}: it is the same in both cells, expected it to differ")
         return criterion
     if bad.outcome is not Outcome.OK:
-        return SameFailure(bad, _identifiers(text), guarded=good is not None)
-    assert good is not None  # noqa: S101 - the case is refused without it
+        return SameFailure(bad, _collect_names(text), has_good_cell=good is not None)
+    if good is None:
+        raise AssertionError("a case with a wrong value is refused without a good cell")
     if isinstance(bad.observation.reference, ExpectedError):
         return MissingError(good)
     return SameWrongValue(bad, good, Tolerance.of(case))
 
 
-def _identifiers(text: str) -> frozenset[str]:
-    """Return the names and the texts of a case."""
+def _collect_names(text: str) -> frozenset[str]:
+    """Return the names and the strings of a case: its error message may quote them."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:

@@ -1,17 +1,50 @@
-"""Reports on a case or a script that was shrunk: lines for people, data for machines. Pure."""
+"""The report on a case or a script that was shrunk: lines for people, data for machines. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from conformance.triage.shrink.candidate_trials import Shrunk
+    from collections.abc import Iterator, Mapping
 
 
-def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """A case or a script that was shrunk.
+
+    Attributes:
+        text: The file.
+        about: The kept behavior.
+        cell: The cell in which it deviates.
+        good_cell: The cell in which it does not, empty if there is none.
+        before: Its sizes before, by name.
+        after: Its sizes after; None if the search was interrupted before they were known.
+        probes: The number of candidates that were tried.
+        seconds: How long it took.
+        complete: Whether nothing more can be cut; else the limits were spent.
+        interrupted: Whether the user interrupted the search.
+        confirmed: Whether the result showed the kept behavior once more.
+        of_case: For cases only: `generator` is `source` if the source was cut, `jaxpr` if the
+            jaxpr was; `jobs` counts jobs; `alone` says whether it deviates by its own reference or
+            claims.
+    """
+
+    text: str
+    about: str
+    cell: str
+    good_cell: str
+    before: Mapping[str, int | None]
+    after: Mapping[str, int | None] | None
+    probes: int
+    seconds: float
+    complete: bool
+    interrupted: bool
+    confirmed: bool
+    of_case: Mapping[str, Any] = field(default_factory=dict)
+
+
+def render_lines(shrunk: Shrunk) -> Iterator[str]:
     """Yield the report, line by line.
 
     Args:
@@ -20,10 +53,10 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
     yield f"kept: {shrunk.about}"
     yield f"on {shrunk.cell}" + (f", not on {shrunk.good_cell}" if shrunk.good_cell else "")
     if shrunk.after is not None:
-        pairs = [(name, size, shrunk.after[name]) for name, size in shrunk.before.items()]
-        yield ", ".join(f"{name} {a} -> {b}" for name, a, b in pairs if None not in {a, b})
+        sizes = [(name, size, shrunk.after[name]) for name, size in shrunk.before.items()]
+        yield ", ".join(f"{name} {a} -> {b}" for name, a, b in sizes if None not in {a, b})
     if shrunk.of_case.get("generator") == "jaxpr":
-        yield "its operations were said one by one: that has fewer than its own text"
+        yield "each operation of its jaxpr is a statement: these are fewer than its source has"
     end = "nothing more can be cut" if shrunk.complete else "more may be cut: --probes, --timeout"
     yield f"{shrunk.probes} probes in {shrunk.seconds:.1f} s; {end}"
     if shrunk.interrupted:
@@ -36,10 +69,10 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
     else:
         yield "confirmed: a fresh worker shows the same"
         if not shrunk.of_case["alone"]:
-            yield "by itself it does not deviate: nothing in it says what it should do"
+            yield "it does not deviate by itself: it has no reference or claim for this"
 
 
-def shrunk_json(shrunk: Shrunk, target: str, file: str) -> dict[str, Any]:
+def make_json(shrunk: Shrunk, target: str, file: str) -> dict[str, Any]:
     """Return the report as data.
 
     Args:

@@ -1,4 +1,4 @@
-"""The result of a candidate in a cell, decoded as far as necessary."""
+"""Results of candidates in a cell, decoded only as far as necessary."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.value import Value
 
-STATING: Final = ("hlo", "cost", "memory")
+FACT_ARTIFACTS: Final = ("hlo", "cost", "memory")
 """Artifacts that facts are read from."""
-OWN: Final = "the case"
-"""The frame that raised where it was none of a library."""
+OWN_FRAME: Final = "the case"
+"""The frame that raised, if it is not one of a library."""
 _FRAME: Final = re.compile(r'^  File "(.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/site-packages/|/lib/python3")
 
@@ -45,7 +45,7 @@ class TrialResult:
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended."""
+        """Its outcome."""
         return self.job.outcome
 
     @property
@@ -60,7 +60,7 @@ class TrialResult:
 
     @cached_property
     def frame(self) -> str:
-        """The function that raised, with its file; empty where that is not known."""
+        """The function that raised, with its file; empty if it is unknown."""
         return ""
 
 
@@ -78,19 +78,20 @@ class ScriptResult(TrialResult):
 
 @dataclass(frozen=True)
 class CaseResult(TrialResult):
-    """The result of a case, decoded as far as necessary."""
+    """The result of a case."""
 
     job: Finished
 
     @cached_property
     def frame(self) -> str:
-        """The function that raised, with its file; empty where that is not known."""
+        """The function that raised, with its file; empty if it is unknown."""
         text = self.job.blobs.get("traceback", b"").decode("utf-8", "replace")
+        # jax raises again in traceback_util.py, which filters tracebacks.
         found = [match for match in _FRAME.finditer(text) if match[2] != "traceback_util.py"]
         if not found:
             return ""
         folder, file, function = found[-1].groups()
-        return f"{file}:{function}" if _LIBRARY.search(folder or "") else OWN
+        return f"{file}:{function}" if _LIBRARY.search(folder or "") else OWN_FRAME
 
     @cached_property
     def value(self) -> Value | None:
@@ -98,28 +99,42 @@ class CaseResult(TrialResult):
         data = self.job.blobs.get("value")
         return None if data is None else decode_value(data)
 
+    @property
+    def required_value(self) -> Value:
+        """Its value.
+
+        Raises:
+            ValueError: If it has none.
+        """
+        if self.value is None:
+            raise ValueError(f"{self.job.job.case.id}: has no value")
+        return self.value
+
     @cached_property
     def stored(self) -> StoredJob:
         """Its record, with the facts of its HLO."""
-        stated = {n: data for n, data in self.job.blobs.items() if n in STATING}
-        return StoredJob(make_record(replace(self.job, blobs=stated), self.blobs), self.blobs)
+        blobs = {n: data for n, data in self.job.blobs.items() if n in FACT_ARTIFACTS}
+        return StoredJob(make_record(replace(self.job, blobs=blobs), self.blobs), self.blobs)
 
     @cached_property
     def observation(self) -> Observation:
         """Its value, error and facts, to be judged by the case's own reference and claims."""
-        judged = {*STATING, "value", "reference", "raises"}
-        blobs = self.job.blobs
-        kept = {n: data for n, data in blobs.items() if n in judged or is_variant_artifact(n)}
-        record = make_record(replace(self.job, blobs=kept), self.blobs)
+        judged = {*FACT_ARTIFACTS, "value", "reference", "raises"}
+        blobs = {
+            name: data
+            for name, data in self.job.blobs.items()
+            if name in judged or is_variant_artifact(name)
+        }
+        record = make_record(replace(self.job, blobs=blobs), self.blobs)
         return load_observation(record, self.blobs)
 
     @cached_property
     def measures(self) -> tuple[int, int] | None:
-        """Equations of its jaxpr and elements of its arguments; None where there is none."""
+        """Equations of its jaxpr, and elements of its arguments; None without a jaxpr."""
         data = self.job.blobs.get("jaxpr")
         if data is None:
             return None
         document = json.loads(data)
         jaxprs, avals = document["jaxprs"], document["avals"]
         elements = (math.prod(avals[number][1]) for number in jaxprs[0]["in"])
-        return sum(len(one["eqns"]) for one in jaxprs), sum(map(int, elements))
+        return sum(len(jaxpr["eqns"]) for jaxpr in jaxprs), sum(map(int, elements))

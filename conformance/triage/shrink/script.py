@@ -1,7 +1,7 @@
-"""Shrinks a script while it fails, or prints something else than on another release.
+"""Shrinks a script while it fails, or while its output differs from that on another release.
 
-The cuts are those of cases: a search cuts what a function needs, so that a script is the body of
-one while it is cut. Each candidate is a process of its own in the environment of a cell.
+The edits are those of cases: they cut everything that a function does not need. So the script is
+the body of a function while it is cut. Each candidate is a process in the environment of a cell.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.search.equivalence import SILENT, is_same_output, shorten
 from conformance.triage.repro.layout import comment
-from conformance.triage.shrink.candidate_trials import (
-    CandidateTrials,
-    ShrinkLimits,
-    Shrunk,
-    time_limit,
-)
+from conformance.triage.shrink.case_text import count_lines
 from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
-from conformance.triage.shrink.layout import lines_of_code
+from conformance.triage.shrink.report import Shrunk
 from conformance.triage.shrink.results import ScriptResult
+from conformance.triage.shrink.search import CandidateTrials, ShrinkLimits, candidate_timeout
+from conformance.triage.shrink.syntax import find_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,63 +36,66 @@ BODY: Final = "_script_body"
 """Name of the function whose body a script is while it is cut."""
 
 
-def wrapped(text: str) -> str:
+def wrap_script(text: str) -> str:
     """Return a script as the body of a function.
 
-    Imports that Python allows at the top of a module alone stay there.
+    Imports that Python allows only at the top of a module stay outside.
 
     Args:
         text: The script.
 
     Raises:
-        SyntaxError: If it is no Python.
+        SyntaxError: If it is not valid Python.
     """
-    tree, function = ast.parse(text), ast.parse(f"def {BODY}(): pass")
-    body = [one for one in tree.body if not (_is_star(one) or _is_future(one))]
-    function.body[0].body = body or [ast.Pass()]  # type: ignore[attr-defined]
-    tree.body = [*filter(_is_star, tree.body), *function.body]
+    tree, wrapper = ast.parse(text), ast.parse(f"def {BODY}(): pass")
+    body = [node for node in tree.body if not (_is_star_import(node) or _is_future_import(node))]
+    find_function(wrapper, BODY).body = body or [ast.Pass()]
+    tree.body = [*filter(_is_star_import, tree.body), *wrapper.body]
     return ast.unparse(tree)
 
 
-def unwrapped(text: str) -> str:
-    """Return the script that `wrapped` made a function of.
+def unwrap_script(text: str) -> str:
+    """Return the script that `wrap_script` made the body of a function.
 
     Args:
         text: A module with that function.
     """
     body: list[ast.stmt] = []
     for node in ast.parse(text).body:
-        inside = isinstance(node, ast.FunctionDef) and node.name == BODY
-        body += node.body if inside else [node]  # type: ignore[attr-defined]
-    return "".join(f"{ast.unparse(one)}\n" for one in body if not isinstance(one, ast.Pass))
+        match node:
+            case ast.FunctionDef(name=name, body=inner) if name == BODY:
+                body += inner
+            case _:
+                body.append(node)
+    return "".join(f"{ast.unparse(node)}\n" for node in body if not isinstance(node, ast.Pass))
 
 
-def _is_star(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names)
+def _is_star_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
 
 
-def _is_future(node: ast.stmt) -> bool:
+def _is_future_import(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 @dataclass(kw_only=True)
 class ScriptShrinker:
-    """A script that is being shrunk.
+    """Shrinks a script.
 
     Attributes:
         runner: Runs the script.
-        cell: The cell in which it fails, or prints something else.
-        others: Cells in which it may be right, the likeliest first.
-        named: Whether the other cell was named: then it must be right there.
-        folder: A folder of its own.
-        limits: How much the search may take.
+        cell: The cell in which it fails, or in which its output differs.
+        others: Cells in which it may be right, the most likely first.
+        is_good_named: Whether the user named the good cell: then the script must differ from it.
+        folder: An empty folder.
+        limits: Limits of the search.
         progress: Called with each step, in words.
     """
 
     runner: ProgramRunner
     cell: PlannedCell
     others: Iterable[PlannedCell]
-    named: bool
+    is_good_named: bool
     folder: Path
     limits: ShrinkLimits = field(default_factory=ShrinkLimits)
     progress: Callable[[str], None] = field(default=lambda _: None)
@@ -104,19 +104,19 @@ class ScriptShrinker:
         """Shrink the script.
 
         Raises:
-            UsageError: If there is nothing to keep, or it does not do the same twice.
-            InfrastructureError: If a cell cannot be had.
+            UsageError: If there is nothing to keep, or it is flaky.
+            InfrastructureError: If a cell cannot be provided.
         """
         start, source, name = time.monotonic(), self.runner.target.source, self.runner.target.text
         try:
-            text = wrapped(source)
+            text = wrap_script(source)
         except SyntaxError as error:
-            raise UsageError(f"{name}:{error.lineno}: no Python: {error.msg}") from None
-        trials, cells = self._begin(start)
+            raise UsageError(f"{name}:{error.lineno}: not valid Python: {error.msg}") from None
+        trials, cells = self._prepare_trials(start)
         about = trials.criterion.about
         if not trials.holds(text):
             raise UsageError(
-                f"{self._where}: does not do the same twice, expected {about}; "
+                f"{self._where}: is flaky, expected {about}; "
                 "make it deterministic first (seeds, threads)"
             )
         search, complete, interrupted, confirmed = trials.search(text), False, False, False
@@ -125,12 +125,12 @@ class ScriptShrinker:
             confirmed = trials.holds(search.text)
         except KeyboardInterrupt:
             interrupted = True
-        left, (cell, *good) = unwrapped(search.text), (one.cell.id for one in cells)
-        head = [f"On {cell}: {about}", *(f"Not so on {one}." for one in good)]
+        left, (cell, *good) = unwrap_script(search.text), (planned.cell.id for planned in cells)
+        head = [f"On {cell}: {about}", *(f"Not so on {other}." for other in good)]
         return Shrunk(
-            text="\n".join(line for one in head for line in comment(one)) + f"\n\n{left}",
+            text="\n".join(line for text in head for line in comment(text)) + f"\n\n{left}",
             about=about, cell=cell, good_cell="".join(good),
-            before={"lines": lines_of_code(source)}, after={"lines": lines_of_code(left)},
+            before={"lines": count_lines(source)}, after={"lines": count_lines(left)},
             probes=trials.tried, seconds=time.monotonic() - start, complete=complete,
             interrupted=interrupted, confirmed=confirmed,
         )  # fmt: skip
@@ -139,34 +139,36 @@ class ScriptShrinker:
     def _where(self) -> str:
         return f"{self.runner.target.text} on {self.cell.cell.id}"
 
-    def _begin(
+    def _prepare_trials(
         self, start: float
     ) -> tuple[CandidateTrials[ProgramRunner, ScriptResult], list[PlannedCell]]:
-        """Run the original script, determine what to keep, and return the trials of candidates."""
-        self.progress("running the script as it is")
+        """Run the original script, choose the criterion, and return the trials of candidates."""
+        self.progress("running the script itself")
         bad = _run(self.runner, planned=self.cell)
         if bad.outcome in SILENT:
             kind = InfrastructureError if bad.outcome is Outcome.INFRA else UsageError
             raise kind(f"{self._where}: {bad.ending}")
-        good_cell, criterion = self._criterion(bad)
+        good_cell, criterion = self._choose_criterion(bad)
         cells = [self.cell, *([good_cell] if good_cell is not None else [])]
-        runner = replace(self.runner, timeout=time_limit(bad, self.runner.timeout))
+        runner = replace(self.runner, timeout=candidate_timeout(bad, self.runner.timeout))
         numbers = itertools.count()
 
         def prepare(text: str) -> ProgramRunner:
             file = self.folder / f"candidate_{next(numbers)}.py"
-            file.write_text(unwrapped(text), encoding="utf-8")
+            file.write_text(unwrap_script(text), encoding="utf-8")
             return replace(runner, target=replace(runner.target, text=str(file)))
 
         trials = CandidateTrials(
-            keep=BODY, prepare=prepare, runs=[partial(_run, planned=one) for one in cells],
+            keep=BODY, prepare=prepare, runs=[partial(_run, planned=planned) for planned in cells],
             criterion=criterion, limits=self.limits, start=start, progress=self.progress,
-            lines=lambda text: lines_of_code(unwrapped(text)),
+            count_lines=lambda text: count_lines(unwrap_script(text)),
         )  # fmt: skip
         return trials, cells
 
-    def _criterion(self, bad: ScriptResult) -> tuple[PlannedCell | None, Criterion[ScriptResult]]:
-        """Return the cell in which the script is right, and what must stay."""
+    def _choose_criterion(
+        self, bad: ScriptResult
+    ) -> tuple[PlannedCell | None, Criterion[ScriptResult]]:
+        """Return the good cell, and the criterion of candidates."""
         fails, tried = bad.outcome is not Outcome.OK, []
         for planned in self.others:
             self.progress(f"looking for a cell in which it is right: {planned.cell.id}")
@@ -176,11 +178,11 @@ class ScriptShrinker:
                 return planned, SameFailure(bad)
             if other.outcome is Outcome.OK and not is_same_output(bad.output, other.output):
                 return planned, SameOutputDifference(bad, other)
-        if fails and not self.named:
+        if fails and not self.is_good_named:
             return None, SameFailure(bad)
         raise UsageError(
-            f"{self._where}: {shorten(bad.ending)}; expected a cell in which it does something "
-            f"else ({'; '.join(tried) or 'none was looked for'}); name one with --good"
+            f"{self._where}: {shorten(bad.ending)}; expected a cell with another result "
+            f"({'; '.join(tried) or 'none was tried'}); name one with --good"
         )
 
 

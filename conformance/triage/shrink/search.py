@@ -1,132 +1,144 @@
-"""The search for the smallest text with the kept behaviour: cuts are tried, many at once first.
+"""The search for the smallest text with the kept behavior, by trials of candidates.
 
-Pure, except for the trials, which the caller passes as a function. Cuts that hardly depend on each
-other are swept in parts, as in delta debugging: all of them at once, then halves, then quarters,
-down to single cuts.
+Edits that hardly depend on each other are tried in groups, as in delta debugging: all of them at
+once, then halves, then quarters, down to single edits.
 """
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from conformance.model.outcome import Outcome
 from conformance.search.ddmin import sweep
-from conformance.triage.shrink import sites
-from conformance.triage.shrink.edits import apply
+from conformance.triage.shrink import edits
+from conformance.triage.shrink.edits import apply_edits
+from conformance.triage.shrink.results import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.triage.shrink.edits import Edit
-    from conformance.triage.shrink.sites import Sites
+    from conformance.triage.shrink.criteria import Criterion
+    from conformance.triage.shrink.edits import Edit, FindEdits
 
-    Probe = Callable[[Sequence[str]], int | None]
-    """Tries texts; returns the number of the first that still shows it, None if none does."""
+    TryTexts = Callable[[Sequence[str]], int | None]
+    """Tries texts; returns the number of the first with the kept behavior, None if none has it."""
+
+C = TypeVar("C")
+R = TypeVar("R", bound=TrialResult)
+SLOWDOWN: Final = 5.0
+"""How many times longer than the original a candidate may take."""
+MIN_SECONDS: Final = 3.0
+"""Least timeout of a candidate, however fast the original is."""
+HANG_SECONDS: Final = 4.0
+"""Seconds after which a candidate counts as hung, if the kept behavior is a hang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """A way of cutting.
+class Reduction:
+    """A kind of edits.
 
     Attributes:
-        name: What it is called while it is tried.
-        sites: Where a text can be cut so.
-        halved: Whether several such cuts are tried together.
+        name: Its name in progress messages.
+        find: Finds these edits in a text.
+        in_groups: Whether several of them are tried together.
     """
 
     name: str
-    sites: Sites
-    halved: bool = False
+    find: FindEdits
+    in_groups: bool = False
 
 
-WAYS: Final = (
-    Way(name="statements", sites=sites.statements, halved=True),
-    Way(name="blocks", sites=sites.blocks),
-    Way(name="keywords and items", sites=sites.items, halved=True),
-    Way(name="helper functions", sites=sites.functions),
-    Way(name="expressions", sites=sites.expressions),
-    Way(name="parameters and results", sites=sites.signatures),
-    Way(name="numbers", sites=sites.numbers),
-    Way(name="names", sites=sites.names, halved=True),
+REDUCTIONS: Final = (
+    Reduction(name="statements", find=edits.drop_statements, in_groups=True),
+    Reduction(name="blocks", find=edits.unwrap_blocks),
+    Reduction(name="keywords and items", find=edits.drop_items, in_groups=True),
+    Reduction(name="helper functions", find=edits.inline_functions),
+    Reduction(name="expressions", find=edits.reduce_expressions),
+    Reduction(name="parameters and results", find=edits.drop_parameters_and_results),
+    Reduction(name="numbers", find=edits.reduce_numbers),
+    Reduction(name="names", find=edits.inline_names, in_groups=True),
 )
-"""Every way, the one that takes most away first."""
+"""All reductions. Those that remove most come first: later trials are faster then."""
 
 
 class SpentError(Exception):
-    """The probes or the seconds that were granted are spent."""
+    """The probes or the seconds of a search are spent."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """A search under way.
+    """A search in progress.
 
     Attributes:
-        text: The smallest text that still shows it.
-        keep: Name of the function that all is for.
+        text: The smallest text with the kept behavior.
+        keep: Name of the function that everything else is for.
         probe: Tries texts.
-        width: How many are tried at a time.
-        progress: Told of each way as it begins, and of each smaller text.
+        width: How many texts are tried at a time.
+        progress: Called with the name of each reduction as it begins, and with each smaller text.
     """
 
     text: str
     keep: str
-    probe: Probe
+    probe: TryTexts
     width: int = 1
-    progress: Callable[[str, str], None] = field(default=lambda _way, _text: None)
-    _refused: set[str] = field(default_factory=set)
-    _memory: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
+    progress: Callable[[str, str], None] = field(default=lambda _name, _text: None)
+    _refused_texts: set[str] = field(default_factory=set)
+    _refused_keys: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
-    def run(self, ways: Sequence[Way] = WAYS) -> bool:
+    def run(self) -> bool:
         """Cut until nothing more can be cut.
 
         Returns:
-            Whether that was reached; else what was granted is spent, and `text` is what it is.
+            Whether that is the case; else the limits are spent, and `text` is the smallest so far.
         """
         try:
             while True:
-                before, remembered = self.text, bool(self._memory)
-                for way in ways:
-                    self.progress(way.name, self.text)
-                    self._way(way)
-                if self.text == before and not remembered:
+                before, has_refused = self.text, bool(self._refused_keys)
+                for reduction in REDUCTIONS:
+                    self.progress(reduction.name, self.text)
+                    self._apply_reduction(reduction)
+                if self.text == before and not has_refused:
                     return True
                 if self.text == before:
-                    # What was refused when more stood around it may be possible now.
-                    self._memory = {}
+                    # An edit that was refused earlier may be possible now that other code is gone.
+                    self._refused_keys = {}
         except SpentError:
             return False
 
-    def _way(self, way: Way) -> None:
-        refused = self._memory.setdefault(way.name, set())
+    def _apply_reduction(self, reduction: Reduction) -> None:
+        refused = self._refused_keys.setdefault(reduction.name, set())
         sweep(
-            lambda: way.sites(self.text, self.keep),
-            lambda groups: self._first(groups, refused),
-            together=way.halved,
+            lambda: reduction.find(self.text, self.keep),
+            lambda groups: self._try_groups(groups, refused),
+            together=reduction.in_groups,
         )
 
-    def _first(self, groups: Sequence[Sequence[Edit]], refused: set[tuple[str, ...]]) -> bool:
-        """Try groups in turn, some at a time; take the first that still shows it."""
+    def _try_groups(self, groups: Sequence[Sequence[Edit]], refused: set[tuple[str, ...]]) -> bool:
+        """Try groups of edits in turn, some at a time; keep the first with the kept behavior."""
         pending: list[tuple[str, Sequence[Edit]]] = []
         if all(len(group) == 1 for group in groups):
             groups = [group for group in groups if group[0].key not in refused]
         for group in groups:
-            text = apply(group, self.keep)
-            if text is None or text in self._refused:
+            text = apply_edits(group)
+            if text is None or text in self._refused_texts:
                 _refuse(group, refused)
                 continue
             pending.append((text, group))
             if len(pending) == self.width:
-                if self._taken(pending, refused):
+                if self._try_pending(pending, refused):
                     return True
                 pending = []
-        return bool(pending) and self._taken(pending, refused)
+        return bool(pending) and self._try_pending(pending, refused)
 
-    def _taken(
+    def _try_pending(
         self, pending: list[tuple[str, Sequence[Edit]]], refused: set[tuple[str, ...]]
     ) -> bool:
         number = self.probe([text for text, _ in pending])
         for text, group in pending[:number]:
-            self._refused.add(text)
+            self._refused_texts.add(text)
             _refuse(group, refused)
         if number is None:
             return False
@@ -138,3 +150,98 @@ class Search:
 def _refuse(group: Sequence[Edit], refused: set[tuple[str, ...]]) -> None:
     if len(group) == 1:
         refused.add(group[0].key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrinkLimits:
+    """Limits of a search.
+
+    Attributes:
+        probes: How many candidates may be tried.
+        seconds: How long it may take.
+        width: How many candidates are tried at a time.
+    """
+
+    probes: int = 400
+    seconds: float = 300.0
+    width: int = 2
+
+
+@dataclass(kw_only=True)
+class CandidateTrials(Generic[C, R]):
+    """Tries texts in one cell, or in two.
+
+    Attributes:
+        keep: Name of the function that everything else is for.
+        prepare: Makes a text a candidate that can be run; None if no cell could run it.
+        runs: Run a candidate in each cell, the bad cell first.
+        criterion: The behavior that a candidate must show.
+        limits: Limits of the search.
+        count_lines: Counts the lines of a text.
+        progress: Called with each step, in words.
+        start: When the search began, by `time.monotonic`.
+        tried: How many candidates were tried.
+    """
+
+    keep: str
+    prepare: Callable[[str], C | None]
+    runs: Sequence[Callable[[C], R]]
+    criterion: Criterion[R]
+    limits: ShrinkLimits
+    count_lines: Callable[[str], int]
+    progress: Callable[[str], None]
+    start: float
+    tried: int = 0
+
+    def search(self, text: str) -> Search:
+        """Return a search for the smallest text that meets the criterion."""
+        return Search(
+            text=text, keep=self.keep, probe=self.find_first, width=self.limits.width,
+            progress=self._report,
+        )  # fmt: skip
+
+    def _report(self, reduction: str, text: str) -> None:
+        done = f"{self.count_lines(text)} lines after {self.tried} probes"
+        self.progress(f"{done}; {reduction}" if reduction else done)
+
+    def find_first(self, texts: Sequence[str]) -> int | None:
+        """Try some texts at a time; return the number of the first that meets the criterion.
+
+        Raises:
+            SpentError: If the limits are spent.
+        """
+        left = self.limits.probes - self.tried
+        if left <= 0 or time.monotonic() >= self.start + self.limits.seconds:
+            raise SpentError
+        # Prepared one after the other: on Python 3.11 two threads that parse break each other.
+        candidates = [self.prepare(text) for text in texts[:left]]
+        self.tried += len(candidates)
+        with ThreadPoolExecutor(len(candidates)) as pool:
+            found = list(pool.map(self._meets_criterion, candidates))
+        return found.index(True) if True in found else None
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text meets the criterion."""
+        return self._meets_criterion(self.prepare(text))
+
+    def _meets_criterion(self, candidate: C | None) -> bool:
+        if candidate is None:
+            return False
+        bad = self.runs[0](candidate)
+        # Most candidates fail already in the bad cell, which saves the run in the other.
+        if not self.criterion.may_hold(bad):
+            return False
+        good = [run(candidate) for run in self.runs[1:]]
+        return self.criterion.holds(bad, good[0] if good else None)
+
+
+def candidate_timeout(original: TrialResult, limit: float) -> float:
+    """Return the timeout of a candidate in seconds: little more than the original takes.
+
+    Args:
+        original: The result of the original.
+        limit: The greatest timeout.
+    """
+    if original.outcome is Outcome.TIMED_OUT:
+        return min(HANG_SECONDS, limit)
+    return min(max(SLOWDOWN * original.seconds, MIN_SECONDS), limit)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.triage.shrink.bindings import undefined
-from conformance.triage.shrink.edits import apply, cost
-from conformance.triage.shrink.search import WAYS, Search
+from conformance.triage.shrink.edits import apply_edits, measure_cost
+from conformance.triage.shrink.search import REDUCTIONS, Search
+from conformance.triage.shrink.syntax import find_undefined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,13 +77,13 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 def test_every_cut_is_python_that_is_smaller(text: str) -> None:
     """Alone, and all cuts of a kind together; no name is left unbound."""
-    for way in WAYS:
-        found = way.sites(text, "case")
-        for group in [[one] for one in found] + ([found] if way.halved and found else []):
-            cut = apply(group, "case")
+    for way in REDUCTIONS:
+        found = way.find(text, "case")
+        for group in [[one] for one in found] + ([found] if way.in_groups and found else []):
+            cut = apply_edits(group)
             if cut is not None:
-                assert cost(cut) < cost(text)
-                assert not undefined(cut)
+                assert measure_cost(cut) < measure_cost(text)
+                assert not find_undefined(cut)
                 assert "def case" in cut
 
 
@@ -99,9 +99,9 @@ def test_a_search_ends_where_nothing_more_can_be_cut(text: str, kept: int) -> No
     search = Search(text=text, keep="case", probe=shows, width=2)
     assert search.run()
     assert (word in search.text) == (word in text)
-    for way in WAYS:
-        for one in way.sites(search.text, "case"):
-            cut = apply([one], "case")
+    for way in REDUCTIONS:
+        for one in way.find(search.text, "case"):
+            cut = apply_edits([one])
             assert cut is None or shows([cut]) is None
 
 
@@ -123,7 +123,7 @@ def test_what_is_kept_is_all_that_is_left(kept: tuple[str, ...], left: str) -> N
     search = Search(text=CASE, keep="case", probe=shows)
     assert search.run()
     assert left in search.text, search.text
-    assert cost(search.text)[0] < cost(CASE)[0] / 3
+    assert measure_cost(search.text)[0] < measure_cost(CASE)[0] / 3
 
 
 CUTS = {
@@ -216,10 +216,10 @@ def case(x):
 @pytest.mark.parametrize(("way", "before", "after"), CUTS.values(), ids=CUTS)
 def test_a_way_of_cutting(way: str, before: str, after: str) -> None:
     """One of its cuts gives just that."""
-    (chosen,) = (one for one in WAYS if one.name == way)
-    free = {*undefined(before), "np", "f"} - ({"f"} if "def f" in before else set())
+    (chosen,) = (one for one in REDUCTIONS if one.name == way)
+    free = {*find_undefined(before), "np", "f"} - ({"f"} if "def f" in before else set())
     text = ast.unparse(ast.parse(f"from m import {', '.join(sorted(free))}\n{before}"))
-    cuts = {apply([one], "case") for one in chosen.sites(text, "case")}
+    cuts = {apply_edits([one]) for one in chosen.find(text, "case")}
     bodies = {cut.partition("def case(x):")[2] for cut in cuts if cut}
     expected = ast.unparse(ast.parse(f"def case(x):{after}")).partition("def case(x):")[2]
     assert expected in bodies, bodies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.triage.shrink.jaxpr_case import inlined
+from conformance.triage.shrink.case_text import inline_jaxpr
 from tests.ir.jaxpr.documents import AVALS, F32, document, eqn, jaxpr
 
 CASE = """\
@@ -24,7 +24,7 @@ MAPPED: dict[str, Any] = {
 
 def made(call: str, *jaxprs: dict[str, Any], arguments: str = "np.ones(4),") -> str | None:
     """Return the body of the case that runs some jaxprs."""
-    text = inlined(
+    text = inline_jaxpr(
         CASE.replace("{0}", call).replace("{1}", arguments),
         "case", document(*jaxprs, avals=AVALS).encode(), "0.8.0",
     )  # fmt: skip

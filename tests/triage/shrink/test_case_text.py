@@ -10,7 +10,7 @@ import pytest
 
 from conformance.model.observation import ExpectedError
 from conformance.model.value import Leaf, Value
-from conformance.triage.shrink.layout import formatted, with_claim, with_reference
+from conformance.triage.shrink.case_text import add_claim, add_reference, format_text
 
 TEXT = """\
 from conformance.kit import Program, program
@@ -36,14 +36,14 @@ def leaf(path: str, array: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) ->
 
 def test_a_formatter_leaves_it_as_it_is() -> None:
     """Lines are broken, functions apart, imports in order; it is a text of its own again."""
-    made = formatted(TEXT, ["about it", "more"])
+    made = format_text(TEXT, ["about it", "more"])
     assert made.startswith("# about it\n# more\n\nimport numpy as np\n\nfrom conformance.kit")
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", "--line-length=100", "-"],
         input=made, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert formatted(made) == made.partition("\n\n")[2]
+    assert format_text(made) == made.partition("\n\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_value_becomes_the_reference(
 ) -> None:
     """In as few digits as its type has; not one that is too large."""
     given = tuple(leaf(path, np.asarray(data, np.float32)) for path, data in leaves)
-    made = with_reference(TEXT, "case", Value(structure="", leaves=given))
+    made = add_reference(TEXT, "case", Value(structure="", leaves=given))
     last = None if made is None else made.splitlines()[-1].strip()
     call = f"return Program(mapped, args=(x,), reference={written})"
     assert last == (None if written is None else call)
@@ -70,16 +70,16 @@ def test_a_value_becomes_the_reference(
 def test_what_a_case_should_do_is_put_into_it() -> None:
     """An error, a fact; what it said before goes."""
     error = ExpectedError(type="TypeError", match="a.b")
-    raising = formatted(str(with_reference(TEXT, "case", error)))
+    raising = format_text(str(add_reference(TEXT, "case", error)))
     assert 'reference=raises("TypeError", "a.b"))' in raising
     assert "import Program, program, raises" in raising
-    claimed = with_claim(TEXT, "case", "collectives.all-reduce", {"collectives": {"all-reduce": 1}})
+    claimed = add_claim(TEXT, "case", "collectives.all-reduce", {"collectives": {"all-reduce": 1}})
     assert "@program(devices=2, facts={'collectives': {'all-reduce': 1}})" in claimed
 
 
 def test_a_probe_gets_an_observed_value() -> None:
     """So that there is something to compare with."""
     text = "from conformance.kit import probe\n@probe()\ndef case(env):\n    return 1 + 1"
-    made = formatted(str(with_reference(text, "case", ExpectedError(type="TypeError"))))
+    made = format_text(str(add_reference(text, "case", ExpectedError(type="TypeError"))))
     assert 'return Observed(1 + 1, reference=raises("TypeError"))' in made
     assert "import Observed, probe, raises" in made

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from conformance.triage.shrink.cleanup import tidy
+from conformance.triage.shrink.simplification import simplify
 
 FOLDED = {
     "a condition": ("kind = 'a'\nif kind == 'a':\n    run(1)\nelse:\n    run(2)", "run(1)"),
@@ -33,4 +33,4 @@ def test_what_is_known_is_decided(before: str, after: str) -> None:
     head = "from m import f, g, run\n"
     used = {node.id for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Name)}
     imported = f"from m import {', '.join(sorted(used & {'f', 'g', 'run'}))}"
-    assert ast.unparse(tidy(ast.parse(head + before), "case")) == f"{imported}\n{after}"
+    assert ast.unparse(simplify(ast.parse(head + before), "case")) == f"{imported}\n{after}"
