@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ruff import find_ruff_bin
 
 from conformance.ir.graph import IrSyntaxError
-from conformance.model.value import CorruptValueError
 from conformance.model.observation import ExpectedError
+from conformance.model.value import CorruptValueError
 from conformance.triage.jaxpr_code.code import code_of
 from conformance.triage.jaxpr_code.literals import IMPORTS
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError
