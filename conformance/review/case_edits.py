@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.model.case import Deviation
-    from conformance.review.proposals import Declaration
+    from conformance.review.proposals import DeviationEdit
 
 KIT: Final = "conformance.kit"
 NAME: Final = "deviation"
@@ -46,7 +46,7 @@ _LEAST: Final = 20
 """Columns of a piece of a long text, however narrow lines are."""
 
 
-def rewrite_case(data: bytes, edit: Declaration, width: int) -> bytes:
+def rewrite_case(data: bytes, edit: DeviationEdit, width: int) -> bytes:
     """Return a case file in which a case declares a deviation more, or one that ends.
 
     Args:
@@ -105,7 +105,7 @@ def _find_list(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
 
 
 def _add_deviation(
-    module: cst.Module, call: cst.Call, before: Metadata, edit: Declaration, width: int
+    module: cst.Module, call: cst.Call, before: Metadata, edit: DeviationEdit, width: int
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
     """Return the module with a new deviation behind the others, and all that it declares then."""
     new = msgspec.convert(edit.deviation, DeviationMetadata, from_attributes=True)
@@ -136,7 +136,7 @@ def _add_deviation(
 
 
 def _end_deviation(
-    module: cst.Module, call: cst.Call, before: Metadata, edit: Declaration, width: int
+    module: cst.Module, call: cst.Call, before: Metadata, edit: DeviationEdit, width: int
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
     """Return the module with a deviation for fewer releases, or gone, and all that is left."""
     found = _find_list(call)

@@ -174,8 +174,8 @@ def find_repository(folder: Path) -> Path:
     Raises:
         UsageError: If it is in none.
     """
-    said = _run(["rev-parse", "--show-toplevel"], folder)
-    return Path(said.decode().rstrip("\n"))
+    output = _run(["rev-parse", "--show-toplevel"], folder)
+    return Path(output.decode().rstrip("\n"))
 
 
 def find_author(folder: Path) -> str:
@@ -185,10 +185,10 @@ def find_author(folder: Path) -> str:
         folder: A folder of a repository, or any other.
     """
     try:
-        told = _run(["var", "GIT_AUTHOR_IDENT"], folder).decode("utf-8", "replace")
+        identity = _run(["var", "GIT_AUTHOR_IDENT"], folder).decode("utf-8", "replace")
     except UsageError:
         return _ANYBODY
-    return told.rpartition(">")[0] + ">"
+    return identity.rpartition(">")[0] + ">"
 
 
 def list_tracked(root: Path, folders: Sequence[Path]) -> set[Path]:
@@ -215,8 +215,9 @@ def list_uncommitted(root: Path, files: Sequence[Path]) -> list[str]:
     if not files:
         return []
     options = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"]
-    said = _run([*options, "--", *(f":(literal){_relativize(root, file)}" for file in files)], root)
-    return [os.fsdecode(entry[3:]) for entry in said.split(b"\0") if entry]
+    paths = [f":(literal){_relativize(root, file)}" for file in files]
+    output = _run([*options, "--", *paths], root)
+    return [os.fsdecode(entry[3:]) for entry in output.split(b"\0") if entry]
 
 
 def _relativize(root: Path, path: Path) -> Path:
@@ -266,8 +267,8 @@ def _format_alternates(objects: Path) -> str:
 
 def _make_identity(who: str, when: str) -> dict[str, str]:
     name, _, address = who.partition(" <")
-    told = {"NAME": name, "EMAIL": address.removesuffix(">"), "DATE": when}
-    return {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in told.items()}
+    values = {"NAME": name, "EMAIL": address.removesuffix(">"), "DATE": when}
+    return {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in values.items()}
 
 
 def _make_commit(root: Path, commit: Commit, parent: str, env: Mapping[str, str]) -> str:
@@ -302,7 +303,7 @@ def _run(
             f"git: {describe_os_error(error)}; patches are made by it, install it"
         ) from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        told = said[0].lower() if said else f"exit status {done.returncode}"
-        raise UsageError(f"git {arguments[0]} in {folder}: {told}")
+        errors = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = errors[0].lower() if errors else f"exit status {done.returncode}"
+        raise UsageError(f"git {arguments[0]} in {folder}: {reason}")
     return done.stdout

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.golden.accept import AcceptPlan
     from conformance.review.decisions import OpenDecision
-    from conformance.review.proposals import Declaration
+    from conformance.review.proposals import DeviationEdit
     from conformance.review.run_data import RunData
 
 DECLARING: Final = "conformance.review.case_edits"
@@ -54,7 +54,7 @@ class Outcomes:
     decisions: tuple[OpenDecision, ...] = ()
     plans: tuple[AcceptPlan, ...] = ()
     sources: Mapping[Path, bytes] = field(default_factory=dict)
-    declarations: Mapping[str, tuple[Declaration, ...]] = field(default_factory=dict)
+    declarations: Mapping[str, tuple[DeviationEdit, ...]] = field(default_factory=dict)
     refused: tuple[JudgedJob, ...] = ()
 
     @property
@@ -101,14 +101,14 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     )
 
 
-def _propose_declarations(one: OpenDecision, data: RunData) -> tuple[Declaration, ...]:
+def _propose_declarations(one: OpenDecision, data: RunData) -> tuple[DeviationEdit, ...]:
     proposal = propose(one.members, data.jobs, data.known, one.decision)
     if proposal.refusal:
         raise UsageError(f"{one.group.id}: no deviation: {proposal.refusal}")
     return proposal.declarations
 
 
-def _rewrite(edits: Iterable[Declaration]) -> dict[Path, bytes]:
+def _rewrite(edits: Iterable[DeviationEdit]) -> dict[Path, bytes]:
     """Return the case files of some edits with all of them.
 
     Raises:

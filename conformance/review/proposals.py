@@ -38,7 +38,7 @@ _SPECIAL: Final = re.compile(r"([.^$*+?{}\[\]\\|()])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class DeviationEdit:
     """One edit of a case's deviations.
 
     Attributes:
@@ -75,10 +75,10 @@ def _format_range(one: Deviation | None) -> str:
     return f"jax{one.releases}" if one and one.releases else "every release"
 
 
-class DeclarationProposal(NamedTuple):
+class DeviationProposal(NamedTuple):
     """The edits that would declare what some jobs show, or why there are none."""
 
-    declarations: tuple[Declaration, ...] = ()
+    declarations: tuple[DeviationEdit, ...] = ()
     refusal: str = ""
 
     def find_common_value(self, field: str) -> str | None:
@@ -103,7 +103,7 @@ def propose(
     run: Iterable[JudgedJob],
     known: Sequence[str],
     terms: Terms | None = None,
-) -> DeclarationProposal:
+) -> DeviationProposal:
     """Return the edits that declare what some jobs show, or end what they no longer do.
 
     Args:
@@ -114,7 +114,7 @@ def propose(
     """
     terms = terms or Terms()
     if why := next(filter(None, map(_find_refusal, jobs)), ""):
-        return DeclarationProposal(refusal=why)
+        return DeviationProposal(refusal=why)
     if terms.match is None:
         terms = msgspec.structs.replace(
             terms, match=find_common_pattern([*map(_get_message, jobs)])
@@ -123,14 +123,14 @@ def propose(
     for one in run:
         if _get_function(one) in by_function:
             by_function[_get_function(one)].append(one)
-    ends: list[Declaration] = []
-    new: list[Declaration] = []
+    ends: list[DeviationEdit] = []
+    new: list[DeviationEdit] = []
     for function, every in by_function.items():
         mine = [one for one in jobs if _get_function(one) == function]
         over = [one for one in mine if find_ended(one)]
         ends += _propose_ends(over, every, known, terms)
         new += _propose_new([one for one in mine if not find_ended(one)], every, known, terms)
-    return DeclarationProposal((*ends, *new))
+    return DeviationProposal((*ends, *new))
 
 
 def _find_refusal(one: JudgedJob) -> str:
@@ -195,7 +195,7 @@ def find_common_pattern(texts: Sequence[str]) -> str:
 
 def _propose_new(
     showing: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
-) -> Iterable[Declaration]:
+) -> Iterable[DeviationEdit]:
     """Yield new deviations of one function: one for all parametrisations that it is alike for."""
     others = [one for one in every if one not in showing and one.record.outcome.observed]
     alike: dict[tuple[Outcome, str, str], list[JudgedJob]] = {}
@@ -210,7 +210,7 @@ def _propose_new(
         for releases, platform in _propose_ranges(where, elsewhere, known, terms):
             params.setdefault((outcome, error, releases, platform), []).append(param)
     for (outcome, error, releases, platform), named in params.items():
-        yield Declaration(
+        yield DeviationEdit(
             file=showing[0].job.case.file,
             function=showing[0].job.case.name,
             params=() if set(named) == set(map(_get_param, every)) else tuple(named),
@@ -253,7 +253,7 @@ def _is_platform_specific(seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob]
 
 def _propose_ends(
     over: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
-) -> Iterable[Declaration]:
+) -> Iterable[DeviationEdit]:
     """Yield the ends of deviations that jobs of one function no longer show."""
     ending: list[Deviation] = []
     for one in over:
@@ -267,7 +267,7 @@ def _propose_ends(
             and deviation in _find_declared(one)
         }
         left = narrow_range(deviation.releases, gone - shown, shown, known)
-        yield Declaration(
+        yield DeviationEdit(
             file=over[0].job.case.file,
             function=over[0].job.case.name,
             ends=deviation,

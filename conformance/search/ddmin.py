@@ -252,12 +252,12 @@ def minimize_all(test: SetTest[U]) -> tuple[list[MinimalSet[U]], SetResult]:
     """
     universe = frozenset(test.units.order)
     found: list[MinimalSet[U]] = []
-    held = SetResult.ENOUGH
-    while held is SetResult.ENOUGH:
+    result = SetResult.ENOUGH
+    while result is SetResult.ENOUGH:
         found.append(minimize(test, universe))
         universe -= test.units.add_dependents(found[-1].culprits)
-        held = test(universe)
-    return found, held
+        result = test(universe)
+    return found, result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

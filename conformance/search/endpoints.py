@@ -136,8 +136,8 @@ def _check_predicate(predicate: Predicate, ends: Endpoints) -> None:
     for side, label, expected in zip((ends.good, ends.bad), ends.names, (GOOD, BAD), strict=True):
         state = predicate.state(side)
         if state != expected:
-            said = shorten(format_ending(side.record))
+            ending = shorten(format_ending(side.record))
             raise EndpointsError(
-                f"{label} was to be {expected.kind}, got {state.kind}: {said}; a point is bad "
+                f"{label} was to be {expected.kind}, got {state.kind}: {ending}; a point is bad "
                 f"that {predicate.about}"
             )

@@ -326,7 +326,9 @@ def compare_endpoints(
         return found
     if min(map(len, ends)) < MOST:
         return None
-    said = " and ".join(
+    summaries = " and ".join(
         f"{name} {metric.summarize(records)}" for name, records in zip(names, ends, strict=True)
     )
-    raise EndpointsError(f"{metric.name}: ambiguous, the ends overlap: {said}; name other ends")
+    raise EndpointsError(
+        f"{metric.name}: ambiguous, the ends overlap: {summaries}; name other ends"
+    )

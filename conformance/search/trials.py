@@ -135,8 +135,8 @@ class Trials(Generic[K]):
             record = self.samples[end][-1].record
             if record.outcome is Outcome.INFRA:
                 name = self.name_of(end) if self.name_of else self.cell_of(end).cell.id
-                said = record.error.message if record.error else record.outcome
-                raise InfrastructureError(f"{name}: {said}; {RESTART}")
+                reason = record.error.message if record.error else record.outcome
+                raise InfrastructureError(f"{name}: {reason}; {RESTART}")
 
     def measure_endpoints(self, metric: Metric, good: K, bad: K) -> MetricPredicate:
         """Measure both endpoints until their metrics differ.

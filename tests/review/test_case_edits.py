@@ -15,7 +15,7 @@ from conformance.corpus.discovery import discover
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.review.case_edits import rewrite_case
-from conformance.review.proposals import Declaration
+from conformance.review.proposals import DeviationEdit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def case_file(decorator: str) -> str:
 
 def rewritten(text: str, width: int = 88, **edit: object) -> str:
     """Return a case file in which the deviations of `case` are edited."""
-    declaration = Declaration(file=Path("topic.py"), function="case", **edit)  # type: ignore[arg-type] # as it has them
+    declaration = DeviationEdit(file=Path("topic.py"), function="case", **edit)  # type: ignore[arg-type] # as it has them
     return rewrite_case(text.encode(), declaration, width).decode()
 
 

@@ -39,13 +39,13 @@ class BlameAnswer(SearchAnswer[MovedUnits]):
     Attributes:
         mixtures: The mixtures of both environments.
         guilty: Minimal sets of units, each enough by itself.
-        held: The result if everything is moved except the culprits and the units that need them.
+        without_culprits: The result with everything moved but the culprits and their dependents.
         reverse: Whether the environment that is left is the bad one to the predicate.
     """
 
     mixtures: Mixtures
     guilty: Sequence[MinimalSet[Unit]]
-    held: SetResult
+    without_culprits: SetResult
     reverse: bool
 
     @property
@@ -104,11 +104,12 @@ class Blame:
             return classify_set(state, enough=PointKind.BAD)
 
         known = {self._all: SetResult.ENOUGH}
-        guilty, held = minimize_all(SetTest(self.mixtures.units, test, known))
+        guilty, remainder = minimize_all(SetTest(self.mixtures.units, test, known))
         sides = self._find_good_mixture(guilty[0]), guilty[0].units
         return BlameAnswer(
             predicate=predicate, steps=self.trials.steps, mixtures=self.mixtures, guilty=guilty,
-            held=held, reverse=isinstance(predicate, RepeatedPredicate) and predicate.inverted,
+            without_culprits=remainder,
+            reverse=isinstance(predicate, RepeatedPredicate) and predicate.inverted,
             flaky=self.trials.confirm(predicate, *sides),
         )  # fmt: skip
 

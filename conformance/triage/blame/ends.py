@@ -105,9 +105,9 @@ def make_ends(
             locks[same.id] = lock
             planned, lock, original = make_stand_in(planned, lock, cache, wanted)
         elif same != cell:
-            asked, locks[cell.id] = _plan_end(cell, prepare)
+            own, locks[cell.id] = _plan_end(cell, prepare)
             original = Original(
-                planned=asked,
+                planned=own,
                 stand_in=f"the same release on python {same.python}, with which both ends go,",
                 other=f"python {cell.python} or {same.python} makes a difference, too",
             )
@@ -233,10 +233,10 @@ def make_stand_in(
     )
     made = make_mixed_cell(planned, body)
     found = make_lock(made, body, (get_host(),))
-    said = f"; it lacks {', '.join(sorted(left_out))}, of no index" if left_out else ""
+    remark = f"; it lacks {', '.join(sorted(left_out))}, of no index" if left_out else ""
     original = Original(
         planned=planned,
-        stand_in=f"a new environment with the same versions{said},",
+        stand_in=f"a new environment with the same versions{remark},",
         other="what makes the difference is no version of a package",
     )
     standing = plan_cell_with(made, found, wanted, cache, planned.passed)

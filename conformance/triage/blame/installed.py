@@ -66,11 +66,11 @@ def read_installed(python: Path) -> Installed:
 def _parse_requirements(texts: Iterable[str]) -> Iterator[Requirement]:
     for text in texts:
         try:
-            asked = Requirement(text)
+            requirement = Requirement(text)
         except InvalidRequirement:  # of an old package; what cannot be read forbids nothing
             continue
-        asked.name = canonicalize_name(asked.name)
-        yield asked
+        requirement.name = canonicalize_name(requirement.name)
+        yield requirement
 
 
 def _list_modules(found: Distribution) -> set[str]:
@@ -89,21 +89,21 @@ def find_wants(installed: Installed, lock: Lock) -> Wants:
         lock: The lock of the environment.
     """
     extras: dict[str, set[str]] = defaultdict(set)
-    for asked in _parse_requirements(lock.headers.get("requires", "").split()):
-        extras[asked.name] |= asked.extras
+    for requirement in _parse_requirements(lock.headers.get("requires", "").split()):
+        extras[requirement.name] |= requirement.extras
     python = lock.headers.get("python", "")
     while True:
         known = sum(map(len, extras.values()))
         wants = {
             name: tuple(_find_requirements(installed, name, extras, python)) for name in lock.pins
         }
-        for asked in (one for several in wants.values() for one in several):
-            extras[asked.name] |= asked.extras
+        for requirement in (one for environments in wants.values() for one in environments):
+            extras[requirement.name] |= requirement.extras
         if sum(map(len, extras.values())) == known:
             break
     return {
-        name: tuple(one for one in several if is_met(one, lock.pins))
-        for name, several in wants.items()
+        name: tuple(one for one in environments if is_met(one, lock.pins))
+        for name, environments in wants.items()
     }
 
 
@@ -113,39 +113,39 @@ def _find_requirements(
     """Yield what a package asks for, with the extras that somebody wants of it."""
     minor = ".".join(python.split(".")[:2])
     world = {"python_version": minor, "python_full_version": f"{minor}.0"}
-    for asked in installed.requires.get(name, ()):
+    for requirement in installed.requires.get(name, ()):
         wanted = ("", *extras.get(name, ()))
-        if asked.marker is None or any(
-            asked.marker.evaluate({**world, "extra": e}) for e in wanted
+        if requirement.marker is None or any(
+            requirement.marker.evaluate({**world, "extra": e}) for e in wanted
         ):
-            yield asked
+            yield requirement
 
 
-def is_met(asked: Requirement, versions: Mapping[str, str]) -> bool:
+def is_met(requirement: Requirement, versions: Mapping[str, str]) -> bool:
     """Say whether a requirement is met.
 
     Args:
-        asked: It, with the normalised name.
+        requirement: A requirement with a normalised name.
         versions: Version by package.
     """
-    version = versions.get(asked.name)
-    return version is not None and asked.specifier.contains(version, prereleases=True)
+    version = versions.get(requirement.name)
+    return version is not None and requirement.specifier.contains(version, prereleases=True)
 
 
-def find_closure(names: Iterable[str], *several: Wants) -> set[str]:
+def find_closure(names: Iterable[str], *environments: Wants) -> set[str]:
     """Return packages, and those that they ask for, directly or not.
 
     Args:
         names: The packages.
-        several: Requirements by package, of some environments.
+        environments: Requirements by package, of each environment.
     """
     found: set[str] = set()
     left = list(names)
     while left:
         if (name := left.pop()) not in found:
             found.add(name)
-            asked = (one for wants in several for one in wants.get(name, ()))
-            left += (one.name for one in asked)
+            requirement = (one for wants in environments for one in wants.get(name, ()))
+            left += (one.name for one in requirement)
     return found
 
 

@@ -23,6 +23,8 @@ from conformance.triage.blame.installed import count_users, find_closure, find_w
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from packaging.requirements import Requirement
+
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
     from conformance.search.axes import PackageMove
@@ -39,10 +41,10 @@ ALWAYS: Final = ("jax", "numpy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedCell(Cell):
-    """A cell whose packages are said by a lock alone.
+    """A cell whose packages only a lock defines.
 
     Attributes:
-        mixture: Digest of its packages, which stands in its id.
+        mixture: Digest of its packages, a part of its id.
     """
 
     mixture: str
@@ -167,17 +169,20 @@ def find_needs(before: BlameEnd, after: BlameEnd) -> dict[str, dict[str, str]]:
     names = {move.package for move in find_package_moves(old, new)}
     found: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
     for name in sorted(names):
-        for asked in after.wants.get(name, ()):
-            if asked.name in names and not is_met(asked, old):
-                got = old.get(asked.name, ABSENT)
-                reason = f"{name} {new[name]} asks for {asked.name}{asked.specifier}, not {got}"
-                found[name].setdefault(asked.name, reason)
-        for asked in before.wants.get(name, ()):
-            if asked.name in names and not is_met(asked, new):
-                got = new.get(asked.name, ABSENT)
-                reason = f"{name} {old[name]} asks for {asked.name}{asked.specifier}, not {got}"
-                found[asked.name].setdefault(name, reason)
+        for requirement in after.wants.get(name, ()):
+            if requirement.name in names and not is_met(requirement, old):
+                reason = _format_conflict(f"{name} {new[name]}", requirement, old)
+                found[name].setdefault(requirement.name, reason)
+        for requirement in before.wants.get(name, ()):
+            if requirement.name in names and not is_met(requirement, new):
+                reason = _format_conflict(f"{name} {old[name]}", requirement, new)
+                found[requirement.name].setdefault(name, reason)
     return found
+
+
+def _format_conflict(package: str, requirement: Requirement, versions: Mapping[str, str]) -> str:
+    installed = versions.get(requirement.name, ABSENT)
+    return f"{package} asks for {requirement.name}{requirement.specifier}, not {installed}"
 
 
 def mix(before: BlameEnd, after: BlameEnd, moved: Collection[str]) -> tuple[PlannedCell, Lock]:

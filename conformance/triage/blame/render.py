@@ -124,7 +124,7 @@ def _render_held(answer: BlameAnswer) -> Iterator[str]:
     pins = ", ".join(f"{one.package}=={one.before}" for one in moved)
     names = _list_names(answer.mixtures.units.add_dependents(culprits) - set(culprits))
     others = f", with {format_some(names, NAMED)}, which cannot go without it" if names else ""
-    gone = answer.held is SetResult.NOT_ENOUGH
+    gone = answer.without_culprits is SetResult.NOT_ENOUGH
     result = "the change is gone" if gone else "it shows neither of the two"
     yield f"held back{f' ({pins})' if pins else ''}{others}, and all else moved: {result}"
 
@@ -184,7 +184,7 @@ def make_answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
         "beside": _make_moves_json(answer.list_packages(first.needed)),
         "others": [_make_moves_json(answer.list_packages(other.culprits)) for other in others],
         "not_told_apart": _list_names(first.unresolved),
-        "held_back": "before" if answer.held is SetResult.NOT_ENOUGH else "unknown",
+        "held_back": "before" if answer.without_culprits is SetResult.NOT_ENOUGH else "unknown",
         "confirmed": answer.confirmed,
         "flaky": [
             {"moved": _list_names(units), "seen": dict(_count_verdicts(seen))}

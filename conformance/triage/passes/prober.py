@@ -168,16 +168,16 @@ class PassProber:
     def _compile(self, question: Mapping[str, Any]) -> tuple[list[Frame], Finished | None]:
         """Return the messages about one compilation, and how the process ended if it did."""
         session = self._get_session()
-        said = list(session.staged)
+        messages = list(session.staged)
         try:
             session.link.sendall(frames.encode(dict(question)))
             while True:
                 header, body = _read_frame(session)
                 if "end" in header:
-                    return said, None
-                said.append((header, body))
+                    return messages, None
+                messages.append((header, body))
         except (ProcessLostError, OSError):
-            return said, self._take_end(session)
+            return messages, self._take_end(session)
 
     def _take_end(self, session: _Session) -> Finished:
         self.lost += 1
@@ -225,8 +225,8 @@ class PassProber:
 
     def _explain_failure(self, ended: list[Finished]) -> str:
         error = ended[0].error if ended else None
-        said = error.message if error is not None else self._worker.output()
-        return f"{self._job.planned.cell.id}: the program could not be staged: {said}"
+        messages = error.message if error is not None else self._worker.output()
+        return f"{self._job.planned.cell.id}: the program could not be staged: {messages}"
 
     def _serve(self, channel: str, ended: list[Finished]) -> None:
         """Run the process in the worker, in a thread of its own."""
@@ -251,9 +251,9 @@ class PassProber:
         with contextlib.suppress(WorkerDiedError):
             ended.append(self._worker.run(replace(self._job, case=probe, alone=True)))
 
-    def _make_finished(self, said: list[Frame], end: Finished | None) -> Finished:
+    def _make_finished(self, messages: list[Frame], end: Finished | None) -> Finished:
         transcript = Transcript()
-        for header, body in said:
+        for header, body in messages:
             transcript.take(header, body)
         if end is None:
             transcript.ended = True
@@ -320,9 +320,9 @@ class ProgramPasses:
     def config(self) -> Mapping[str, Any]:
         """Every plain option of `jax.config` in the cell, with its value there."""
         record = replace(self._runner, target=PRINT_OPTIONS, facts=False).run(self._planned)
-        said = self._runner.blobs.get(record.artifacts["stdout"]) if record.artifacts else b""
+        messages = self._runner.blobs.get(record.artifacts["stdout"]) if record.artifacts else b""
         try:
-            found: dict[str, Any] = msgspec.json.decode(said, type=dict[str, Any])
+            found: dict[str, Any] = msgspec.json.decode(messages, type=dict[str, Any])
         except msgspec.DecodeError:
             raise InfrastructureError(
                 f"{self._planned.cell.id}: its options cannot be had: {format_ending(record)}"

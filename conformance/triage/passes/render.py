@@ -130,8 +130,8 @@ def _list_flaky(answer: PassAnswer) -> list[str]:
             if setting.disabled:
                 tried = f"without {', '.join(setting.disabled)}"
             first, then = map(_format_verdict, seen)
-            told = f"{first} at first, {then} then ({step.summary})"
-            lines.append(f"{tried or 'as it is'}: {told}")
+            change = f"{first} at first, {then} then ({step.summary})"
+            lines.append(f"{tried or 'as it is'}: {change}")
     return lines
 
 

@@ -35,7 +35,7 @@ _USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNOR
 
 
 def list_given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
-    """Return the names of the flags of XLA that a program is run with, whatever it sets itself.
+    """Return the names of the XLA flags that a program runs with, without those it sets itself.
 
     Args:
         planned: Its cell.
@@ -130,8 +130,8 @@ def make_error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
         message: Its message.
         where: Where it was raised.
     """
-    said = make_signature(type_, message)
-    return ErrorInfo(type=type_, message=message, signature=said, where=where)
+    fields = make_signature(type_, message)
+    return ErrorInfo(type=type_, message=message, signature=fields, where=where)
 
 
 def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None:
@@ -151,10 +151,10 @@ def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None
 
 def _parse_script_note(data: bytes) -> ErrorInfo | None:
     try:
-        said: dict[str, Any] = msgspec.json.decode(data, type=dict[str, str])
+        fields: dict[str, Any] = msgspec.json.decode(data, type=dict[str, str])
     except msgspec.DecodeError:  # killed while it wrote
         return None
-    return make_error_info(said["type"], said["message"], said["where"])
+    return make_error_info(fields["type"], fields["message"], fields["where"])
 
 
 def _parse_test_report(data: bytes) -> ErrorInfo | None:

@@ -105,7 +105,7 @@ def find_thread(text: str) -> str:
     """Return the upstream thread that a text names, `owner/repo#N`; empty for none.
 
     Args:
-        text: Any: a link in it, or the whole of it, `owner/repo#N` or whatever names a source.
+        text: Text with a link, or `owner/repo#N` alone.
     """
     link = _THREAD.search(text)
     if link:
@@ -117,7 +117,7 @@ def find_releases(text: str) -> set[str]:
     """Return the releases of jax that a report names, e.g. `jax==0.7.1`, `jax: 0.7.1`.
 
     Args:
-        text: All of the report.
+        text: The report.
     """
     return {match[1] for match in _RELEASE.finditer(text)}
 
@@ -126,7 +126,7 @@ def find_release(text: str) -> str:
     """Return the one release of jax that a report names, empty where it names several or none.
 
     Args:
-        text: All of the report.
+        text: The report.
     """
     found = _RELEASE.finditer(text)
     named = {match[1] for match in found if not match[0].lower().startswith("jaxlib")}
@@ -138,7 +138,7 @@ def find_pins(text: str, script: str) -> tuple[str, ...]:
     """Return the versions that a report lists of packages which its script imports.
 
     Args:
-        text: All of the report.
+        text: The report.
         script: Its script, as Python.
 
     Returns:
@@ -244,11 +244,11 @@ def _check(text: str, name: str) -> None:
         tree = parse(text)
     except SyntaxError as error:
         line = getattr(error, "lineno", None)
-        said = str(getattr(error, "msg", error))
+        reason = str(getattr(error, "msg", error))
         where = f"{name}:{line}" if line else name
         raise UsageError(
-            f"{where}: no Python: {said[:1].lower()}{said[1:]}; expected a script, or text with "
-            "a fenced block of one"
+            f"{where}: no Python: {reason[:1].lower()}{reason[1:]}; expected a script, or text "
+            "with a fenced block of one"
         ) from None
     if not tree.body:
         raise UsageError(f"{name}: holds no statement, expected a Python script")

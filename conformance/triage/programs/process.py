@@ -1,4 +1,4 @@
-"""A program run to its end, whatever that is: bounded in time and output, nothing left of it."""
+"""Runs a program as a process, bounded in time and output; no child process survives it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CompletedProgram:
     Attributes:
         exit: Its exit status, None where it had none.
         signal: The signal that ended it, None where none did.
-        cut: Why it was ended from outside: `timeout`, `output`, `interrupt`; empty otherwise.
+        cut: The reason why it was ended: `timeout`, `output` or `interrupt`; empty if it was not.
         stdout: What it printed, its middle left out where that is long.
         stderr: The same of standard error.
         seconds: How long it took.
@@ -62,10 +62,10 @@ def run(
         command: The program and its arguments.
         environment: Its environment.
         timeout: Seconds it may take.
-        stopped: Says whether it is to end now.
+        stopped: Whether the program must end now.
 
     Returns:
-        How it ended; all that it started has ended, too.
+        How it ended. Its child processes have ended, too.
 
     Raises:
         OSError: If no process can be started, or the disk refuses.
@@ -79,17 +79,17 @@ def run(
                     process.wait(_LOOK)
                 except subprocess.TimeoutExpired:
                     cut = _find_cut_reason(time.monotonic() - start >= timeout, stopped(), out, err)
-            assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-            process.stdin.close()
-            said: dict[str, Any] = json.loads(result.read() or b"{}")
+            # End of input: the guard ends the program, if it still runs, and reports.
+            process.communicate()
+            report: dict[str, Any] = json.loads(result.read() or b"{}")
         return CompletedProgram(
-            exit=said.get("exit"),
-            signal=said.get("signal"),
+            exit=report.get("exit"),
+            signal=report.get("signal"),
             cut=cut,
             stdout=_read_bounded(out),
             stderr=_read_bounded(err),
             seconds=time.monotonic() - start,
-            max_rss_bytes=said.get("max_rss_bytes", 0),
+            max_rss_bytes=report.get("max_rss_bytes", 0),
         )
 
 
@@ -100,7 +100,7 @@ def _start_guarded(
     out: IO[bytes],
     err: IO[bytes],
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Start a program under a guard; yield the guard, and where it says how that ended."""
+    """Start a program under a guard; yield the guard and the pipe that gets its report."""
     read_end, write_end = os.pipe()
     guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(write_end), *command]
     with open(read_end, "rb") as result:  # noqa: PTH123 - a descriptor
@@ -112,7 +112,7 @@ def _start_guarded(
                 stderr=err,
                 env=environment,
                 pass_fds=(write_end,),
-                start_new_session=True,  # Ctrl-C is the orchestrator's
+                start_new_session=True,  # only the orchestrator reacts to Ctrl-C
             )
         finally:
             os.close(write_end)
@@ -121,7 +121,7 @@ def _start_guarded(
 
 
 def _find_cut_reason(late: bool, stopped: bool, *files: IO[bytes]) -> str:
-    """Return why a program is to be ended, empty while it may go on."""
+    """Return the reason to end a program, empty while it may continue."""
     if stopped:
         return "interrupt"
     if any(os.fstat(file.fileno()).st_size > LARGEST for file in files):
@@ -130,7 +130,7 @@ def _find_cut_reason(late: bool, stopped: bool, *files: IO[bytes]) -> str:
 
 
 def _read_bounded(file: IO[bytes]) -> bytes:
-    """Return what a file holds, the beginning and the end where that is long."""
+    """Return the content of a file, without the middle of a long one."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if size <= 2 * KEPT:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 NODE: Final = "::"
-"""What stands in the node id of a pytest test."""
+"""Separates the parts of a pytest node id."""
 
 
 class ProgramKind(StrEnum):
-    """What a program is."""
+    """The kind of a program."""
 
     SCRIPT = "script"
     TEST = "test"
@@ -37,9 +37,9 @@ class ProgramTarget:
     """A program that is run in the environments of cells.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         text: Path of the script, node id, or command line.
-        variables: Environment variables that it is run with, beside those of a cell.
+        variables: Environment variables that it runs with, in addition to those of a cell.
         preferred: Requirements that a pasted report lists, which count where they can be had.
         seen_on: Release of jax that a pasted report names, where it saw what it reports.
     """
@@ -52,7 +52,7 @@ class ProgramTarget:
 
     @property
     def name(self) -> str:
-        """What it is called in records: its kind, and a name without slashes."""
+        """The case name in records: its kind, and a name without slashes."""
         last = self.text if self.kind is ProgramKind.COMMAND else Path(self.text).name
         return f"{self.kind}/{last.replace('/', ' ')}"
 
@@ -64,15 +64,15 @@ class ProgramTarget:
         return Path(self.text).read_text("utf-8", "replace")
 
     def hash(self, *, timeout: float, wanted: Iterable[str]) -> str:
-        """Return a hash of all that decides how it ends, but for the cell and the files it reads.
+        """Return a hash of everything that decides how it ends, except cell and input files.
 
         Args:
             timeout: Seconds it may take.
-            wanted: Requirements beside the packages of the cells.
+            wanted: Requirements in addition to the packages of the cells.
         """
         more = (*sorted(wanted), *map("=".join, sorted(self.variables.items())))
-        told = (self.kind, self.text, f"{timeout:g}", *more)
-        digest = hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape"))
+        parts = (self.kind, self.text, f"{timeout:g}", *more)
+        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
         for file in self.files:
             digest.update(file.read_bytes())
         return digest.hexdigest()[:16]
@@ -112,14 +112,14 @@ class ProgramTarget:
 
 
 def find_program(text: str, *, command: bool = False) -> ProgramTarget | None:
-    """Return the program that a text names; None if it names none, and may be a case.
+    """Return the program that a text names, None if the text may name a case.
 
     Args:
         text: Path of a script, node id of a test, or a command line.
-        command: Whether it is a command line for sure.
+        command: Whether it is known to be a command line.
 
     Raises:
-        UsageError: If it names a file that is not there.
+        UsageError: If it names a missing file.
     """
     if command:
         return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
@@ -148,7 +148,7 @@ def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) 
     """Refuse a script that cannot be one file by itself.
 
     Args:
-        record: What came of it.
+        record: Its record.
         blobs: Its blobs.
         script: The script.
 
@@ -163,5 +163,5 @@ def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) 
     if others:
         raise UsageError(
             f"{own.name}: reads {', '.join(others)}, expected a script of one file; "
-            "put what it needs of them into the script"
+            "copy the code that it needs into the script"
         )

@@ -30,16 +30,16 @@ _HEADER: Final = re.compile(r"(?m)^# /// script\s*$\n((?:^#(?:| .*)$\n)*?)^# ///
 def collect_requirements(
     script: str, wanted: Iterable[str], given: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return what must be installed beside the packages of a cell.
+    """Return the requirements to install in addition to the packages of a cell.
 
     Args:
-        script: Text of a script, whose own header counts too; what it says of packages that
-            the cell has is what is searched, and does not count.
+        script: Text of a script. The requirements of its header count, except those on packages
+            of the cell: their versions are what a search varies.
         wanted: Requirements that the user names.
         given: Packages of the cell.
 
     Raises:
-        UsageError: If one is no requirement.
+        UsageError: If a text is not a requirement.
     """
     has = {canonicalize_name(name) for name in given}
     own = [
@@ -65,10 +65,12 @@ def _read_header(script: str) -> list[str]:
         return []
     lines = (line.removeprefix("#").removeprefix(" ") for line in match[1].splitlines())
     try:
-        said = tomllib.loads("\n".join(lines)).get("dependencies", [])
+        dependencies = tomllib.loads("\n".join(lines)).get("dependencies", [])
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"header of the script: expected TOML: {str(error).lower()}") from None
-    return [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
+    if not isinstance(dependencies, list):
+        return []
+    return [text for text in dependencies if isinstance(text, str)]
 
 
 def find_common_versions(

@@ -88,8 +88,8 @@ def _mask_versions(text: str, versions: Mapping[str, str]) -> str:
     for name, version in versions.items():
         if version in whole or name not in text:
             continue
-        beside = rf"\b({re.escape(name)}\b[^\w\n]{{0,6}}(?:version[^\w\n]{{0,4}})?)"
-        text = re.sub(rf"{beside}{re.escape(version)}(?![\w]|\.\d)", r"\1<version>", text)
+        named = rf"\b({re.escape(name)}\b[^\w\n]{{0,6}}(?:version[^\w\n]{{0,4}})?)"
+        text = re.sub(rf"{named}{re.escape(version)}(?![\w]|\.\d)", r"\1<version>", text)
     return text
 
 

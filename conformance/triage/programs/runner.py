@@ -80,9 +80,9 @@ class ProgramRunner:
         outer: Environment variables of the caller.
         blobs: Where artifacts go.
         timeout: Seconds it may take.
-        wanted: Requirements beside the packages of the cells.
-        preferred: Requirements that count wherever they can be had with the others.
-        facts: Whether the facts of all that it compiles are told.
+        wanted: Requirements in addition to the packages of the cells.
+        preferred: Requirements that apply where they can be installed with the others.
+        facts: Whether XLA dumps what the program compiles, so that its facts are known.
         timed: Whether it is measured without its imports, and by its own regions.
         metric: Finds a number in what it prints.
         slots: How many of its processes run at the same time.
@@ -110,7 +110,7 @@ class ProgramRunner:
         return self.target.hash(timeout=self.timeout, wanted=wanted)
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:  # noqa: ARG002 - no result is cached
-        """Run it in each cell; see `conformance.search.prober.Prober`."""
+        """Run the program in each cell; see `conformance.search.prober.Prober`."""
         with ThreadPoolExecutor(self.slots) as pool:
             try:
                 yield from pool.map(self.run, cells)
@@ -125,7 +125,7 @@ class ProgramRunner:
         flags: tuple[str, ...] = (),
         variables: Mapping[str, str] | None = None,
     ) -> Record:
-        """Run it to its end, whatever that is.
+        """Run the program until it ends or is ended.
 
         Args:
             planned: The cell.
@@ -133,7 +133,7 @@ class ProgramRunner:
             variables: More environment variables.
 
         Returns:
-            What came of it.
+            Its record.
         """
         name, code = self.target.name, self.hash
         if planned.failure or planned.missing:
@@ -157,7 +157,7 @@ class ProgramRunner:
                     ended, stdout=masker.content(ended.stdout), stderr=masker.content(ended.stderr)
                 )
                 inputs = encode_inputs(collect_inputs(read, self.target.roots))
-                said = read_note(note, self.target.kind, masker)
+                noted = read_note(note, self.target.kind, masker)
                 facts = read_dump_facts(dump) if self.facts else {}
                 seconds = {"job": ended.seconds, **read_times(times)}
                 where = locate_hang(hang, self.target.roots)
@@ -165,18 +165,17 @@ class ProgramRunner:
             return make_unrun_record(name, code, planned, str(error))
         except (UnreadableDumpError, ConformanceError) as error:
             return make_unrun_record(name, code, planned, str(error), Outcome.INFRA)
-        outcome, error_ = classify_outcome(
-            ended, said, self.timeout, list_given_flags(planned, flags)
-        )
-        if error_ is not None and outcome is Outcome.TIMED_OUT:
-            error_ = replace(error_, where=where)
+        given = list_given_flags(planned, flags)
+        outcome, failure = classify_outcome(ended, noted, self.timeout, given)
+        if failure is not None and outcome is Outcome.TIMED_OUT:
+            failure = replace(failure, where=where)
         if self.metric is not None:
             facts = {**facts, METRIC: find_metric(ended.stdout, self.metric)}
-        if error_ is not None and (why := self._find_missing_package(error_, planned)):
-            outcome, error_ = Outcome.UNSUPPORTED, make_error_info("missing package", why)
+        if failure is not None and (why := self._find_missing_package(failure, planned)):
+            outcome, failure = Outcome.UNSUPPORTED, make_error_info("missing package", why)
         if self.target.kind is ProgramKind.SCRIPT and (usage := find_usage(ended)):
             why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
-            outcome, error_ = Outcome.UNSUPPORTED, make_error_info("arguments needed", why)
+            outcome, failure = Outcome.UNSUPPORTED, make_error_info("arguments needed", why)
         texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
         texts[OUTPUT] = self._normalize(texts[STDOUT], planned, versions)
         texts[READ_FILES] = masker.content(inputs)
@@ -187,7 +186,7 @@ class ProgramRunner:
             cell_hash=planned.cell_hash,
             outcome=outcome,
             stage=Stage.EXECUTE,
-            error=error_,
+            error=failure,
             artifacts={name: self.blobs.put(text) for name, text in texts.items()},
             facts=facts,
             seconds={name: round(value, 6) for name, value in seconds.items()},
@@ -201,7 +200,7 @@ class ProgramRunner:
         flags: tuple[str, ...],
         more: Mapping[str, str],
     ) -> tuple[CompletedProgram, Mapping[str, str]]:
-        """Run the program in a cell's environment; return how it ended, and what was there."""
+        """Run the program in a cell's environment; return how it ended, and the versions there."""
         cell = planned.cell
         lock = self.locks[cell.id]
         variables = make_worker_environment(
@@ -219,14 +218,14 @@ class ProgramRunner:
                 own = filter(None, [variables.get("XLA_FLAGS"), *flags])
                 variables["XLA_FLAGS"] = " ".join(own)
                 variables[script.FLAGS] = " ".join(flags)
-            beside = self._find_overlay(python, lock)
-            path = (str(INSTRUMENTATION), str(beside or ""), variables.get("PYTHONPATH", ""))
+            overlay = self._find_overlay(python, lock)
+            path = (str(INSTRUMENTATION), str(overlay or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             ended = process.run(
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
-        return ended, _merge_versions(planned, beside)
+        return ended, _merge_versions(planned, overlay)
 
     def versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages that the program has in a cell.
@@ -237,14 +236,14 @@ class ProgramRunner:
         with suppress(ConformanceError):
             lock = self.locks[planned.cell.id]
             python = provision(planned.cell, lock=lock, cache=self.cache).python
-            beside = self._find_overlay(python, lock)
-            return _merge_versions(planned, beside)
+            overlay = self._find_overlay(python, lock)
+            return _merge_versions(planned, overlay)
         return planned.versions
 
     def _find_overlay(self, python: Path, lock: Lock) -> Path | None:
-        """Return the folder of what is wanted beside a cell's packages.
+        """Return the folder of the requirements in addition to a cell's packages.
 
-        What is preferred is left out where it cannot be had.
+        Preferred ones are left out where they cannot be installed.
         """
         wanted = collect_requirements(self.target.source, self._requirements, lock.pins)
         exact = {Requirement(text).name for text in wanted if "==" in text or " @ " in text}
@@ -255,23 +254,23 @@ class ProgramRunner:
         return find_overlay(python, lock, wanted, self.cache)
 
     def _normalize(self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]) -> bytes:
-        """Return an output without the facts of a cell's environment."""
+        """Return an output without versions, paths and other facts of a cell's environment."""
         environment = environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
         text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
         normal = normalize_output(text, versions)
         return normal.encode("utf-8", "surrogateescape")
 
     def _find_missing_package(self, error: ErrorInfo, planned: PlannedCell) -> str:
-        """Return that the program needs a package which a cell lacks: no release did that."""
+        """Return the message about a package that a cell lacks; no release is at fault then."""
         file = next(iter(self.target.files), Path())
         return missing_dependency(error, planned.versions, file, f"the {self.target.kind}")
 
     @property
     def _requirements(self) -> tuple[str, ...]:
-        """What is wanted beside a cell's packages: a test needs what runs it."""
+        """The requirements in addition to a cell's packages; a test also needs pytest."""
         return (*self.wanted, *(["pytest"] if self.target.kind is ProgramKind.TEST else []))
 
 
-def _merge_versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:
-    """Return the versions of a cell's packages, and of those beside them."""
-    return {**planned.versions, **(read_installed_versions(beside) if beside else {})}
+def _merge_versions(planned: PlannedCell, overlay: Path | None) -> Mapping[str, str]:
+    """Return the versions of a cell's packages and of those of an overlay."""
+    return {**planned.versions, **(read_installed_versions(overlay) if overlay else {})}

@@ -73,9 +73,9 @@ def search_culprits(one: ComparedCase, step: UpgradeStep, search: Search) -> Cul
         search: Searches, given a case, its cells and the options of the predicate.
     """
     before, after = (planned.cell for planned in find_cells(one, step))
-    asked = choose_predicate_options(step)
+    options = choose_predicate_options(step)
     try:
-        found = search(one.case, (before, after), when=asked.when, fact=asked.fact)
+        found = search(one.case, (before, after), when=options.when, fact=options.fact)
     except ConformanceError as error:
         return Culprits(case=one.case.id, untold=str(error))
     untold = "; ".join(list_doubts(found))

@@ -181,12 +181,12 @@ def _describe_ways(side: StoredJob) -> str:
     What is wrong with the program itself may have been reason enough; how a way failed is known.
     """
     of_ways = [text for text in _list_reasons(side.record) if text.startswith(_OF_WAY)]
-    said = [text.removeprefix(_OF_WAY) for text in of_ways]
-    if not said:
+    texts = [text.removeprefix(_OF_WAY) for text in of_ways]
+    if not texts:
         seen = load_variants(side.record.artifacts, side.blobs)
         failed = {way: one for way, one in seen.items() if one.checked and one.value is None}
-        said = [f"{way}: {describe_variant(one)}" for way, one in failed.items()]
-    return "; ".join(said) or "agrees"
+        texts = [f"{way}: {describe_variant(one)}" for way, one in failed.items()]
+    return "; ".join(texts) or "agrees"
 
 
 def contrast(before: str, after: str) -> tuple[str, str]:
@@ -222,8 +222,8 @@ def _format_value(value: Value, worst: Difference) -> str:
         return f"{worst.path}{list(worst.worst) or ''} = {to_array(leaf)[worst.worst]}"
     if worst.aspect == "numbers" and leaf.kind == "python":
         return f"{worst.path} = {to_python(leaf)!r}"
-    said = getattr(leaf, worst.aspect.replace(" ", "_"), "")
-    return f"{worst.path} {worst.aspect} {said or 'none'}"
+    texts = getattr(leaf, worst.aspect.replace(" ", "_"), "")
+    return f"{worst.path} {worst.aspect} {texts or 'none'}"
 
 
 def _contrast_facts(before: Any, after: Any) -> tuple[str, str]:

@@ -61,8 +61,8 @@ class CaseUpgrade:
     def refused(self) -> str:
         """Why both ends cannot be compared; empty if they can, as far as is known."""
         ends = (0, len(self.axis.cells) - 1)
-        said = (f"{self.axis.labels[n]}: {self.silent[n]}" for n in ends if n in self.silent)
-        return next(said, "")
+        reason = (f"{self.axis.labels[n]}: {self.silent[n]}" for n in ends if n in self.silent)
+        return next(reason, "")
 
     @property
     def points(self) -> tuple[int, ...]:
@@ -127,11 +127,11 @@ class CaseUpgrade:
         """Compare what was seen at a place with what is seen there now."""
         first = self.sides[place]
         tolerance = Tolerance.of(self.case)
-        said = find_disagreement(load_observation(*first), load_observation(*again), tolerance)
+        reason = find_disagreement(load_observation(*first), load_observation(*again), tolerance)
         facts = find_changed_facts(again.record.facts, first.record.facts)
-        said = said or next((f"{DISAGREE}{one}" for one in facts), "")
-        if said and not self.flaky:
-            self.flaky = f"{self.axis.labels[place]}: {said}"
+        reason = reason or next((f"{DISAGREE}{one}" for one in facts), "")
+        if reason and not self.flaky:
+            self.flaky = f"{self.axis.labels[place]}: {reason}"
 
     def make_comparison(self) -> ComparedCase:
         """Return what is known in the end."""

@@ -49,7 +49,7 @@ def blamed(*culprits: str, unresolved: bool = False, flaky: bool = False) -> Bla
         mixtures=mixtures, predicate=RepeatedPredicate(ConformancePredicate()), steps=(),
         reverse=False,
         guilty=(MinimalSet(culprits=units, unresolved=units if unresolved else ()),),
-        held=SetResult.NOT_ENOUGH,
+        without_culprits=SetResult.NOT_ENOUGH,
         flaky={frozenset(units): Counter([GOOD, BAD])} if flaky else {},
     )  # fmt: skip
 
