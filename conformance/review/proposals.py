@@ -75,7 +75,7 @@ def _format_range(one: Deviation | None) -> str:
     return f"jax{one.releases}" if one and one.releases else "every release"
 
 
-class DeviationProposal(NamedTuple):
+class EditProposal(NamedTuple):
     """The edits that would declare what some jobs show, or why there are none."""
 
     declarations: tuple[DeviationEdit, ...] = ()
@@ -103,7 +103,7 @@ def propose(
     run: Iterable[JudgedJob],
     known: Sequence[str],
     terms: Terms | None = None,
-) -> DeviationProposal:
+) -> EditProposal:
     """Return the edits that declare what some jobs show, or end what they no longer do.
 
     Args:
@@ -114,7 +114,7 @@ def propose(
     """
     terms = terms or Terms()
     if why := next(filter(None, map(_find_refusal, jobs)), ""):
-        return DeviationProposal(refusal=why)
+        return EditProposal(refusal=why)
     if terms.match is None:
         terms = msgspec.structs.replace(
             terms, match=find_common_pattern([*map(_get_message, jobs)])
@@ -130,7 +130,7 @@ def propose(
         over = [one for one in mine if find_ended(one)]
         ends += _propose_ends(over, every, known, terms)
         new += _propose_new([one for one in mine if not find_ended(one)], every, known, terms)
-    return DeviationProposal((*ends, *new))
+    return EditProposal((*ends, *new))
 
 
 def _find_refusal(one: JudgedJob) -> str:

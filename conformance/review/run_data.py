@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.review.decisions import Decision, Terms
     from conformance.review.groups import ReviewGroup
     from conformance.review.judged_jobs import JudgedJob
-    from conformance.review.proposals import DeviationProposal
+    from conformance.review.proposals import EditProposal
 
 _EARLIER: Final = 50
 """Runs before this one that are looked at."""
@@ -57,7 +57,7 @@ class RunData:
         """The releases of the run: those between two of them were not run."""
         return frozenset(one.release for one in self.jobs)
 
-    def make_proposal(self, group: ReviewGroup, terms: Terms | None = None) -> DeviationProposal:
+    def make_proposal(self, group: ReviewGroup, terms: Terms | None = None) -> EditProposal:
         """Return the edits that would declare a group.
 
         Args:
