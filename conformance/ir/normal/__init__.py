@@ -1,6 +1,6 @@
-"""Normal forms: what two texts of the same meaning have in common.
+"""Normal forms: texts of the same meaning have the same one.
 
-`exact` takes away spelling (names, ids, metadata, layouts, attribute order), `canonical` also
-what a compiler is free to choose (fusions, calls, copies, tuples, the order of what a loop
-carries). Both are ordered lists of small passes that rewrite a module in place.
+The exact form removes spelling (names, ids, metadata, layouts, the order of attributes), the
+canonical form also the free choices of a compiler (fusions, calls, copies, tuples, the order of
+loop carries). Both are ordered lists of small passes that rewrite a module in place.
 """

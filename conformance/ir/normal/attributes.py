@@ -1,4 +1,4 @@
-"""Names and attributes: what is spelling, what is the compiler's choice, what means something."""
+"""Names and attributes: spelling, choices of the compiler, and meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPELLING: Final = frozenset(
         *("called_computations", "mhlo.original_value", "stablehlo.mesh", "origin"),
     }
 )
-"""Attributes that say how a text was written or scheduled, never what it computes."""
+"""Attributes about the text or its schedule, not about the computation."""
 
 HEADER_SPELLING: Final = frozenset(
     {
@@ -49,7 +49,7 @@ RENAMED: Final = {
     "tf.aliasing_output": "aliases_output",
     "jax.buffer_donor": "donor",
 }
-"""Attributes with several spellings, each with the one kept."""
+"""The canonical name of each attribute that has several."""
 
 _FRONTEND_SPELLING: Final = (
     *("xla.sdy", "mhlo.", "jax.", "_scheduling", "_xla_op_name", "inlineable"),
@@ -68,7 +68,7 @@ _TUNING: Final = frozenset(
         *("megacore_config", "barrier_config", "output_chunk_bound_config", "cost_estimate"),
     }
 )
-"""Keys of a backend_config by which a compiler tunes, and which compute nothing."""
+"""Keys of a backend_config that tune performance and do not change values."""
 
 _CHOICE: Final = frozenset(
     {
@@ -80,10 +80,10 @@ _CHOICE: Final = frozenset(
 _HEADER_MEANING: Final = frozenset({"input_output_alias", "buffer_donor"})
 
 CALLBACKS: Final = frozenset({"xla_python_cpu_callback", "xla_python_gpu_callback"})
-"""Custom calls that name the Python function to call by its address (up to jax 0.5.3).
+"""Custom calls that identify their Python function by its address (up to jax 0.5.3).
 
-The address is the first operand and the configuration, and another one in each process; later
-releases use an index.
+The address is the first operand and the configuration, and differs in each process; later releases
+use an index.
 """
 ADDRESS: Final = "address"
 
@@ -91,9 +91,9 @@ _PREFIXES: Final = ("stablehlo.", "mhlo.", "func.")
 
 
 def spell_alike(module: Module) -> None:
-    """Name operations as HLO does, `all-reduce` for `stablehlo.all_reduce`.
+    """Rename operations as in HLO: `stablehlo.all_reduce` becomes `all-reduce`.
 
-    A jaxpr's primitives keep their names, those of another release become today's.
+    The primitives of a jaxpr get their newest names.
 
     Args:
         module: Rewritten in place.
@@ -108,7 +108,7 @@ def spell_alike(module: Module) -> None:
 
 
 def drop_spelling(module: Module) -> None:
-    """Keep what attributes mean: one name each, devices in one form, nothing about the text.
+    """Drop attributes of the text, and give the others their canonical names and values.
 
     Args:
         module: Rewritten in place.
@@ -135,23 +135,23 @@ def drop_spelling(module: Module) -> None:
         {
             name: value
             for name, value in module.attributes.items()
-            # Shardings name no mesh any more.
+            # Shardings list devices by now, so no one reads the meshes.
             if name not in HEADER_SPELLING and not name.startswith("sdy.mesh")
         }
     )
 
 
 def drop_compilers_choice(module: Module) -> None:
-    """Drop attributes that another compiler, or another day, would choose otherwise.
+    """Drop attributes that a compiler chooses freely.
 
     Args:
         module: Rewritten in place.
     """
-    # Optimised HLO is partitioned already: a sharding there is a note, and a fact.
-    said = frozenset({"sharding"}) if module.kind == "hlo" else frozenset()
+    # Optimised HLO is partitioned already: the sharding of a parameter has no effect any more.
+    notes = frozenset({"sharding"}) if module.kind == "hlo" else frozenset()
     for instruction in module.walk():
         attributes = instruction.attributes
-        choice = _CHOICE | said if instruction.op == "parameter" else _CHOICE
+        choice = _CHOICE | notes if instruction.op == "parameter" else _CHOICE
         if not choice.isdisjoint(attributes):
             instruction.attributes = {k: v for k, v in attributes.items() if k not in choice}
     header = module.attributes
@@ -159,10 +159,10 @@ def drop_compilers_choice(module: Module) -> None:
 
 
 def drop_addresses(module: Module) -> None:
-    """Make the addresses of Python functions one and the same.
+    """Replace the addresses of Python functions by a constant.
 
     Args:
-        module: With attributes by their names in HLO; rewritten in place.
+        module: Rewritten in place, its attributes by their canonical names.
     """
     for instruction in module.walk():
         attributes = instruction.attributes
@@ -215,7 +215,7 @@ def _normalise_names(attributes: Attributes) -> Attributes:
 
 
 def _normalise_results(attributes: Attributes) -> Attributes:
-    """Keep what is said of a function's results, each in a dictionary of its own."""
+    """Normalise the attributes of a function, and those of each of its results."""
     kept: Attributes = {}
     for name, value in attributes.items():
         if name.startswith("result ") and isinstance(value, tuple):
@@ -229,7 +229,7 @@ def _normalise_results(attributes: Attributes) -> Attributes:
 
 _UNSET: Final = Opaque("")
 _DEFAULTS: Final[Attributes] = {"feature_group_count": 1, "batch_group_count": 1}
-"""What some releases say and others leave out; so is every `false`."""
+"""Attributes that some releases leave out at this value, as all do at `false`."""
 
 
 def _drop_default_precision(value: Attribute) -> Attribute:
@@ -249,9 +249,9 @@ def _drop_frontend_spelling(value: Attribute) -> Attribute:
 
 
 def sort_groups(groups: Attribute) -> Attribute:
-    """Return replica groups in order; the members of a group keep theirs.
+    """Return replica groups in order.
 
-    An all-gather lays its parts out in the order of the members, so that one means something.
+    Members keep their order: an all-gather concatenates in it.
 
     Args:
         groups: Groups of device ids.
@@ -272,7 +272,7 @@ _RULES: Final[dict[str, Callable[[Attribute], Attribute]]] = {
 
 
 def _drop_tuning(config: Attribute) -> Attribute:
-    """Return a backend_config without what only tunes; pairs of name and value stay sorted."""
+    """Return a backend_config without its tuning keys; pairs of name and value stay sorted."""
     if not isinstance(config, tuple) or isinstance(config, Sharding | Opaque | Tensor):
         return config
     return tuple(
@@ -291,14 +291,14 @@ def _get_nested(config: Attribute, *names: str) -> Attribute:
 
 
 def canonicalise_sharding(sharding: Sharding) -> Sharding:
-    """Return the one form of a sharding among those that put the same tile on every device.
+    """Return the canonical form among the shardings that place the same tiles.
 
     Args:
         sharding: Any sharding.
 
     Returns:
-        Subgroups that repeat a meaning are one, devices within a replicated subgroup are in
-        order, and what cuts no dimension is `replicated`, `manual` or `unreduced`.
+        A sharding without subgroups of size 1, devices within a replicated subgroup in order; one
+        that cuts no dimension is `replicated`, `manual` or `unreduced`.
     """
     if sharding.kind == "tuple":
         return sharding._replace(parts=tuple(map(canonicalise_sharding, sharding.parts)))

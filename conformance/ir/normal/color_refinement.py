@@ -1,7 +1,7 @@
-"""The order of loop carries: colour refinement (Weisfeiler-Lehman) of the slots of loops.
+"""The order of loop carries, by colour refinement (Weisfeiler-Lehman) of the slots of loops.
 
-No compiler says in which order a loop carries its values. A slot has a colour, first that of the
-value it is given; where several are alike, all that surrounds them tells them apart.
+The order in which a loop carries its values is free. A slot has a colour, at first that of its
+initial value; equal colours are refined by the computations around the slots.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ if TYPE_CHECKING:
 
 _ROUNDS = 4
 _MOST = 100_000
-"""How many instructions may be looked at to tell the slots of one loop apart."""
+"""How many instructions the refinement of a loop may hash, beyond `_ROUNDS` rounds."""
 
 
 def order_slots(module: Module) -> Fingerprints:
-    """Sort what loops carry, what loops, branches and regions capture, what sums add.
+    """Sort the carries of loops, the captures, and the operands of commutative operations.
 
-    A carried slot is known by its initial value and, where several begin alike, by what a step
-    makes of it; a captured one by its value. So are the operands of commutative operations.
+    Carried slots are sorted by their colour, captured ones by the hash of their value.
 
     Args:
-        module: Rewritten in place, its slots named.
+        module: Rewritten in place, its slots in normal form.
 
     Returns:
-        The hashes of the module as it is afterwards.
+        The hashes of the sorted module.
     """
     hashes = Fingerprints(commutative=True)
     _order_computation(module.entry, hashes)
@@ -46,10 +45,10 @@ def order_slots(module: Module) -> Fingerprints:
 
 
 def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
-    """Say whether loops or branches, now that they are in order, do the same pure work.
+    """Whether equal pure loops or branches are left, which sorting may have revealed.
 
     Args:
-        module: A module.
+        module: A sorted module.
         hashes: Its hashes.
     """
     pure = Purity()
@@ -81,7 +80,7 @@ def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
                 carried = slots.carried
                 reorder_slots(slots, order, carried=carried)
                 places = sorted(range(carried), key=order.__getitem__)
-                if carried:  # What only captures, such as a branch, keeps its results.
+                if carried:  # without carries, as in a branch, results do not move
                     moved[instruction] = [(instruction, (place,)) for place in places]
         for _, inner in instruction.bodies:
             _order_computation(inner, hashes)
@@ -99,13 +98,13 @@ def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Con
         and hashes.instructions[first[0]] == hashes.instructions[last[0]]
         and first[1] == last[1]
     ):
-        # Equal instructions that must not merge, such as collectives: their other readers decide.
+        # Equal instructions with effects, such as collectives: their other readers decide.
         values.sort(key=contexts.of)
     instruction.inputs = values
 
 
 def _sort_slots(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[int]:
-    """Return the numbers of the slots, carried before captured, each group in its order."""
+    """Return the numbers of the slots in order, carried before captured."""
     colours = [hashes.instructions[i] + b"%r" % (path,) for i, path in slots.values]
     carried = slots.carried
     if len(set(colours[:carried])) < carried:
@@ -116,40 +115,41 @@ def _sort_slots(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[
 
 
 def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[bytes]:
-    """Tell apart slots that begin alike: by what a step makes of them, by who reads the result.
+    """Refine the colours of slots by the body of the loop, then by the readers of its results.
 
-    Those alike in all that are told apart one by one: the first gets a mark, and what depends on
-    it differs from then on.
+    Colours that stay equal are individualised as in graph canonisation: the first slot of a class
+    gets a colour of its own, and the refinement goes on. Slots of a class are almost always
+    symmetric, so that either choice gives the same graph.
 
     Args:
         slots: Slots of a loop.
-        colours: A hash of what each is given.
-        contexts: What becomes of the values around the loop.
+        colours: A hash of the operand of each slot.
+        contexts: Contexts of the values around the loop.
 
     Returns:
-        A hash of each slot, which does not depend on their order.
+        A colour for each slot, independent of the order of the slots.
     """
     carried = slots.carried
-    # Beyond these rounds, slots that look alike stay as they come.
+    # When the budget is spent, slots of equal colour keep the order of the text.
     size = sum(len(inner.instructions) for inner in slots.bodies)
-    work, uses = iter(range(max(_ROUNDS, _MOST // (size + 1)))), Uses()
-    colours = _refine(slots, colours, work, uses)
+    budget, uses = iter(range(max(_ROUNDS, _MOST // (size + 1)))), Uses()
+    colours = _refine(slots, colours, budget, uses)
     if len(set(colours[:carried])) < carried:
         results = [contexts.of((slots.instruction, (n,))) for n in range(carried)]
-        told = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
-        colours = _refine(slots, [*told, *colours[carried:]], work, uses)
-    while len(set(colours[:carried])) < carried and next(work, None) is not None:
+        refined = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
+        colours = _refine(slots, [*refined, *colours[carried:]], budget, uses)
+    while len(set(colours[:carried])) < carried and next(budget, None) is not None:
         known = Counter(colours[:carried])
         alike = min(colour for colour, count in known.items() if count > 1)
         colours[colours.index(alike)] = digest(alike + b"first")
-        colours = _refine(slots, colours, work, uses)
+        colours = _refine(slots, colours, budget, uses)
     return colours
 
 
-def _refine(slots: Slots, colours: list[bytes], work: Iterator[int], uses: Uses) -> list[bytes]:
-    """Let each slot know those that it depends on, and those that depend on it."""
+def _refine(slots: Slots, colours: list[bytes], budget: Iterator[int], uses: Uses) -> list[bytes]:
+    """Refine until the number of colours stays the same, all differ, or the budget is spent."""
     kinds = len(set(colours))
-    for _ in work:
+    for _ in budget:
         colours = _refine_once(slots, colours, uses)
         before, kinds = kinds, len(set(colours))
         if kinds in {before, len(colours)}:
@@ -166,20 +166,22 @@ def _refine_once(slots: Slots, colours: list[bytes], uses: Uses) -> list[bytes]:
 
 
 class Uses:
-    """Knows of inner loops and branches what they do with each of their slots, in any order.
+    """Hashes of the use of each slot of inner loops and branches, independent of their order.
 
     Args:
-        deepest: How many loops within loops are looked into.
+        deepest: How many levels of nested loops are hashed; the cost grows with each.
+
+    Attributes:
+        labels: Hashes of instructions without their operands, computed once.
     """
 
     def __init__(self, deepest: int = 3) -> None:
         self.labels = Fingerprints(commutative=True)
-        """What each instruction is by itself, which is asked for again and again."""
         self._known: dict[Instruction, list[bytes]] = {}
         self._left = deepest
 
     def of(self, slots: Slots) -> list[bytes]:
-        """Return a hash for each slot, which does not depend on what it is given."""
+        """Return a hash of the use of each slot, independent of its operand."""
         found = self._known.get(slots.instruction)
         if found is None:
             found = [
@@ -197,16 +199,16 @@ class Uses:
 def hash_slots(
     computation: Computation, slots: Slots, colours: list[bytes], uses: Uses
 ) -> list[tuple[bytes, bytes]]:
-    """Hash what becomes of each slot in one step, and who reads it.
+    """Hash the next value and the readers of each slot in a computation of a loop.
 
     Args:
-        computation: One that has a parameter for each slot.
+        computation: The body or the condition of the loop.
         slots: The slots.
-        colours: What each slot is known by.
-        uses: What inner loops do with their slots.
+        colours: The colour of each slot.
+        uses: Uses of the slots of inner loops.
 
     Returns:
-        For each slot what the step makes of it, nothing if this is no step, and who reads it.
+        For each slot a hash of its next value, empty for a condition, and one of its readers.
     """
     shallow = _Shallow(uses)
     numbers = {own: n for n, own in enumerate(slots.parameters(computation)[1])}
@@ -215,7 +217,7 @@ def hash_slots(
             shallow.of[instruction] = colours[numbers[instruction]]
         else:
             shallow.add(instruction)
-    # The body's results are the slots of the next step; a condition's is something else.
+    # The results of a body are the slots of the next iteration; those of a condition are not.
     step = computation is dict(slots.instruction.bodies).get("body")
     ends = colours[: slots.carried] if step else None
     contexts = Contexts(computation, uses, shallow.of, ends)
@@ -225,7 +227,7 @@ def hash_slots(
 
 
 class _Shallow:
-    """Hashes that leave out the order in which inner loops and branches take their slots."""
+    """Hashes of instructions that ignore the order of the slots of inner loops and branches."""
 
     def __init__(self, uses: Uses) -> None:
         self.of: dict[Instruction, bytes] = {}
@@ -252,7 +254,7 @@ class _Shallow:
             return found
         slots = find_slots(producer)
         if slots is not None and slots.carried:
-            # A result of an inner loop is known by its slot.
+            # The order of an inner loop's results is not known yet: its slot identifies a result.
             number = path[0]
             found += self.hash_value(slots.values[number]) + self._uses.of(slots)[number]
             return digest(found + b"%r" % (path[1:],))
@@ -260,13 +262,13 @@ class _Shallow:
 
 
 class Contexts:
-    """Hashes of what becomes of each value of a computation, down to its results.
+    """Hashes of the context of each value of a computation: of all its direct and later readers.
 
     Args:
         computation: The computation.
-        uses: What loops and branches do with their slots.
-        known: A hash of each instruction; without them each is what it is by itself.
-        ends: A hash for each result; without them each is its number.
+        uses: Uses of the slots of loops and branches.
+        known: A hash of each instruction; by default its label, without operands.
+        ends: A hash of each result; by default its number.
     """
 
     def __init__(
@@ -282,7 +284,7 @@ class Contexts:
         self._ends = ends or [b"result %d" % n for n in range(len(computation.results))]
 
     def of(self, value: Value) -> bytes:
-        """Return a hash of what becomes of a value."""
+        """Return a hash of the context of a value."""
         return digest(b"".join(sorted(self._readers.get(value, []))))
 
     @cached_property
@@ -305,7 +307,7 @@ class Contexts:
         return readers
 
     def _hash_places(self, instruction: Instruction) -> list[bytes]:
-        """Return what the places are in which an instruction takes its operands."""
+        """Return a hash for the place of each operand of an instruction."""
         count = len(instruction.operands)
         if is_commutative(instruction):
             return [b""] * count

@@ -1,6 +1,6 @@
-"""The normal forms themselves: lists of passes, and what they make of a module.
+"""The exact and the canonical form: lists of passes, and the fingerprints of their results.
 
-Records and goldens call the fingerprint of `exact` structure and that of `canonical` neutral.
+Records and goldens hold the exact fingerprint as `structure` and the canonical one as `neutral`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ if TYPE_CHECKING:
     Pass = Callable[[Module], object]
 
 VERSION: Final = 1
-"""Version of the normal forms: a golden of another one is tainted, not different."""
+"""Version of the normal forms: the fingerprints of different versions cannot be compared."""
 
 EXACT: Final[tuple[Pass, ...]] = (
     spell_alike,
     close_regions,
-    # These read layouts. Scalar memory goes first: its number is that of a memory of the host.
+    # These read layouts. Scalar memory is dropped before the memory spaces of the host are read,
+    # because both have the number 6.
     resolve_bitcasts,
     drop_scalar_memory,
     note_spaces,
@@ -62,12 +63,12 @@ EXACT: Final[tuple[Pass, ...]] = (
     drop_addresses,
     read_kernels,
 )
-"""Take away what is only spelling."""
+"""Passes that remove differences of spelling."""
 
 CANONICAL: Final[tuple[Pass, ...]] = (
     drop_compilers_choice,
     keep_host_spaces,
-    # An asynchronous pair becomes a call, which is inlined.
+    # An asynchronous pair becomes a call, so it is folded before calls are inlined.
     fold_async,
     inline_calls,
     unify_partitioning,
@@ -77,18 +78,18 @@ CANONICAL: Final[tuple[Pass, ...]] = (
     fold_copies,
     order_comparisons,
 )
-"""Take away, after `EXACT`, what a compiler is free to choose; then comes `run_to_fixed_point`."""
-SETTLING: Final[tuple[Pass, ...]] = (
+"""Passes that remove, after `EXACT`, the free choices of a compiler; simplification follows."""
+SIMPLIFYING: Final[tuple[Pass, ...]] = (
     fold_identities,
     fold_reshapes,
     eliminate_dead_code,
     eliminate_common_subexpressions,
 )
-"""What one of them leaves may be something for another."""
+"""Passes that make work for each other."""
 
 
 def to_exact(module: Module) -> str:
-    """Bring a module into the form `exact`.
+    """Bring a module into the exact form.
 
     Args:
         module: As parsed; rewritten in place.
@@ -103,15 +104,15 @@ def to_exact(module: Module) -> str:
 
 
 def make_exact(module: Module) -> Fingerprints:
-    """Bring a module into the form `exact`, and return the hashes of all it uses."""
+    """Bring a module into the exact form, and return the hashes of its computations."""
     return _run(EXACT, module, hash_module)
 
 
 def to_canonical(module: Module) -> str:
-    """Bring a module from the form `exact` into the form `canonical`.
+    """Bring a module from the exact into the canonical form.
 
     Args:
-        module: In the form `exact`; rewritten in place.
+        module: In the exact form; rewritten in place.
 
     Returns:
         Its fingerprint, 24 hexadecimal digits.
@@ -119,21 +120,21 @@ def to_canonical(module: Module) -> str:
     Raises:
         IrSyntaxError: If it is nested too deeply, or calls itself.
     """
-    return fingerprint(module, _run(CANONICAL, module, run_to_fixed_point))
+    return fingerprint(module, _run(CANONICAL, module, simplify))
 
 
-def run_to_fixed_point(module: Module) -> Fingerprints:
-    """Take away what loops and branches need not carry and what is done in vain; sort the rest.
+def simplify(module: Module) -> Fingerprints:
+    """Simplify a module until nothing changes, and sort the slots of its loops and branches.
 
     Args:
-        module: Rewritten in place until there is nothing left to do.
+        module: Rewritten in place.
 
     Returns:
         Its hashes.
     """
     move_loop_invariants(module)
     while True:
-        for step in SETTLING:
+        for step in SIMPLIFYING:
             step(module)
         if move_loop_invariants(module):
             continue
@@ -145,11 +146,11 @@ def run_to_fixed_point(module: Module) -> Fingerprints:
 def _run(
     passes: tuple[Pass, ...], module: Module, last: Callable[[Module], Fingerprints]
 ) -> Fingerprints:
-    # Graphs are full of cycles and live long: the collector would walk them in vain.
+    # Graphs are full of cycles and live long: every collection would walk them to free nothing.
     with pause_garbage_collection():
         try:
             for step in passes:
                 step(module)
             return last(module)
         except RecursionError:
-            raise IrSyntaxError("loops nested too deeply to be put in order") from None
+            raise IrSyntaxError("loops nested too deeply to sort their slots") from None

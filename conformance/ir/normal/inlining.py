@@ -1,4 +1,4 @@
-"""Calls, fusions and asynchronous pairs become what they stand for."""
+"""Inlining: calls, fusions and asynchronous pairs are replaced by the work they contain."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ CALLS = {
     "stablehlo": frozenset({"call", "composite"}),
     "jaxpr": frozenset({"jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"}),
 }
-"""Instructions that mean no more than what they call, by kind of IR."""
+"""Instructions that are equivalent to their callee, by kind of IR."""
 
 _ROLES = ("calls", "to_apply", "callee", "decomposition", "jaxpr", "call", "fun")
 _MARKS = "frontend_attributes"
 _START, _DONE, _UPDATE = "-start", "-done", "-update"
 _OF_THE_START = "output_to_operand_aliasing"
-"""An attribute that speaks of the tuple of a start, which the plain operation does not have."""
+"""An attribute about the tuple of a start, which the plain operation does not have."""
 
 
 def fold_async(module: Module) -> None:
-    """Replace each start and its done by the plain operation, where its result is awaited.
+    """Replace each start and its done by the plain operation, at the place of the done.
 
-    `async-start`, which calls a computation, becomes a call of it.
+    An `async-start`, which calls a computation, becomes a call of it.
 
     Args:
         module: Rewritten in place.
@@ -86,8 +86,8 @@ def _find_start(done: Instruction) -> Instruction | None:
 def inline_calls(module: Module) -> None:
     """Replace calls and fusions by the instructions of what they call.
 
-    A call that is marked for the host stays one: being called is what places it. A module
-    whose calls multiply beyond reason keeps the calls of shared computations.
+    A call marked for the host is kept, because the call itself places the work. Calls of shared
+    computations are kept if their copies would make the module too large.
 
     Args:
         module: Rewritten in place.
@@ -105,7 +105,7 @@ def inline_calls(module: Module) -> None:
         results = splice(kept, callee, instruction.inputs, own=own)
         if runs_on_host(instruction):
             _mark(results, instruction)
-        # As in HLO, the one result may be the tuple itself, and not its only part.
+        # As in HLO, a single result may be the tuple itself, and not its only element.
         whole = len(results) == 1 and is_tuple(get_type(results[0]))
         if is_tuple(instruction.type) and not whole:
             return pack(kept, instruction.name, instruction.type, results)
@@ -117,7 +117,7 @@ def inline_calls(module: Module) -> None:
 
 
 def _find_callee(instruction: Instruction) -> Computation | None:
-    """Return what a call calls, None if the call means more than that."""
+    """Return the callee of a call, None if the call is not equivalent to it."""
     if runs_on_host(instruction) and instruction.op != "fusion":
         return None
     found = next((inner for role, inner in instruction.bodies if role in _ROLES), None)
@@ -127,7 +127,7 @@ def _find_callee(instruction: Instruction) -> Computation | None:
 
 
 def _mark(results: list[Value], fusion: Instruction) -> None:
-    """Let what a fusion gives bear the mark of the host that the fusion bears."""
+    """Copy the host mark of a fusion to the instructions that produce its results."""
     mark = {_MARKS: fusion.attributes[_MARKS]} if _MARKS in fusion.attributes else {}
     for producer, _ in results:
         producer.attributes = {**mark, **producer.attributes}
@@ -136,13 +136,13 @@ def _mark(results: list[Value], fusion: Instruction) -> None:
 def splice(
     kept: list[Instruction], callee: Computation, arguments: list[Value], *, own: bool
 ) -> list[Value]:
-    """Put the instructions of a computation behind others, and return its results.
+    """Append the instructions of a computation to others, and return its results.
 
     Args:
-        kept: The instructions before it, to which its own are added.
+        kept: The instructions before; appended to.
         callee: The computation.
         arguments: A value for each parameter.
-        own: Whether this is its only use: its instructions are then taken, not copied.
+        own: Whether this is its only use: its instructions are then moved, not copied.
     """
     replaced: dict[Instruction, Value] = {}
     for instruction in callee.instructions:

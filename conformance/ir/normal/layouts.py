@@ -1,6 +1,6 @@
-"""Where elements lie: layouts and a device's memory spaces are the compiler's choice.
+"""Layouts and memory spaces: those of a device are the compiler's choice.
 
-The memory spaces of the host mean something, and so does what a bitcast makes of a layout.
+The memory spaces of the host have a meaning, and so has a bitcast between two layouts.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Instruction, Module
 
 FROM_ORDER: Final = "from_order"
-"""Attribute of a reshape that moves elements as well: the order in which it takes dimensions."""
+"""Attribute of a reshape that also moves elements: the order in which it reads dimensions."""
 HOST: Final = {"5": "pinned_host", "6": "unpinned_host"}
 """Memory spaces of the host by the number XLA prints."""
 UNPINNED: Final = "6"
 TILED: Final = "T("
-"""In the layout of what lies on a TPU, whose scalar memory has the number of `UNPINNED`."""
+"""Mark of a TPU in a layout; the scalar memory of a TPU has the number of `UNPINNED`."""
 _SPACE: Final = "memory_space"
 
 
 def resolve_bitcasts(module: Module) -> None:
-    """Say by reshape and transpose what a bitcast says by the layouts of operand and result.
+    """Replace bitcasts by reshape and transpose, according to the layouts of operand and result.
 
     Args:
         module: Rewritten in place; its types still have layouts.
@@ -37,7 +37,7 @@ def resolve_bitcasts(module: Module) -> None:
 
 
 def drop_layouts(module: Module) -> None:
-    """Take the layouts out of all types; memory spaces stay.
+    """Drop the layouts of all types; memory spaces stay.
 
     Args:
         module: Rewritten in place.
@@ -46,7 +46,7 @@ def drop_layouts(module: Module) -> None:
 
 
 def drop_scalar_memory(module: Module) -> None:
-    """Forget the scalar memory of a TPU: elsewhere its number is a memory of the host.
+    """Drop the scalar memory of a TPU: on other platforms its number is a memory of the host.
 
     Args:
         module: Rewritten in place; its types still have layouts, its header is whole.
@@ -64,7 +64,7 @@ def _drop_scalar_space(tensor: Tensor) -> Tensor:
 
 
 def note_spaces(module: Module) -> None:
-    """Say of a module's parameters and results in which memory space the header puts them.
+    """Copy the memory spaces in the header to the parameters and results of a module.
 
     Args:
         module: Rewritten in place; its types still have layouts, its header is whole.
@@ -76,17 +76,17 @@ def note_spaces(module: Module) -> None:
     for parameter, tensor in zip(module.entry.parameters, parameters, strict=False):
         if isinstance(tensor, Tensor) and tensor.space:
             parameter.attributes = {**parameter.attributes, _SPACE: tensor.space}
-    said = {
+    spaces = {
         f"result {number}": ((_SPACE, tensor.space),)
         for number, tensor in enumerate([result] if isinstance(result, Tensor) else result)
         if isinstance(tensor, Tensor) and tensor.space
     }
-    if said:
-        module.entry.attributes = {**module.entry.attributes, **said}
+    if spaces:
+        module.entry.attributes = {**module.entry.attributes, **spaces}
 
 
 def keep_host_spaces(module: Module) -> None:
-    """Name the host's memory spaces and forget the others.
+    """Name the memory spaces of the host and drop the others.
 
     Args:
         module: Rewritten in place.
@@ -104,17 +104,17 @@ def keep_host_spaces(module: Module) -> None:
     module.entry.attributes = {name: value for name, value in attributes.items() if value != ()}
 
 
-def _name_result_space(said: Attribute) -> Attribute:
-    """Name the memory space among what is said of a result, if it is one of the host's."""
-    if not isinstance(said, tuple):
-        return said
-    pairs: list[Any] = list(said)
+def _name_result_space(result: Attribute) -> Attribute:
+    """Name the memory space in the attributes of a result, or drop it if it is a device's."""
+    if not isinstance(result, tuple):
+        return result
+    pairs: list[Any] = list(result)
     named = [(n, get_host_space(v) if n == _SPACE else v) for n, v in pairs]
     return tuple(pair for pair in named if pair != (_SPACE, ""))
 
 
 def get_host_space(space: str) -> str:
-    """Return the name of a memory space of the host, empty for one of a device.
+    """Return the name of a memory space of the host, empty for that of a device.
 
     Args:
         space: As printed after `S`, or a name already.
@@ -139,7 +139,7 @@ def _resolve_bitcast(instruction: Instruction) -> None:
         instruction.op = "transpose"
         instruction.attributes = {**instruction.attributes, "dimensions": tuple(sources)}
         return
-    # Both moved and reshaped: the orders themselves are part of what it does.
+    # It moves and reshapes: no transpose expresses that, so both orders become attributes.
     orders = {FROM_ORDER: tuple(seen[0]), "to_order": tuple(seen[1])}
     instruction.attributes = {**instruction.attributes, **orders}
 

@@ -1,9 +1,9 @@
-"""Loop carries: which values loops, branches and closed regions take, each in a slot.
+"""Loop carries: the values that loops, branches and regions take, each in a slot.
 
-In the normal form of a `while` the operands are first what it carries from step to step, one
-result each, then what it captures: values that its condition and body read and leave alone. The
-attribute `captured` counts these. A conditional takes its selector first and captures the rest.
-All computations of an instruction have the same parameters.
+In the normal form of a `while`, its first operands are the carried values, one result each. The
+others are captured: values that its condition and body read and do not change, counted by the
+attribute `captured`. A conditional takes its selector first and captures the rest. All
+computations of an instruction have the same parameters.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Slots:
-    """The operands of one control flow instruction, seen as slots.
+    """The operands of a control flow instruction, as slots.
 
     Attributes:
         instruction: The instruction.
-        fixed: How many operands before them are no slots (the selector of a conditional).
-        carried: How many of the slots are carried; the others are captured.
+        fixed: Number of operands before the slots (the selector of a conditional).
+        carried: Number of carried slots; the others are captured.
     """
 
     instruction: Instruction
@@ -45,7 +45,7 @@ class Slots:
 
     @property
     def values(self) -> list[Value]:
-        """The value that each slot is given."""
+        """The operand of each slot."""
         return self.instruction.inputs[self.fixed :]
 
     @property
@@ -54,14 +54,14 @@ class Slots:
         return [inner for role, inner in self.instruction.bodies if role != "callee"]
 
     def parameters(self, inner: Computation) -> tuple[list[Instruction], list[Instruction]]:
-        """Return what a computation takes besides its slots, and its parameter for each slot."""
+        """Return the parameters of a computation that are no slots, and those of its slots."""
         own = inner.parameters
         others = len(own) - (len(self.instruction.operands) - self.fixed)
         return own[:others], own[others:]
 
 
 def find_slots(instruction: Instruction) -> Slots | None:
-    """Return the slots of an instruction in normal form, or None if it has none."""
+    """Return the slots of an instruction in normal form, None if it has none."""
     captured = instruction.get_number("captured")
     if instruction.op == "while":
         return Slots(instruction, 0, len(instruction.operands) - captured)
@@ -71,11 +71,11 @@ def find_slots(instruction: Instruction) -> Slots | None:
 
 
 def close_regions(module: Module) -> None:
-    """Pass what a region uses from around it as an operand; constants are made again inside.
+    """Pass the outer values that a region reads as operands; constants are copied into it.
 
-    An MLIR region may read any value that is visible where it stands. Here every computation is
-    a function of its parameters: what is read from around becomes a further operand, the same
-    for all regions of an instruction, and `captured` says how many there are.
+    An MLIR region may read any value in scope. In the normal form every computation is a function
+    of its parameters: an outer value becomes a further operand, the same for all regions of an
+    instruction, and the attribute `captured` counts them.
 
     Args:
         module: Rewritten in place.
@@ -87,11 +87,11 @@ def close_regions(module: Module) -> None:
 
 
 def _close(instruction: Instruction) -> None:
-    """Close the regions of one instruction; those within them are closed already."""
+    """Close the regions of an instruction, after the regions within them."""
     regions = [inner for role, inner in instruction.bodies if role != "callee"]
     insides = [set(region.instructions) for region in regions]
     for region, inside in zip(regions, insides, strict=True):
-        _make_constants_again(region, inside)
+        _copy_constants(region, inside)
     captured: dict[Value, int] = {}
     for region, inside in zip(regions, insides, strict=True):
         for value in _list_read(region):
@@ -110,7 +110,7 @@ def _list_read(region: Computation) -> list[Value]:
     return [*values, *region.results]
 
 
-def _make_constants_again(region: Computation, inside: set[Instruction]) -> None:
+def _copy_constants(region: Computation, inside: set[Instruction]) -> None:
     made: dict[Instruction, Instruction] = {}
     for producer, _ in _list_read(region):
         if producer.op in CONSTANTS and producer not in inside and producer not in made:
@@ -140,7 +140,7 @@ def _add_parameters(
 
 
 def normalise_slots(module: Module) -> None:
-    """Bring loops and branches of every IR into the one form described above.
+    """Bring loops and branches of every IR into the normal form of this module.
 
     Args:
         module: Rewritten in place, tuples folded and regions closed.
@@ -150,9 +150,9 @@ def normalise_slots(module: Module) -> None:
         for instruction in computation.instructions:
             follow(instruction, moved)
             if "cond_nconsts" in instruction.attributes:
-                _name_jaxpr_while(instruction)
+                _normalise_jaxpr_while(instruction)
             elif instruction.op in BRANCHES and "captured" not in instruction.attributes:
-                _name_branches(instruction)
+                _normalise_branches(instruction)
             one_result = isinstance(instruction.type, Tensor)
             if one_result and (instruction.op == "while" or instruction.op in BRANCHES):
                 instruction.type = (instruction.type,)
@@ -160,8 +160,8 @@ def normalise_slots(module: Module) -> None:
         computation.results = [follow_value(value, moved) for value in computation.results]
 
 
-def _name_jaxpr_while(instruction: Instruction) -> None:
-    """Put the carry first, then the constants of condition and body."""
+def _normalise_jaxpr_while(instruction: Instruction) -> None:
+    """Put the carry first, then the constants of the condition and of the body."""
     names = ("cond_nconsts", "body_nconsts")
     conditions, steps = map(instruction.get_number, names)
     values, count = instruction.inputs, conditions + steps
@@ -176,8 +176,8 @@ def _name_jaxpr_while(instruction: Instruction) -> None:
     _count_captured(instruction, count)
 
 
-def _name_branches(instruction: Instruction) -> None:
-    """Give every branch of a conditional all that any of them takes."""
+def _normalise_branches(instruction: Instruction) -> None:
+    """Give every branch of a conditional the parameters of all branches."""
     given = instruction.inputs[1:]
     if instruction.op == "conditional":
         start = 0
@@ -189,7 +189,7 @@ def _name_branches(instruction: Instruction) -> None:
 
 
 def _align_parameters(values: list[Value], own: list[Instruction], start: int) -> list[Instruction]:
-    """Return a parameter for each value; the values from `start` on have one already."""
+    """Return a parameter for each value; `own` are those of the values from `start` on."""
     known = dict(enumerate(own, start))
     return [known.get(n) or make_parameter(0, get_type(value)) for n, value in enumerate(values)]
 
@@ -200,19 +200,19 @@ def _count_captured(instruction: Instruction, count: int) -> None:
 
 
 def move_loop_invariants(module: Module) -> bool:
-    """Capture what a loop carries unchanged, and make captured constants again inside.
+    """Capture the carries that a loop leaves unchanged, and copy captured constants into it.
 
-    This is loop-invariant code motion (LICM), as far as it concerns what a loop carries.
+    This is the part of loop-invariant code motion (LICM) that concerns carries.
 
     Args:
-        module: Rewritten in place, its slots named.
+        module: Rewritten in place, its slots in normal form.
 
     Returns:
-        Whether anything was to be done.
+        Whether anything changed.
     """
     order = module.reachable()
     done = [_hoist_computation(computation) for computation in order]
-    # What is captured comes from outside, and may be captured again within.
+    # Callers first: a captured value may be captured again by a loop inside.
     done += [
         _tidy_captures(slots)
         for computation in reversed(order)
@@ -223,7 +223,7 @@ def move_loop_invariants(module: Module) -> bool:
 
 
 def _hoist_computation(computation: Computation) -> bool:
-    """Capture what the loops of a computation carry unchanged, and drop unread captures."""
+    """Capture the unchanged carries of the loops of a computation, and drop unread captures."""
     moved: Moved = {}
     dropped = False
     for instruction in computation.instructions:
@@ -240,7 +240,7 @@ def _hoist_computation(computation: Computation) -> bool:
 
 
 def _hoist(slots: Slots) -> list[Value] | None:
-    """Move invariant slots behind the carried ones; return what each result is now, if any."""
+    """Move invariant slots behind the carried ones; return the new value of each result, if any."""
     instruction = slots.instruction
     step = dict(instruction.bodies)["body"]
     own = step.parameters
@@ -260,12 +260,12 @@ def _hoist(slots: Slots) -> list[Value] | None:
 def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
     """Put slots into another order, in the instruction and in its computations.
 
-    What reads the results must be moved by the caller.
+    The caller redirects the readers of the results.
 
     Args:
         slots: The slots of an instruction.
         order: The old number of each slot, in the new order.
-        carried: How many of them are carried.
+        carried: Number of carried slots.
     """
     instruction = slots.instruction
     for inner in slots.bodies:
@@ -282,7 +282,7 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
 
 
 def _drop_unread(slots: Slots) -> bool:
-    """Drop captures that no computation of an instruction reads; say whether there were any."""
+    """Drop captures that no computation of an instruction reads; return whether any were."""
     count = len(slots.values)
     bodies = [
         (slots.parameters(inner)[1], {producer for producer, _ in _list_read(inner)})
@@ -298,35 +298,35 @@ def _drop_unread(slots: Slots) -> bool:
 
 
 def _tidy_captures(slots: Slots) -> bool:
-    """Make captured constants again inside, take equal captures once; say whether any were."""
+    """Copy captured constants inside, merge equal captures; return whether anything changed."""
     values, bodies = slots.values, slots.bodies
     parameters = [slots.parameters(inner)[1] for inner in bodies]
     first: dict[Value, int] = {}
     order = list(range(slots.carried))
-    steads: list[dict[Instruction, Value]] = [{} for _ in bodies]
+    replacements: list[dict[Instruction, Value]] = [{} for _ in bodies]
     for number in range(slots.carried, len(values)):
         value = values[number]
         if value[0].op in CONSTANTS:
-            for own, stead, inner in zip(parameters, steads, bodies, strict=True):
+            for own, replaced, inner in zip(parameters, replacements, bodies, strict=True):
                 constant = copy_instruction(value[0])
                 inner.instructions.insert(0, constant)
-                stead[own[number]] = (constant, value[1])
+                replaced[own[number]] = (constant, value[1])
         elif value in first:
-            for own, stead in zip(parameters, steads, strict=True):
-                stead[own[number]] = (own[first[value]], ())
+            for own, replaced in zip(parameters, replacements, strict=True):
+                replaced[own[number]] = (own[first[value]], ())
         else:
             first[value] = number
             order.append(number)
     if len(order) == len(values):
         return False
-    for inner, stead in zip(bodies, steads, strict=True):
-        redirect_all(inner, stead)
+    for inner, replaced in zip(bodies, replacements, strict=True):
+        redirect_all(inner, replaced)
     reorder_slots(slots, order, carried=slots.carried)
     return True
 
 
 def _set_parameters(computation: Computation, parameters: Iterable[Instruction]) -> None:
-    """Give a computation these parameters, numbered anew."""
+    """Replace the parameters of a computation, and number them."""
     ordered = list(parameters)
     for index, own in enumerate(ordered):
         own.attributes = {**own.attributes, "index": index}

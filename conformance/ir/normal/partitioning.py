@@ -1,4 +1,4 @@
-"""Shardy and GSPMD say the same in StableHLO: where data is cut, and where code sees its part."""
+"""Partitioning in StableHLO: the operations of Shardy and of GSPMD become the same ones."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MANUAL = Sharding("manual")
 
 
 def unify_partitioning(module: Module) -> None:
-    """Say with three operations what Shardy says with regions and GSPMD with custom calls.
+    """Replace the regions of Shardy and the custom calls of GSPMD by three operations.
 
-    `sharding-constraint` says how a value is cut, `full-to-shard` and `shard-to-full` where code
-    begins and ends to see one device's part of it; each has the attribute `sharding`.
+    `sharding-constraint` sets the sharding of a value, `full-to-shard` and `shard-to-full` begin
+    and end the code that sees the shard of a device; each has the attribute `sharding`.
 
     Args:
         module: Rewritten in place.
@@ -44,7 +44,7 @@ def unify_partitioning(module: Module) -> None:
 def _unify(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     _rename(instruction)
     if instruction.op != "sdy.manual_computation" or not _is_complete(instruction):
-        _take_over_constraint(instruction)
+        _merge_constraint(instruction)
         return None
     results = _open(instruction, kept)
     if isinstance(instruction.type, Tensor):
@@ -62,25 +62,25 @@ def _rename(instruction: Instruction) -> None:
         instruction.op = op
         sharding = attributes.get("sharding")
         if op == CONSTRAINT and isinstance(sharding, Sharding):
-            # Shardy leaves out the axes that are manual where the constraint is.
+            # GSPMD lists the manual axes around a constraint, Shardy leaves them out.
             groups = ["replicated" if what == "manual" else what for what in sharding.subgroups]
             sharding = canonicalise_sharding(sharding._replace(subgroups=tuple(groups)))
         instruction.attributes = {"sharding": sharding} if sharding is not None else {}
 
 
-def _take_over_constraint(instruction: Instruction) -> None:
-    """Read through a constraint that says no more than its reader, which may say it from now on."""
+def _merge_constraint(instruction: Instruction) -> None:
+    """Read through a constraint that its reader repeats."""
     if instruction.op not in _PARTITIONING or instruction.operands[0].op != CONSTRAINT:
         return
     before = instruction.operands[0]
     if instruction.op == TO_FULL:
-        takes_over = before.attributes.get("sharding") == _MANUAL
+        is_redundant = before.attributes.get("sharding") == _MANUAL
     else:
-        takes_over = instruction.op == TO_SHARD or before.attributes == instruction.attributes
-    if takes_over:
+        is_redundant = instruction.op == TO_SHARD or before.attributes == instruction.attributes
+    if is_redundant:
         instruction.inputs = before.inputs
     if instruction.op == TO_SHARD:
-        # It says how the data is cut, as the constraint before it does.
+        # Its own sharding is the manual one; that of the data is in the constraint before it.
         instruction.attributes = before.attributes
 
 
@@ -97,7 +97,7 @@ def _is_complete(instruction: Instruction) -> bool:
 
 
 def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
-    """Put what a manual computation does behind other instructions; return its results."""
+    """Append the work of a manual computation to other instructions; return its results."""
 
     def cross(op: str, value: Value, type_: Type, sharding: Attribute) -> Value:
         made = replace(instruction, op=op, type=type_, attributes={"sharding": sharding}, bodies=())

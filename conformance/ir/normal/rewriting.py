@@ -1,4 +1,4 @@
-"""The vocabulary of passes: types of values, and walks that replace values or types."""
+"""The building blocks of passes: types of values, replacement of values and types, copies."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Module, Path, Type, Value
 
 _MOST = 20
-"""How many times its size a module may grow."""
+"""How many times its size a module may grow by copies."""
 _ALWAYS = 50_000
+"""A number of instructions that copies may always reach."""
 
 
 def get_type_at(type_: Type, path: Path) -> Type:
@@ -37,7 +38,7 @@ def get_type(value: Value) -> Type:
 
 
 def iterate_tensors(type_: Type) -> Iterator[Tensor]:
-    """Yield the tensors that a type holds, however deep in tuples."""
+    """Yield the tensors of a type, also those in nested tuples."""
     if isinstance(type_, Tensor):
         yield type_
     else:
@@ -46,7 +47,7 @@ def iterate_tensors(type_: Type) -> Iterator[Tensor]:
 
 
 def is_tuple(type_: Type) -> bool:
-    """Say whether a type holds several (or no) results."""
+    """Whether a type is that of several results, or of none."""
     return not isinstance(type_, Tensor)
 
 
@@ -62,9 +63,9 @@ def convert_types(module: Module, convert: Callable[[Tensor], Tensor]) -> None:
 
     Args:
         module: Rewritten in place.
-        convert: Returns what a tensor becomes.
+        convert: Returns the new type of a tensor.
     """
-    # The key is an id: what it names must live as long as it does.
+    # The key is an id, which another object may get unless the type stays alive in the value.
     known: dict[int, tuple[Type, Type]] = {}
     unique: dict[Type, Type] = {}
     for instruction in module.walk():
@@ -77,17 +78,17 @@ def convert_types(module: Module, convert: Callable[[Tensor], Tensor]) -> None:
 
 
 def resolve(value: Value, replaced: Mapping[Instruction, Value]) -> Value:
-    """Return the value that stands for another, through tuples as well.
+    """Return the value that replaces another, read through replaced and known tuples.
 
     Args:
         value: The value.
-        replaced: For each instruction replaced as a whole, the value in its stead.
+        replaced: The value that replaces each removed instruction.
     """
     instruction, path = value
     while True:
-        stead = replaced.get(instruction)
-        if stead is not None:
-            instruction, path = stead[0], stead[1] + path
+        new = replaced.get(instruction)
+        if new is not None:
+            instruction, path = new[0], new[1] + path
         elif path and instruction.op == "tuple":
             index = path[0]
             path = instruction.paths[index] + path[1:]
@@ -97,7 +98,7 @@ def resolve(value: Value, replaced: Mapping[Instruction, Value]) -> Value:
 
 
 def redirect(instruction: Instruction, replaced: Mapping[Instruction, Value]) -> None:
-    """Make an instruction take the values that stand for its operands."""
+    """Replace the operands of an instruction."""
     for operand, path in zip(instruction.operands, instruction.paths, strict=True):
         if operand in replaced or (path and operand.op == "tuple"):
             instruction.inputs = [resolve(value, replaced) for value in instruction.inputs]
@@ -105,12 +106,12 @@ def redirect(instruction: Instruction, replaced: Mapping[Instruction, Value]) ->
 
 
 def redirect_results(computation: Computation, replaced: Mapping[Instruction, Value]) -> None:
-    """Make a computation return the values that stand for its results."""
+    """Replace the results of a computation."""
     computation.results = [resolve(value, replaced) for value in computation.results]
 
 
 def redirect_all(computation: Computation, replaced: Mapping[Instruction, Value]) -> None:
-    """Make all that a computation holds take the values that stand for others."""
+    """Replace values in all instructions and results of a computation."""
     for instruction in computation.instructions:
         redirect(instruction, replaced)
     redirect_results(computation, replaced)
@@ -119,44 +120,44 @@ def redirect_all(computation: Computation, replaced: Mapping[Instruction, Value]
 def rewrite(
     computation: Computation, step: Callable[[Instruction, list[Instruction]], Value | None]
 ) -> None:
-    """Replace instructions of a computation one after the other, with those that read them.
+    """Replace instructions of a computation in order, and redirect their readers.
 
     Args:
         computation: Rewritten in place.
-        step: Is given an instruction that takes what stands for its operands already, and the
-            instructions before it, to which it may add. Returns the value that stands for the
-            instruction from then on, or None if it stays.
+        step: Takes an instruction whose operands are replaced already, and the list of the
+            instructions before it, to which it may append. Returns the value that replaces the
+            instruction, or None to keep it.
     """
     replaced: dict[Instruction, Value] = {}
     kept: list[Instruction] = []
     for instruction in computation.instructions:
         if replaced:
             redirect(instruction, replaced)
-        stead = step(instruction, kept)
-        if stead is None:
+        value = step(instruction, kept)
+        if value is None:
             kept.append(instruction)
         else:
-            replaced[instruction] = stead
+            replaced[instruction] = value
     if replaced:
         computation.instructions = kept
         redirect_results(computation, replaced)
 
 
 Moved = dict["Instruction", "list[Value]"]
-"""For each instruction whose results have moved, what each of them is now.
+"""The new value of each result of an instruction whose results have moved.
 
-No value says that the one result, until now the whole, is now the first of a tuple.
+An empty list means that its single result is now the first of a tuple.
 """
 
 
 def follow(instruction: Instruction, moved: Moved) -> None:
-    """Make an instruction read results where they have moved to."""
+    """Redirect the operands of an instruction to results that have moved."""
     if moved and any(operand in moved for operand in instruction.operands):
         instruction.inputs = [follow_value(value, moved) for value in instruction.inputs]
 
 
 def follow_value(value: Value, moved: Moved) -> Value:
-    """Return where a value is after results have moved."""
+    """Return a value after results have moved."""
     producer, path = value
     results = moved.get(producer)
     if results is None:
@@ -164,14 +165,14 @@ def follow_value(value: Value, moved: Moved) -> Value:
     if not results:
         return producer, (0, *path)
     if not path and len(results) == len(producer.type):
-        return value  # All of them, as before, in another order.
-    # Once is enough: what a loop began with was followed when the loop was reached.
-    stead, inner = results[path[0]]
-    return stead, inner + path[1:]
+        return value  # all results, in another order
+    # A single lookup is enough: the operands of a loop were followed when the loop was reached.
+    producer, inner = results[path[0]]
+    return producer, inner + path[1:]
 
 
 def pack(kept: list[Instruction], name: str, type_: Type, values: Sequence[Value]) -> Value:
-    """Make a tuple of values behind the instructions before it, and return it."""
+    """Append a tuple of values to the instructions before it, and return it."""
     packed = Instruction(name, "tuple", type_)
     packed.inputs = list(values)
     kept.append(packed)
@@ -184,9 +185,9 @@ def make_parameter(index: int, type_: Type) -> Instruction:
 
 
 def copy_instruction(instruction: Instruction) -> Instruction:
-    """Return a copy of an instruction; control flow gets copies of what it calls.
+    """Return a copy of an instruction; control flow gets copies of its computations.
 
-    Passes rewrite the bodies of control flow for the one instruction they belong to.
+    Passes rewrite the computations of control flow for a single instruction.
     """
     i, bodies = instruction, instruction.bodies
     if i.op in CONTROL_FLOW:
@@ -210,11 +211,11 @@ def copy_computation(computation: Computation) -> Computation:
 
 
 def grows_reasonably(order: Sequence[Computation], copied: Callable[[Instruction], bool]) -> bool:
-    """Say whether a module stays of a size when every use of a computation is a copy of its own.
+    """Whether a module keeps a reasonable size when every call gets its own copy of the callee.
 
     Args:
         order: The computations of the module, callees first.
-        copied: Which instructions get copies of what they call.
+        copied: Whether an instruction gets copies of its callees.
     """
     sizes: dict[int, int] = {}
     for computation in order:

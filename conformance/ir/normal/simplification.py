@@ -1,7 +1,7 @@
-"""Simplification: work that a program cannot see is not done, and equal work is done once.
+"""Simplification: folds of instructions that change nothing, and dead and repeated work.
 
-Folds read through instructions that change nothing; dead-code elimination (DCE) and
-common-subexpression elimination (CSE) are those of any compiler, as far as `Purity` allows.
+Dead-code elimination (DCE) and common-subexpression elimination (CSE) are those of any compiler, as
+far as `Purity` allows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MIRRORED_OPS = {"gt": "lt", "ge": "le"}
 
 
 def fold_copies(module: Module) -> None:
-    """Read through copies, unless they move data between memory spaces.
+    """Fold copies that do not move data between memory spaces.
 
     Args:
         module: Rewritten in place.
@@ -35,10 +35,10 @@ def fold_copies(module: Module) -> None:
 
 
 def fold_reshapes(module: Module) -> None:
-    """Make one reshape of several in a row, and none of one that changes no shape.
+    """Merge reshapes in a row, and fold those that change no shape.
 
-    A bitcast of the same element type is a reshape (its layout said how; see
-    `conformance.ir.normal.layouts`), one of another is a bitcast-convert.
+    A bitcast of the same element type is a reshape (see `conformance.ir.normal.layouts`), any other
+    is a bitcast-convert.
 
     Args:
         module: Rewritten in place.
@@ -49,9 +49,9 @@ def fold_reshapes(module: Module) -> None:
 
 
 def fold_identities(module: Module) -> None:
-    """Read through what takes all of a value and puts it where it was, or to the power of one.
+    """Fold operations that return their operand, such as full slices and powers of 1.
 
-    A jaxpr's `pvary` says how a value may be used, and computes nothing.
+    A jaxpr's `pvary` changes the type of a value for `shard_map`, and computes nothing.
 
     Args:
         module: Rewritten in place.
@@ -60,7 +60,7 @@ def fold_identities(module: Module) -> None:
 
 
 def order_comparisons(module: Module) -> None:
-    """Spell every comparison with less: `a > b` is `b < a`.
+    """Replace greater by less in comparisons: `a > b` becomes `b < a`.
 
     Args:
         module: Rewritten in place.
@@ -81,7 +81,7 @@ def order_comparisons(module: Module) -> None:
 
 
 def eliminate_dead_code(module: Module) -> None:
-    """Drop pure instructions whose results nobody reads.
+    """Drop pure instructions whose results are unused.
 
     Args:
         module: Rewritten in place.
@@ -104,9 +104,9 @@ def eliminate_dead_code(module: Module) -> None:
 
 
 def eliminate_common_subexpressions(module: Module) -> None:
-    """Do equal pure work once.
+    """Merge equal pure instructions.
 
-    Collectives, random numbers, calls out and what calls such are never merged.
+    Collectives, random numbers, custom calls and their callers are never merged.
 
     Args:
         module: Rewritten in place.
@@ -142,16 +142,16 @@ def _fold_unchanged(instruction: Instruction) -> Value | None:
 
 
 def _fold_whole(instruction: Instruction, place: int = 0) -> Value | None:
-    """Return an operand if the result is all of it; a slice of that size can begin at 0 only."""
+    """Return an operand if it has the type of the result: a full slice can only begin at 0."""
     source = instruction.operands[place], instruction.paths[place]
     return source if get_type(source) == instruction.type else None
 
 
 def _fold_broadcast(instruction: Instruction) -> Value | None:
     names = ("dimensions", "broadcast_dimensions")
-    said = next((v for n, v in instruction.attributes.items() if n in names), None)
-    # One to the same shape may still turn it: a broadcast along dimensions 1 and 0 transposes.
-    return _fold_unchanged(instruction) if _is_in_order(said) else None
+    dimensions = next((v for n, v in instruction.attributes.items() if n in names), None)
+    # A broadcast to the same shape along dimensions 1 and 0 is a transpose.
+    return _fold_unchanged(instruction) if _is_in_order(dimensions) else None
 
 
 def _fold_transpose(instruction: Instruction) -> Value | None:
@@ -165,7 +165,7 @@ def _is_in_order(dimensions: object) -> bool:
 
 def _fold_reshape(instruction: Instruction) -> Value | None:
     if FROM_ORDER in instruction.attributes:
-        return None  # It moves elements as well.
+        return None  # it also moves elements
     source = instruction.inputs[0]
     before, after = get_type(source), instruction.type
     if before == after:

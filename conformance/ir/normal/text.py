@@ -1,7 +1,7 @@
-"""The text of a module in normal form: what goldens hold, people read and diffs load again.
+"""The text of a module in normal form, which goldens hold and diffs load again.
 
-One instruction a line, computations before those that use them, names and order by what things
-are: two modules with the same fingerprint have the same text.
+It has an instruction a line, and callees before their callers. Names and order depend on the graph
+alone: two modules with the same fingerprint have the same text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Printer:
         yield f"{_HEAD} {version} {self._module.kind} {neutral}"
         for name, value in sorted(self._module.attributes.items()):
             yield f"{name} = {_render_attribute(value)}"
-        # In the order in which the text needs them.
+        # The order of the calls in the text, which that of `reachable` need not be.
         order = post_order(
             [self._module.entry], lambda inner: [b for i in self._order(inner) for _, b in i.bodies]
         )
@@ -86,11 +86,11 @@ class _Printer:
         names: dict[Instruction, str] = {}
         counts: Counter[str] = Counter()
         yield ""
-        said = [
+        attributes = [
             f"{name}={_render_attribute(value)}"
             for name, value in sorted(computation.attributes.items())
         ]
-        yield f"{', '.join([title, *said])} {{"
+        yield f"{', '.join([title, *attributes])} {{"
         for instruction in self._order(computation):
             counts[instruction.op] += 1
             names[instruction] = f"%{instruction.op}.{counts[instruction.op]}"
@@ -113,7 +113,7 @@ class _Printer:
         return ", ".join([head, *extra])
 
     def _order(self, computation: Computation) -> list[Instruction]:
-        """Return instructions in an order that depends on nothing but the graph."""
+        """Return instructions in an order that depends on the graph alone."""
         parameters, of = computation.parameters, self._hashes.instructions
         roots = [producer for producer, _ in computation.results]
         unread = sorted(computation.instructions, key=lambda node: of[node])
@@ -144,13 +144,13 @@ def _to_json(value: Attribute) -> Any:
 
 
 def loads(text: str) -> Module:
-    """Return the module that a text of `dumps` stands for.
+    """Return the module of a text that `dumps` wrote.
 
     Args:
         text: The text.
 
     Raises:
-        IrSyntaxError: If it is no such text; the message names the line.
+        IrSyntaxError: If the text is malformed; the message names the line.
     """
     return _Loader().load(text)
 
@@ -170,13 +170,13 @@ class Head(NamedTuple):
 
 
 def read_head(text: str) -> Head:
-    """Return what the first line of a text of `dumps` says.
+    """Return the content of the first line of a text that `dumps` wrote.
 
     Args:
         text: The text.
 
     Raises:
-        IrSyntaxError: If its first line is not as `dumps` writes it.
+        IrSyntaxError: If the line is malformed.
     """
     line = text.partition("\n")[0]
     match = _FIRST.fullmatch(line)
@@ -230,7 +230,7 @@ class _Loader:
                     current.instructions.append(instruction)
             except (ValueError, KeyError, IndexError, TypeError) as error:
                 raise IrSyntaxError(
-                    f"line {number}: got {line[:120]!r}, expected a line of a normal form ({error})"
+                    f"line {number}: got {line[:120]!r}, expected a line of a normal form: {error}"
                 ) from None
         if current is not None or "entry" not in self._computations:
             raise IrSyntaxError(
@@ -309,13 +309,13 @@ def read_type(text: str, start: int) -> tuple[Type, int]:
 
     Args:
         text: Text with the type.
-        start: Where it begins.
+        start: Its first position.
 
     Returns:
-        The type, and where it ends.
+        The type, and the position after it.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If no type begins there.
     """
     if not text.startswith("(", start):
         match = _TENSOR.match(text, start)

@@ -1,4 +1,4 @@
-"""Tuples become what they hold, so that every result is read by its path."""
+"""Tuples are replaced by their elements, and results are read by their path."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _TAKES_ONE_TUPLE = frozenset({"while", "conditional"})
 
 
 def fold_tuples(module: Module) -> None:
-    """Read elements where they are made, not through `tuple` and `get-tuple-element`.
+    """Read elements from their producer, not through `tuple` and `get-tuple-element`.
 
-    What a loop or a branch carries as one tuple, nested or not, becomes as many operands,
-    parameters and results as the tuple holds tensors; the same for the results of the module.
+    A tuple that a loop or a branch takes, nested or not, becomes as many operands, parameters and
+    results as it holds tensors; so does a tuple that the module returns.
 
     Args:
         module: Rewritten in place.
 
     Raises:
-        IrSyntaxError: If shared loops and branches are beyond number.
+        IrSyntaxError: If copies of shared loops and branches would be too large.
     """
     _unshare_control_flow(module)
     for computation in module.reachable():
@@ -49,10 +49,10 @@ def fold_tuples(module: Module) -> None:
 
 
 def _unshare_control_flow(module: Module) -> None:
-    """Give every loop and branch computations of its own, which passes may rewrite for it."""
+    """Give every loop and branch its own copies of shared computations, for passes to rewrite."""
     order = module.reachable()
     if not grows_reasonably(order, _has_slots):
-        raise IrSyntaxError("loops and branches share computations too often to be told apart")
+        raise IrSyntaxError("loops and branches share computations too often to copy them")
     seen: set[int] = set()
     for computation in order:
         for instruction in computation.instructions:
@@ -71,7 +71,7 @@ def _has_slots(instruction: Instruction) -> bool:
 
 
 def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
-    """Read through the tuples of a computation whose bodies are folded already."""
+    """Replace a tuple element, or the tuples of a loop or branch after those of its bodies."""
     if instruction.op == "get-tuple-element":
         source, path = instruction.inputs[0]
         return resolve((source, (*path, instruction.get_number("index"))), {})
@@ -87,7 +87,7 @@ def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     type_ = instruction.type
     if isinstance(type_, Tensor) or all(isinstance(part, Tensor) for part in type_):
         return None
-    # One result for each tensor, and the tuples that it gave before.
+    # Readers of the old result get it packed again; unread tuples are dropped at the end.
     types = tuple(iterate_tensors(type_))
     flat = replace(instruction, type=types)
     kept.append(flat)
@@ -95,7 +95,7 @@ def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
 
 
 def _split_parameters(computation: Computation) -> None:
-    """Make a parameter of each tensor in the parameters that are tuples."""
+    """Replace parameters that are tuples by a parameter for each of their tensors."""
     olds = computation.parameters
     if not any(is_tuple(old.type) for old in olds):
         return
@@ -117,14 +117,14 @@ def _split_parameters(computation: Computation) -> None:
 
 
 def _pack(type_: Type, leaves: Iterator[Value], made: list[Instruction]) -> Value:
-    """Return the tuple of a type that holds some tensors; the tuples made for it come last."""
+    """Return a tuple of a type, made of tensors; append the instructions that make it."""
     if isinstance(type_, Tensor):
         return next(leaves)
     return pack(made, "packed", type_, [_pack(part, leaves, made) for part in type_])
 
 
 def _iterate_leaves(value: Value) -> Iterator[Value]:
-    """Yield the tensors that a value holds, each where it is made."""
+    """Yield the tensors of a value, each read from its producer."""
     type_ = get_type(value)
     if isinstance(type_, Tensor):
         yield value
@@ -142,7 +142,7 @@ def _spread_results(computation: Computation) -> None:
 
 
 def _drop_unread(computation: Computation) -> None:
-    """Drop tuples that nobody takes as a whole any more."""
+    """Drop tuples that no instruction reads as a whole."""
     read: set[Instruction] = {producer for producer, _ in computation.results}
     kept = []
     for instruction in reversed(computation.instructions):
