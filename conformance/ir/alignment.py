@@ -1,9 +1,8 @@
-"""Which instruction of one module is which of the other.
+"""Alignment: pairs of corresponding instructions of two modules in the canonical form.
 
-Both modules are in the form `canonical`. Pairs are found in this order: what depends on equal
-things in equal ways; what stands at the same operand of a pair already found; what reads a pair
-already found in the same place; what has the same name stack, operation and type. Bodies of
-paired instructions are aligned in turn.
+Pairs are found in this order: instructions that depend on equal operands in the same way; operands
+of a pair in the same place; readers of a pair in the same place; instructions of the same name
+stack, operation and type. Bodies of paired instructions are aligned in turn.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ if TYPE_CHECKING:
 
 
 _MANY: Final = 64
-"""Readers alike beyond which none is the likeliest: looking at each for each takes their square."""
+"""The most equal readers that are compared with each other, which takes quadratic time."""
 
 
 @dataclass(slots=True)
 class PairedComputations:
-    """Two computations in the same place of two modules.
+    """Two computations at the same place of two modules.
 
     Attributes:
         a: The computation of the first module.
         b: The computation of the second module.
-        path: Where they are: the operations around them with the role, outermost first, e.g.
-            `("while body",)`; empty for the entry.
-        inside: The instruction of the first module that calls them, None for the entry.
+        path: The operations around them with the role, outermost first, e.g. `("while body",)`;
+            empty for the entry.
+        inside: The caller in the first module, None for the entry.
     """
 
     a: Computation
@@ -49,15 +48,14 @@ class PairedComputations:
 
 @dataclass(slots=True)
 class Alignment:
-    """The instructions of two modules that correspond to each other.
+    """The corresponding instructions of two modules.
 
     Attributes:
-        to_b: For each paired instruction of the first module, the one of the second.
+        to_b: The instruction of the second module by that of the first.
         to_a: The reverse.
-        computations: The computations that were compared, those that are equal left out.
-        alike: How many instructions lie in parts that are equal as a whole.
-        slots: For each paired loop or branch of the first module, which of its slots is which
-            of the other's.
+        computations: The pairs of computations that differ.
+        alike: Number of instructions in computations that are equal as a whole.
+        slots: Pairs of slot numbers, by the loop or branch of the first module.
     """
 
     to_b: dict[Instruction, Instruction] = field(default_factory=dict)
@@ -67,7 +65,7 @@ class Alignment:
     slots: dict[Instruction, dict[int, int]] = field(default_factory=dict)
 
     def pair(self, a: Instruction, b: Instruction) -> bool:
-        """Pair two instructions; False if one of them is paired already."""
+        """Pair two instructions; return False if either is paired already."""
         if a in self.to_b or b in self.to_a:
             return False
         self.to_b[a] = b
@@ -90,24 +88,25 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
     """Align two modules.
 
     Args:
-        a: The first module, in the form `canonical`.
+        a: The first module, in the canonical form.
         b: The second module.
         hashes_a: Hashes of the first.
         hashes_b: Hashes of the second.
 
     Returns:
-        What corresponds to what; the same, mirrored, for the modules the other way round.
+        The alignment; swapped modules give the mirrored one.
     """
     first, second = (
         hashes.computations[id(m.entry)] for m, hashes in ((a, hashes_a), (b, hashes_b))
     )
+    # Some steps are greedy, so the result would depend on the order of the modules.
     if second < first:
         return align(b, a, hashes_b, hashes_a).mirror()
     return _Aligner(hashes_a, hashes_b).run(a, b)
 
 
 class _Aligner:
-    """Pairs the instructions of two modules, one pair of computations after the other."""
+    """Pairs the instructions of two modules, computation by computation."""
 
     def __init__(self, hashes_a: Fingerprints, hashes_b: Fingerprints) -> None:
         self._alignment = Alignment()
@@ -180,15 +179,15 @@ class _Aligner:
         slots = find_slots(inside) if inside is not None else None
         slots_b = find_slots(self._alignment.to_b[inside]) if inside is not None else None
         if pairs is not None and slots is not None and slots_b is not None:
-            others, own = slots.parameters(self._pair.a)
-            others_b, own_b = slots_b.parameters(self._pair.b)
+            others, own = slots.split_parameters(self._pair.a)
+            others_b, own_b = slots_b.split_parameters(self._pair.b)
             a = [*others, *(own[n] for n in pairs)]
             b = [*others_b, *(own_b[m] for m in pairs.values())]
         for node, another in zip(a, b, strict=False):
             self._alignment.pair(node, another)
 
     def _pair_equal(self) -> None:
-        """Pair what does the same to what is paired already, all the way down."""
+        """Pair equal instructions with paired operands, from the parameters down."""
         marks: dict[Instruction, bytes] = {}
         for number, node in enumerate(i for i in self._pair.a.instructions if i.op == "parameter"):
             marks[node] = b"a%d" % number
@@ -209,7 +208,7 @@ class _Aligner:
             for node, another in zip(ours, theirs, strict=False):
                 self._alignment.pair(node, another)
 
-        # What is equal has equal operands; its readers may still be told apart.
+        # Equal instructions have equal operands, so only their readers may find further pairs.
         to_b = self._alignment.to_b
         self._fresh = [(a, to_b[a]) for a in self._pair.a.instructions if a in to_b]
 
@@ -219,12 +218,12 @@ class _Aligner:
         theirs: list[Instruction],
         contexts: tuple[Contexts, Contexts],
     ) -> None:
-        """Pair, of instructions that are equal, those read alike; leave the others in the lists."""
+        """Pair equal instructions with equal readers, and remove them from the lists."""
         waiting: dict[bytes, list[Instruction]] = defaultdict(list)
         for node in reversed(theirs):
-            waiting[contexts[1].of((node, ()))].append(node)
+            waiting[contexts[1].hash_context((node, ()))].append(node)
         for node in list(ours):
-            found = waiting[contexts[0].of((node, ()))]
+            found = waiting[contexts[0].hash_context((node, ()))]
             if found:
                 self._alignment.pair(node, found[-1])
                 ours.remove(node)
@@ -236,32 +235,32 @@ class _Aligner:
                 self._add(a, b)
 
     def _spread(self) -> None:
-        """Pair what surrounds the pairs, the surest first, until nothing new is found."""
+        """Pair operands and readers of pairs, the surest first, until no new pair is found."""
         self._spread_sure()
         while self._queue:
             a, b = self._queue.pop()
             for node, another in self._pair_operands(a, b):
-                # Constants are the same only if their types are.
+                # A constant of another type is another constant, not a changed one.
                 if node.op == another.op and (node.op != "constant" or node.type == another.type):
                     self._add(node, another)
             self._pair_readers(a, b, sure=False)
             self._spread_sure()
 
     def _spread_sure(self) -> None:
-        """Pair what reads nothing but pairs, until nothing new is found."""
+        """Pair readers whose operands are all paired, until no new pair is found."""
         while self._fresh:
             a, b = self._fresh.pop()
             self._pair_readers(a, b, sure=True)
             self._queue.append((a, b))
 
     def _pair_readers(self, a: Instruction, b: Instruction, *, sure: bool) -> None:
-        """Pair what reads a pair in the same place and does the same.
+        """Pair equal readers of a pair at the same operand.
 
         Args:
-            a: One of the pair.
-            b: The other.
-            sure: Whether all else they read must be paired as well; else the likeliest is taken
-                if there is but one.
+            a: The instruction of the first module.
+            b: The instruction of the second.
+            sure: Whether their other operands must be paired as well; otherwise the likeliest
+                reader is taken, unless several are equally likely.
         """
         alignment = self._alignment
         readers_a = [node for node in self._readers[0].get(a, ()) if node not in alignment.to_b]
@@ -275,7 +274,7 @@ class _Aligner:
             found = labels.get(
                 (_label_instruction(node, self._hashes[0]), _find_positions(node, a))
             )
-            # Among many readers of one value each is found from what else it reads, or is read by.
+            # The readers of a value with many are found from their other operands or readers.
             if not found or len(found) > _MANY:
                 continue
             best = self._find_likeliest(node, found)
@@ -296,7 +295,7 @@ class _Aligner:
                     found = groups.setdefault(key(node, _label_instruction(node, hashes)), ([], []))
                     found[side].append(node)
         for ours, theirs in groups.values():
-            # As many here as there, in the order of the program: else one would guess.
+            # The order of the program pairs them; with other counts any pair would be a guess.
             if len(ours) == len(theirs):
                 for node, another in zip(ours, theirs, strict=True):
                     self._add(node, another)
@@ -306,7 +305,7 @@ class _Aligner:
     def _pair_operands(
         self, a: Instruction, b: Instruction
     ) -> list[tuple[Instruction, Instruction]]:
-        """Return pairs of operands that stand in the same place."""
+        """Return pairs of operands at the same place."""
         slots_a, slots_b = find_slots(a), find_slots(b)
         if slots_a is not None and slots_b is not None:
             values_a, values_b = slots_a.values, slots_b.values
@@ -334,7 +333,7 @@ class _Aligner:
         return pairs
 
     def _count_shared(self, a: Instruction, b: Instruction) -> int:
-        """Return how many operands of two instructions are paired with each other."""
+        """Return the number of operands of two instructions that are paired with each other."""
         if is_commutative(a) or find_slots(a) is not None:
             theirs = set(b.operands)
             return sum(self._alignment.to_b.get(node) in theirs for node in a.operands)
@@ -344,7 +343,7 @@ class _Aligner:
     def _find_likeliest(
         self, node: Instruction, candidates: list[Instruction]
     ) -> Instruction | None:
-        """Return the candidate that shares most with an instruction, None if several do."""
+        """Return the candidate that shares most with an instruction, None if it is ambiguous."""
         if len(candidates) == 1:
             return candidates[0]
         likeness = [
@@ -370,7 +369,7 @@ def _mark_instruction(
 
 
 def _label_instruction(node: Instruction, hashes: Fingerprints) -> Hashable:
-    """Return what an instruction is by itself; a loop is so in whatever order it carries."""
+    """Return a key for an instruction without its operands; the order of slots is ignored."""
     if find_slots(node) is None:
         return hashes.label(node)
     attributes = {k: v for k, v in node.attributes.items() if k != "captured"}

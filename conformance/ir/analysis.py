@@ -1,7 +1,4 @@
-"""Texts of any kind: how they are parsed, and all that is kept of one.
-
-That is its fingerprints, its facts, its text in the form `canonical`.
-"""
+"""The analysis of an IR text: its fingerprints, its facts and its canonical text."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ PARSERS: Final[dict[str, Callable[[str], Module]]] = {
 """Parser by kind of IR."""
 
 _LOOK: Final = 4096
+"""How many characters show the kind of a text; texts have up to hundreds of megabytes."""
 
 
 def read(text: str, kind: str) -> Module:
@@ -41,26 +39,19 @@ def read(text: str, kind: str) -> Module:
         Its module.
 
     Raises:
-        IrSyntaxError: If the kind is unknown, the text is of another kind or not understood.
+        IrSyntaxError: If the kind is unknown, or the text is of another kind or not understood.
     """
     parse = PARSERS.get(kind)
     if parse is None:
         raise IrSyntaxError(f"kind {kind!r}, expected one of {', '.join(PARSERS)}")
     looks = detect_kind(text)
     if looks not in {None, kind}:
-        raise IrSyntaxError(f"{kind} line 1: got what looks like {looks}, expected {kind}")
+        raise IrSyntaxError(f"{kind} line 1: got a text that begins like {looks}, expected {kind}")
     return parse(text)
 
 
 def detect_kind(text: str) -> str | None:
-    """Say what kind of IR a text looks like.
-
-    Args:
-        text: The text.
-
-    Returns:
-        `hlo`, `stablehlo` or `jaxpr`; None if it looks like none of them.
-    """
+    """Return the kind of IR that a text begins like: `hlo`, `stablehlo`, `jaxpr` or None."""
     start = text[:_LOOK].lstrip()
     if start.startswith("HloModule"):
         return "hlo"
@@ -73,14 +64,14 @@ def detect_kind(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The normal forms of one text, and its facts.
+    """The fingerprints and facts of a text.
 
     Attributes:
         exact: Fingerprint of the exact form.
         canonical: Fingerprint of the canonical form.
         facts: See `conformance.ir.fact_table.collect_facts`.
-        not_understood: What was kept as text only, with how often it occurs.
-        text: The form `canonical` as text, empty unless asked for.
+        not_understood: Counts of the parts that were kept as text only, by description.
+        text: The text of the canonical form, empty unless requested.
     """
 
     exact: str
@@ -91,19 +82,16 @@ class Analysis:
 
 
 def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
-    """Bring a text into its normal forms.
+    """Bring a text into its normal forms, and collect its facts.
 
     Args:
         text: The text.
         kind: `hlo`, `stablehlo` or `jaxpr`.
-        with_text: Whether to print the form `canonical`.
-
-    Returns:
-        What is kept of it.
+        with_text: Whether to print the canonical form.
 
     Raises:
-        IrSyntaxError: If the text is not understood; the message names the line, or what of our
-            own broke on it.
+        IrSyntaxError: If the text is not understood; the message names the line, or the function
+            of this package that failed.
     """
     try:
         module = read(text, kind)
@@ -114,7 +102,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
     except IrSyntaxError:
         raise
     except Exception as error:
-        # One odd module must not end a run of thousands of jobs.
+        # A defect of ours on a strange module must not end a run of thousands of jobs.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.name}, line {frame.lineno}"
         raise IrSyntaxError(

@@ -1,4 +1,4 @@
-"""The entries of a difference: each has a kind, a count, a severity and a worked example."""
+"""The entries of an IR diff: each has a kind, a count, a severity and an example."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """How much a change may matter to whoever runs the program."""
+    """How much a change may matter to the user of the program."""
 
     SEMANTIC = "semantic"
-    """Values, their order of evaluation, types, collectives, placement, sharding or donation."""
+    """Values, the order of reductions, types, collectives, placement, sharding or donation."""
     STRUCTURAL = "structural"
-    """How elements are moved, and how work is grouped; the same values."""
+    """The movement of elements and the grouping of work, with the same values."""
     COSMETIC = "cosmetic"
-    """How it is written."""
+    """The text only."""
 
 
 class ChangeKind(StrEnum):
@@ -35,25 +35,25 @@ class ChangeKind(StrEnum):
     PLACEMENT = "placement"
     SHARDING = "sharding"
     GROUPED = "grouped"
-    """Only how instructions are fused, called, copied or laid out differs."""
+    """Instructions are fused, called, copied or laid out in another way."""
     WRITTEN = "written"
-    """Only how it is written differs."""
+    """Only the text differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One entry of a difference: something that happened once or often.
+    """An entry of an IR diff: a change in one or several places.
 
     Attributes:
-        kind: What happened, see `ChangeKind`.
-        count: How often.
+        kind: A `ChangeKind`.
+        count: Number of places.
         severity: `semantic`, `structural` or `cosmetic`.
-        title: In a few words.
-        about: What it concerns (`collective`, `value order` ...), empty when nothing special.
-        where: Of the worked example: the loops and branches around it, its name stack, and the
-            line of the user's source.
-        before: Its lines in the first text.
-        after: Its lines in the second.
+        title: A short description.
+        about: Subject (`collective`, `value order` ...), empty if there is no special one.
+        where: Place of the example: loops and branches around it, name stack, and the line of the
+            user's source.
+        before: Lines of the example in the first text.
+        after: Lines of the example in the second text.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Change:
 
     @property
     def line(self) -> str:
-        """The entry in one line, e.g. `semantic (value order): reduce-window removed x48`."""
+        """The entry on a line, e.g. `semantic (value order): reduce-window removed x48`."""
         about = f" ({self.about})" if self.about else ""
         times = f" x{self.count}" if self.count > 1 else ""
         return f"{self.severity}{about}: {self.title}{times}"
@@ -75,19 +75,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrDiff:
-    """How two modules differ.
+    """The differences of two modules.
 
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.
-        equal: Whether they are the same in the form `exact`.
-        neutral_equal: Whether they are the same in the form `canonical`.
-        changes: What differs, the gravest first; empty if and only if `equal`.
-        begins: Where it begins to, see `conformance.ir.divergence`; empty if `neutral_equal`.
+        equal: Whether their exact forms are equal.
+        neutral_equal: Whether their canonical forms are equal.
+        changes: The changes by severity, the gravest first; empty if and only if `equal`.
+        begins: The first operations that differ, see `conformance.ir.divergence`; empty if
+            `neutral_equal`.
         facts: The facts of both, `a` and `b`.
-        matched: Instructions of both that correspond and do the same.
-        changed: Instructions that correspond and differ.
-        unmatched: Instructions of either that correspond to none.
-        not_understood: What was compared as text only, with how often it occurs.
+        matched: Number of pairs of equal instructions.
+        changed: Number of pairs of instructions that differ.
+        unmatched: Number of instructions without a counterpart.
+        not_understood: Counts of the parts that were compared as text only, by description.
     """
 
     kind: str
@@ -103,12 +104,12 @@ class IrDiff:
 
     @property
     def severity(self) -> Severity | None:
-        """The gravest of the changes, None when there is none."""
+        """The gravest severity of the changes, None without changes."""
         found = [Severity(change.severity) for change in self.changes]
         return min(found, key=list(Severity).index, default=None)
 
     @property
     def aligned(self) -> float:
-        """Share of the instructions that correspond; a poor one says not to trust the entries."""
+        """Share of instructions that are paired; if it is low, the entries are not reliable."""
         total = self.matched + self.changed + self.unmatched
         return 1.0 if total == 0 else (self.matched + self.changed) / total

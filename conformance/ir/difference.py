@@ -1,7 +1,7 @@
-"""The difference of two modules, said in patterns that people read and a nightly can gate on.
+"""The IR diff: the differences of two modules as patterns, for readers and for gates.
 
-It has three parts: what the modules say to their callers, what they do, and, where they do the
-same work, how it is grouped and written.
+It has three parts: the interface of the modules, their work, and, where the work is the same, its
+grouping and its text.
 """
 
 from __future__ import annotations
@@ -34,18 +34,15 @@ _GROUPING = frozenset({"fusion", "call", "copy", "copy-start", "copy-done", "par
 
 
 def diff(a: str, b: str, kind: str = "hlo") -> IrDiff:
-    """Compare two texts of one kind.
+    """Compare two texts of the same kind.
 
     Args:
         a: The first text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
         b: The second text.
         kind: `hlo`, `stablehlo` or `jaxpr`.
 
-    Returns:
-        How they differ.
-
     Raises:
-        IrSyntaxError: If a text is not understood; the message says which, and names the line.
+        IrSyntaxError: If a text is not understood; the message names the line.
     """
     return diff_modules(read(a, kind), read(b, kind), Excerpts(a, kind), Excerpts(b, kind))
 
@@ -56,11 +53,8 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     Args:
         a: The first module, as parsed; rewritten in place.
         b: The second module.
-        text_a: What lines of the first text are quoted from.
-        text_b: The same of the second.
-
-    Returns:
-        How they differ.
+        text_a: Quotes lines of the first text.
+        text_b: Quotes lines of the second text.
     """
     unknown = a.not_understood + b.not_understood
     hashes = make_exact(a), make_exact(b)
@@ -76,7 +70,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
             neutral_equal=True,
             changes=() if equal else (*changes, *_compare_grouping(*counted)),
             facts=facts,
-            matched=sum(len(computation.instructions) for computation in a.reachable()),
+            matched=sum(len(computation.instructions) for computation in a.find_reachable()),
             not_understood=unknown,
         )
     unordered = hash_module(a, commutative=True), hash_module(b, commutative=True)
@@ -131,7 +125,7 @@ def _describe_place(edits: Rewrite) -> str:
 def _compare_interfaces(
     a: Module, b: Module, facts: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Change]:
-    """Yield how the interfaces of two modules differ; both are in the form `exact`."""
+    """Yield the differences of the interfaces of two modules in the exact form."""
     before, after = facts["a"]["donation"], facts["b"]["donation"]
     gone = [line for line in before if line not in after]
     new = [line for line in after if line not in before]
@@ -140,9 +134,9 @@ def _compare_interfaces(
         yield _make_interface_change(
             ChangeKind.DONATION, title, (gone, new), max(len(gone), len(new))
         )
-    # One partition, one replica is what is not said.
-    said = [(n, a.attributes.get(n) or 1, b.attributes.get(n) or 1) for n in _DEVICES]
-    if other := [(n, f"{n}={x}", f"{n}={y}") for n, x, y in said if x != y]:
+    # A header without these attributes means a single partition and replica.
+    counts = [(n, a.attributes.get(n) or 1, b.attributes.get(n) or 1) for n in _DEVICES]
+    if other := [(n, f"{n}={x}", f"{n}={y}") for n, x, y in counts if x != y]:
         names, *lines = zip(*other, strict=True)
         yield _make_interface_change(
             ChangeKind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
@@ -159,10 +153,12 @@ def _compare_interfaces(
 
 
 def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
-    """Yield the shardings of HLO parameters that differ, or are said on one side only."""
+    """Yield the shardings of HLO parameters that differ or are missing on one side."""
     pairs = zip(a.entry.parameters, b.entry.parameters, strict=False)
-    said = [(x.name, x.attributes.get("sharding"), y.attributes.get("sharding")) for x, y in pairs]
-    other = [item for item in said if item[1] != item[2]]
+    stated = [
+        (x.name, x.attributes.get("sharding"), y.attributes.get("sharding")) for x, y in pairs
+    ]
+    other = [item for item in stated if item[1] != item[2]]
     title = "sharding of parameters"
     for found, severity, end in (
         ([item for item in other if None not in item], Severity.SEMANTIC, ""),
@@ -183,7 +179,7 @@ def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
 def _make_interface_change(
     kind: ChangeKind, title: str, lines: Sequence[Sequence[str]], count: int, **more: Any
 ) -> Change:
-    """Return a change of the interface: of the lines of the first module to those of the second."""
+    """Return a change of the interface, with its lines in the first and the second module."""
     usual = {"severity": Severity.SEMANTIC, "about": str(kind), "where": "entry"}
     before, after = map(tuple, lines)
     return Change(kind=kind, title=title, count=count, before=before, after=after, **(usual | more))
@@ -191,13 +187,13 @@ def _make_interface_change(
 
 @dataclass(slots=True)
 class _Census:
-    """Counts of instructions by what each does by itself, with examples.
+    """Counts of the instructions of a module, with examples.
 
     Attributes:
-        header: What the module says of itself.
-        ops: How many there are of each operation.
-        labels: How many there are that do the same by themselves.
-        examples: Their operation, and one line of text.
+        header: Attributes of the module as text.
+        ops: Counts by operation.
+        labels: Counts by the hash of an instruction without its operands.
+        examples: Operation and line of an instruction with that hash.
     """
 
     header: dict[str, str]
@@ -210,12 +206,12 @@ def _take_census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Censu
     """Count the instructions of a module.
 
     Args:
-        module: In the form `exact`.
+        module: A module in the exact form.
         hashes: Its hashes.
-        text: What examples are quoted from.
+        text: Quotes the examples.
     """
     counted = _Census({name: repr(value) for name, value in module.attributes.items()})
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         for instruction in computation.instructions:
             label = hashes.label(instruction)
             counted.ops[instruction.op] += 1
@@ -226,11 +222,11 @@ def _take_census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Censu
 
 
 def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
-    """Yield what differs between modules that are the same in the form `canonical`.
+    """Yield the differences of modules whose canonical forms are equal.
 
     Args:
-        a: What there is in the first.
-        b: What there is in the second.
+        a: The instructions of the first module.
+        b: The instructions of the second module.
     """
     if a.header != b.header:
         names = [n for n in {**a.header, **b.header} if a.header.get(n) != b.header.get(n)]

@@ -1,7 +1,7 @@
-"""Where a difference begins: what was changed, without all that merely follows from it. Pure.
+"""Divergence: the first operations that differ, without their consequences.
 
-A program that does one thing otherwise differs from there on: everything that reads the result
-differs too, in another way in each program. Where it begins is the same in all of them.
+After a changed operation every later one differs too, in a different way in each program. The
+first ones are the same in all programs with that change.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Instruction
 
 CONVERSIONS: Final = frozenset({"convert", "convert_element_type"})
-_ONE: Final = {"aliases_output": "donation", "donor": "donation"}
-"""What is said in several ways: who donates names the output, or leaves it to the compiler."""
+_SYNONYMS: Final = {"aliases_output": "donation", "donor": "donation"}
+"""Attributes of equal meaning: a donor names its output, or leaves it to the compiler."""
 _WORDS: Final = {
     Side.REMOVED: "{} gone",
     Side.ADDED: "{} new",
@@ -31,23 +31,23 @@ _WORDS: Final = {
 
 
 def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
-    """Return where a difference begins: operations, no sizes and no counts.
+    """Return the operations where a difference begins, without sizes and counts.
 
-    Constants are told by who reads them: they are merged where one has the same already, so that
-    the same change adds one here and removes one there. What only moves elements is told where
-    nothing else is.
+    Constants are represented by their readers: equal constants are merged, so that the same change
+    adds one in some programs and removes one in others. Movement of elements is listed only if
+    nothing else differs.
 
     Args:
-        found: What differs between two modules.
+        found: The rewrites of two modules.
 
     Returns:
-        A few words for each kind of place, e.g. `mul reads otherwise`, in order.
+        Sorted phrases such as `mul reads otherwise`.
     """
     every = [edit for rewrite in found for edit in rewrite]
     edits = [edit for edit in every if _is_operation(edit)]
     edits += [reader for edit in every for reader in _find_readers(edit)]
     affected = {node for edit in edits for node in edit.instructions}
-    # A computation is within an instruction that differs because it does.
+    # A loop or branch differs whenever a computation inside it does.
     around = {edit.at.inside for edit in edits} - {None}
     first = [
         edit
@@ -60,16 +60,16 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
 
 
 def _is_operation(edit: IrEdit) -> bool:
-    """Say whether an edit is an operation of its own."""
+    """Whether an edit is that of an operation."""
     if edit.side is Side.RESULTS:
         return False
-    if edit.op == "parameter":  # within a computation it is what it is given
+    if edit.op == "parameter":  # within a computation it follows its operand
         return edit.side is Side.CHANGED and edit.at.inside is None
     return not any(map(_is_constant, edit.instructions))
 
 
 def _find_readers(edit: IrEdit) -> Iterator[IrEdit]:
-    """Yield who reads a constant that has another value; they themselves are what they were."""
+    """Yield the readers of a changed constant as edits, though they did not change themselves."""
     if edit.side is not Side.CHANGED or edit.b is None or not _is_constant(edit.b):
         return
     read = {edit.b}
@@ -83,7 +83,7 @@ def _find_readers(edit: IrEdit) -> Iterator[IrEdit]:
 
 
 def _is_constant(node: Instruction) -> bool:
-    """Say whether an instruction is a constant, maybe spread over a shape or of another type."""
+    """Whether an instruction is a constant, perhaps broadcast or converted."""
     if node.op in CONSTANTS:
         return True
     spreads = node.op in MOVEMENT or node.op in CONVERSIONS
@@ -94,13 +94,13 @@ def _describe_edit(edit: IrEdit) -> str:
     node = edit.b or edit.a
     if node is None:
         return _WORDS[edit.side].format("nothing")
-    what = dict.fromkeys(_ONE.get(name, name) for name in edit.what)
+    what = dict.fromkeys(_SYNONYMS.get(name, name) for name in edit.what)
     names = f" {', '.join(what)}" if edit.side is Side.CHANGED else ""
     return _WORDS[edit.side].format(f"{node.op}{_describe_types(node)}{names}")
 
 
 def _describe_types(node: Instruction) -> str:
-    """Return from what to what a conversion converts; of others the type is of no account."""
+    """Return the types of a conversion; other operations are described without types."""
     if node.op not in CONVERSIONS:
         return ""
     return (

@@ -1,8 +1,8 @@
-"""The edits between two aligned modules, and which of them belong together.
+"""The edits between two aligned modules, and their groups.
 
-An *edit* is one place: an instruction only one side has, or a pair that differs in what it is or
-in what it reads. Edits that explain each other form a *rewrite*: a reduction that is now made
-in two steps is one rewrite, not five edits.
+An *edit* is a place that differs: an instruction on one side only, or a pair with other attributes,
+types or operands. Edits that explain each other form a *rewrite*: a reduction that now takes two
+steps is a single rewrite, not five edits.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 
 Differing: TypeAlias = tuple[str, "Value | None", "Value | None"]
-"""Where two lists of values differ: the place, what one has there, what the other."""
+"""A difference of two lists of values: the place, the value of the first, that of the second."""
 
 
 class Side(StrEnum):
-    """The kind of place an edit is."""
+    """The kind of an edit."""
 
     REMOVED = "-"
     ADDED = "+"
     CHANGED = "~"
-    """Both sides have it; its type or an attribute differs."""
+    """A pair differs in its type or an attribute."""
     REWIRED = ">"
-    """Both sides have it, and it reads something else."""
+    """A pair differs in its operands."""
     RESULTS = "="
-    """The computation returns something else."""
+    """The results of a computation differ."""
 
 
 @dataclass(slots=True, eq=False)
 class IrEdit:
-    """One place that differs.
+    """A place that differs.
 
     Attributes:
-        side: What kind of place.
-        a: The instruction of the first module, if it has one.
-        b: The instruction of the second.
-        what: For a changed pair, the names of what differs: `type` and attributes; for a
-            rewired one, the positions of its operands.
-        at: The computations it lies in.
+        side: Kind of the edit.
+        a: The instruction of the first module, if any.
+        b: The instruction of the second module, if any.
+        at: The computations around the place.
+        what: For a changed pair, `type` and the names of attributes; for a rewired one, the
+            positions of operands.
     """
 
     side: Side
@@ -60,12 +60,12 @@ class IrEdit:
 
     @property
     def instructions(self) -> list[Instruction]:
-        """The instruction of the first module and the one of the second, where there is one."""
+        """The instructions of the first and of the second module, as far as they exist."""
         return [node for node in (self.a, self.b) if node is not None]
 
     @property
     def op(self) -> str:
-        """The operation, `results` for what a computation returns."""
+        """The operation, `results` for the results of a computation."""
         return self.instructions[0].op if self.a or self.b else "results"
 
 
@@ -74,14 +74,7 @@ Rewrite: TypeAlias = list[IrEdit]
 
 
 def find_rewrites(alignment: Alignment) -> list[Rewrite]:
-    """Return what differs between two aligned modules.
-
-    Args:
-        alignment: What corresponds to what.
-
-    Returns:
-        Rewrites, in the order of the first module's text.
-    """
+    """Return the differences of two aligned modules, in the order of the first module's text."""
     edits = _Edits(alignment)
     for pair in alignment.computations:
         edits.take(pair)
@@ -89,10 +82,10 @@ def find_rewrites(alignment: Alignment) -> list[Rewrite]:
 
 
 class _Edits:
-    """Finds the edits of aligned modules and joins those that explain each other (a union-find).
+    """Finds the edits of aligned modules and groups them by a union-find.
 
-    A loop may carry more, or less, than the one it is paired with: such a slot shows around the
-    loop, within it, and at its results, and is one rewrite.
+    An unpaired slot of a paired loop causes edits around the loop, within it and at its results,
+    which are grouped into a single rewrite.
     """
 
     def __init__(self, alignment: Alignment) -> None:
@@ -101,7 +94,7 @@ class _Edits:
         self._alone: dict[Instruction, IrEdit] = {}
         self._retyped: dict[Instruction, IrEdit] = {}
         self._loops: dict[Instruction, tuple[IrEdit, frozenset[int]]] = {}
-        """What differs around a loop, and which of its slots are paired."""
+        # The edit around each loop, with the numbers of its paired slots.
 
     def take(self, pair: PairedComputations) -> None:
         to_a, to_b = self._alignment.to_a, self._alignment.to_b
@@ -143,7 +136,7 @@ class _Edits:
             if "type" in changed.what:
                 self._retyped[a] = changed
                 for operand in a.operands:
-                    # A type that spreads from operand to reader is one change.
+                    # A type that propagates from operand to reader is a single change.
                     self._join(changed, self._retyped.get(operand))
         differing = _compare_operands(self._alignment, a, b)
         if differing:
@@ -187,7 +180,7 @@ def _compare_pair(a: Instruction, b: Instruction, pair: PairedComputations) -> I
     what = ["type"] if a.type != b.type and find_slots(a) is None else []
     ours, theirs = a.attributes, b.attributes
     if ours is not theirs:
-        # Slots and parameters were paired by what they are given, not by their number.
+        # Slots and parameters were paired by their operands, not by their number.
         skipped = {"captured", "index"} if a.op == "parameter" else {"captured"}
         what += [
             name
@@ -203,7 +196,7 @@ _ABSENT: Final = object()
 
 
 def _compare_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
-    """Find the operands in which two paired instructions differ."""
+    """Return the differing operands of two paired instructions."""
     ours, theirs = a.inputs, b.inputs
     slots = find_slots(a)
     if slots is not None and a in alignment.slots:
@@ -219,7 +212,7 @@ def _compare_operands(alignment: Alignment, a: Instruction, b: Instruction) -> l
 def _compare_by_slot(
     alignment: Alignment, pairs: Mapping[int, int], ours: list[Value], theirs: list[Value]
 ) -> list[Differing]:
-    """Return where two lists of values differ, slot by slot."""
+    """Return the differences of two lists of values, slot by slot."""
     found: list[Differing] = []
     for n, value in enumerate(ours):
         other = theirs[pairs[n]] if n in pairs else None
@@ -232,7 +225,7 @@ def _compare_by_slot(
 def _compare_in_order(
     alignment: Alignment, ours: list[Value], theirs: list[Value]
 ) -> list[Differing]:
-    """Return where two lists of values differ, place by place."""
+    """Return the differences of two lists of values, place by place."""
     found: list[Differing] = []
     for n, (value, other) in enumerate(zip_longest(ours, theirs)):
         if value is None or other is None or not _is_paired(alignment, value, other):
@@ -243,15 +236,15 @@ def _compare_in_order(
 def _compare_unordered(
     alignment: Alignment, ours: list[Value], theirs: list[Value]
 ) -> list[Differing]:
-    """Return what only one of two lists holds, in whatever order."""
+    """Return the values of only one of two lists, regardless of their order."""
     rest = list(theirs)
     found: list[Differing] = []
     for value in ours:
-        stead = next((other for other in rest if _is_paired(alignment, value, other)), None)
-        if stead is None:
+        match = next((other for other in rest if _is_paired(alignment, value, other)), None)
+        if match is None:
             found.append(("", value, None))
         else:
-            rest.remove(stead)
+            rest.remove(match)
     return [*found, *(("", None, other) for other in rest)]
 
 
@@ -262,7 +255,7 @@ def _is_paired(alignment: Alignment, a: Value, b: Value) -> bool:
     slots = alignment.slots.get(producer)
     if slots is None or not path:
         return path == b[1]
-    # The results of a loop are in the order of its slots, which is its own affair.
+    # The results of a loop are in the order of its slots, which is free.
     return (slots.get(path[0], path[0]), *path[1:]) == b[1]
 
 

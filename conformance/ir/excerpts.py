@@ -1,4 +1,4 @@
-"""Lines of a text that are quoted in a report: what was written, without what tells nothing."""
+"""Excerpts: lines of a text, quoted in reports without their noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 6
 _WIDTH: Final = 220
-_TELLS_NOTHING: Final = re.compile(
+_NOISE: Final = re.compile(
     r',? (?:metadata|original_value|statistics)=\{(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}'
     r"|,? (?:backend_config)=\{.*\}$"
     r"|,? operand_layout_constraints=\{[^=]*\}(?=,|$)"
@@ -23,11 +23,11 @@ _TELLS_NOTHING: Final = re.compile(
 
 
 class Excerpts:
-    """Quotes the lines of one text.
+    """Quotes lines of a text.
 
     Args:
         text: The text.
-        kind: `hlo` and `stablehlo` are quoted as written, anything else as a graph says it.
+        kind: `hlo` and `stablehlo` are quoted as written, anything else from the graph.
     """
 
     def __init__(self, text: str, kind: str) -> None:
@@ -35,21 +35,21 @@ class Excerpts:
         self._starts: list[int] | None = None
 
     def quote_lines(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
-        """Return the lines of some instructions, in the order of the text, a few at most."""
+        """Return the first lines of instructions, in the order of the text."""
         unique = {id(node): node for node in instructions}
         ordered = sorted(unique.values(), key=lambda node: node.line)
-        lines = [self.line(node) for node in ordered[:_MOST]]
+        lines = [self.quote_line(node) for node in ordered[:_MOST]]
         if len(ordered) > _MOST:
             lines.append(f"... {len(ordered) - _MOST} more")
         return tuple(dict.fromkeys(lines))
 
-    def line(self, instruction: Instruction) -> str:
-        """Return the line of one instruction, as it is quoted."""
+    def quote_line(self, instruction: Instruction) -> str:
+        """Return the line of an instruction, shortened for a quotation."""
         return quote(self.find_line(instruction))
 
     def find_line(self, instruction: Instruction) -> str:
-        """Return the line of one instruction, as it stands there."""
-        raw = self._raw(instruction.line) if self._text and instruction.line else ""
+        """Return the line of an instruction, unchanged."""
+        raw = self._find_raw(instruction.line) if self._text and instruction.line else ""
         if not raw:
             operands = ", ".join(f"%{node.name.lstrip('%')}" for node in instruction.operands)
             attributes = [f"{k}={v}" for k, v in instruction.attributes.items()]
@@ -57,7 +57,7 @@ class Excerpts:
             raw = ", ".join([f"{head} {instruction.op}({operands})", *attributes])
         return raw
 
-    def _raw(self, number: int) -> str:
+    def _find_raw(self, number: int) -> str:
         if self._starts is None:
             self._starts = [0, *(m.end() for m in re.finditer("\n", self._text))]
         if number > len(self._starts):
@@ -68,10 +68,6 @@ class Excerpts:
 
 
 def quote(line: str) -> str:
-    """Return a line without what tells nothing, cut to a width.
-
-    Args:
-        line: It as written.
-    """
-    text = _TELLS_NOTHING.sub("", line.strip())
+    """Return a line without its noise, cut to the width of a quotation."""
+    text = _NOISE.sub("", line.strip())
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

@@ -68,7 +68,7 @@ def collect_facts(module: Module) -> dict[str, Any]:
     """
     counts = _Counts()
     depths, scattered = _count_enclosing_loops(module), _find_reduce_scatters(module)
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         for instruction in computation.instructions:
             counts.count(scattered.get(instruction, instruction), depths[id(computation)])
     entry, of = module.entry, counts.of
@@ -131,7 +131,7 @@ class _Counts:
             names = [end.dtype if isinstance(end, Tensor) else "tuple" for end in ends]
             self.of["converts"]["->".join(names)] += 1
         elif op in CONTRACTIONS:
-            self.of["contractions"][f"{op} {_spell(type_)}"] += 1
+            self.of["contractions"][f"{op} {_render_type(type_)}"] += 1
         elif op == "fusion":
             self.of["fusions"][str(attributes.get("fusion_kind", attributes.get("kind")))] += 1
         elif op in {"while", "scan"}:
@@ -145,7 +145,7 @@ def _sort_counts(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _spell(type_: Type) -> str:
+def _render_type(type_: Type) -> str:
     parts = [f"{t.dtype}[{','.join(map(str, t.shape))}]" for t in iterate_tensors(type_)]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
@@ -153,7 +153,7 @@ def _spell(type_: Type) -> str:
 def _count_enclosing_loops(module: Module) -> dict[int, int]:
     """Return how many loops each computation is in, the most for one used in several places."""
     depths = {id(module.entry): 0}
-    for computation in reversed(module.reachable()):
+    for computation in reversed(module.find_reachable()):
         depth = depths[id(computation)]
         for instruction in computation.instructions:
             inner_depth = depth + (instruction.op in {"while", "scan"})
@@ -202,7 +202,7 @@ def _describe_collective(instruction: Instruction, name: str, depth: int) -> str
     reducer = inner.results[0][0].op if inner is not None and inner.results else ""
     if reducer := REDUCER_OF.get(instruction.op) or reducer:
         words.append(reducer)
-    words.append(_spell(_get_result_type(instruction)))
+    words.append(_render_type(_get_result_type(instruction)))
     for label, names in _ABOUT:
         value = next((attributes[n] for n in names if n in attributes), None)
         if value is not None and value != ():
@@ -266,7 +266,7 @@ def _describe_value(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any
     spaces = sorted({get_host_space(t.space) for t in iterate_tensors(type_)} - {""})
     sharding, kind = said.get("sharding"), said.get("memory_kind")
     kind = kind or get_host_space(str(said.get("memory_space", "")))
-    stated: dict[str, Any] = {"type": _spell(type_)}
+    stated: dict[str, Any] = {"type": _render_type(type_)}
     if spaces or kind:
         stated["memory"] = "|".join(spaces) or kind
     if isinstance(sharding, Sharding):

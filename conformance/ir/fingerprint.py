@@ -163,7 +163,7 @@ def hash_module(module: Module, *, commutative: bool = False) -> Fingerprints:
         IrSyntaxError: If a computation calls itself.
     """
     hashes = Fingerprints(commutative=commutative)
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         hashes.add_computation(computation)
     return hashes
 

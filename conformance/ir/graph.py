@@ -229,7 +229,7 @@ class Module:
     computations: dict[str, Computation] = field(default_factory=dict)
     not_understood: Counter[str] = field(default_factory=Counter)
 
-    def reachable(self) -> list[Computation]:
+    def find_reachable(self) -> list[Computation]:
         """Return the computations used from the entry on, callees before callers, each once.
 
         Raises:
@@ -239,7 +239,7 @@ class Module:
 
     def walk(self) -> Iterator[Instruction]:
         """Yield every instruction of every reachable computation."""
-        for computation in self.reachable():
+        for computation in self.find_reachable():
             yield from computation.instructions
 
 

@@ -1,4 +1,4 @@
-"""Rewrites that are the same in many places are one pattern, with a count and an example."""
+"""Patterns: equal rewrites in several places, with a count and an example."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RewritePattern:
-    """Rewrites that are alike.
+    """Equal rewrites.
 
     Attributes:
-        kind: What happened.
-        severity: What it may mean.
-        title: In a few words, e.g. `reduce-window removed`.
-        about: What it concerns, e.g. `collective`, `value order`; empty when nothing special.
-        rewrites: All of them, the worked example first.
+        kind: Kind of the change.
+        severity: How much it may matter.
+        title: A short description, e.g. `reduce-window removed`.
+        about: Subject, e.g. `collective`, `value order`; empty if there is no special one.
+        rewrites: The rewrites, the example first.
     """
 
     kind: ChangeKind
@@ -37,13 +37,13 @@ class RewritePattern:
 
 
 def find_patterns(found: Iterable[Rewrite]) -> list[RewritePattern]:
-    """Group rewrites by what they do.
+    """Group equal rewrites.
 
     Args:
         found: The rewrites of two modules.
 
     Returns:
-        One pattern for each kind of rewrite, the gravest and most frequent first.
+        The patterns, the gravest and most frequent first.
     """
     grouped: dict[Hashable, list[Rewrite]] = {}
     for rewrite in _join_moved(found):
@@ -54,7 +54,7 @@ def find_patterns(found: Iterable[Rewrite]) -> list[RewritePattern]:
 
 
 def _join_moved(found: Iterable[Rewrite]) -> list[Rewrite]:
-    """Join what is gone from one computation with the same that is new in another."""
+    """Join removals from a computation with equal additions to another."""
     rest: list[Rewrite] = []
     gone: dict[Hashable, list[Rewrite]] = {}
     new: list[Rewrite] = []
@@ -79,7 +79,7 @@ def _join_moved(found: Iterable[Rewrite]) -> list[Rewrite]:
 
 
 def _select_work(rewrite: Rewrite) -> list[IrEdit]:
-    """Return what is removed, added or changed, its surroundings left aside."""
+    """Return the edits of a rewrite without its surroundings: parameters, readers and results."""
     around = {Side.REWIRED, Side.RESULTS}
     own = [d for d in rewrite if d.side not in around and d.op != "parameter"]
     return own or [d for d in rewrite if d.side not in around] or rewrite
@@ -95,12 +95,12 @@ def _get_dtype(edit: IrEdit) -> str:
 
 
 def _make_key(rewrite: Rewrite) -> Hashable:
-    """Return what is the same for rewrites of one pattern: operations, not sizes or counts.
+    """Return the key of equal rewrites: operations and element types, not sizes or counts.
 
-    A constant is made again in every loop that reads it: where is of no account.
+    The place is ignored for constants, which are copied into every loop that reads them.
     """
     work = _select_work(rewrite)
-    # The positions of other operands are of no account.
+    # The positions of operands say nothing about the rewrite.
     names = [edit.what if edit.side is Side.CHANGED else () for edit in work]
     what = {
         (edit.side, edit.op, _get_dtype(edit), name) for edit, name in zip(work, names, strict=True)
@@ -151,7 +151,7 @@ def _has_any_of(ops: Collection[str]) -> Callable[[list[IrEdit]], bool]:
 
 
 def _has_types_that(differ: Callable[[Type, Type], bool]) -> Callable[[list[IrEdit]], bool]:
-    """Say of edits whether the types of any pair differ."""
+    """Return a predicate of edits: whether the types of any pair differ."""
     return lambda work: any(
         differ(edit.a.type, edit.b.type)
         for edit in work
@@ -181,13 +181,13 @@ _ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
     ("dtype", _has_any_of({"convert", "convert_element_type"})),
     ("constant", _are_constants),
 )
-"""What a pattern may concern, the most telling first."""
+"""The subjects of patterns, the most specific first."""
 
 
 def _rate(work: list[IrEdit], about: str) -> Severity:
-    """Say what a pattern may mean: moving elements about is no change of values."""
+    """Return the severity of edits: a movement of elements is no change of values."""
     moves = all(edit.op in MOVEMENT and edit.side in {Side.REMOVED, Side.ADDED} for edit in work)
-    # Elements that are only moved on one side end up somewhere else.
+    # Movement on one side only puts the elements elsewhere.
     dtypes = [
         {_get_dtype(d) for d in work if d.side is side} for side in (Side.REMOVED, Side.ADDED)
     ]
@@ -200,16 +200,18 @@ def _describe(kind: ChangeKind, work: list[IrEdit]) -> str:
         _count_ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
     )
     names = ", ".join(dict.fromkeys(name for edit in work for name in edit.what))
-    said = f"{gone or new} {'removed' if gone else 'added'}"
+    one_sided = f"{gone or new} {'removed' if gone else 'added'}"
     titles = {
-        ChangeKind.REPLACED: f"{gone} -> {new}" if gone and new else f"{said}, {changed} changed",
+        ChangeKind.REPLACED: f"{gone} -> {new}"
+        if gone and new
+        else f"{one_sided}, {changed} changed",
         ChangeKind.MOVED: f"{new} moved",
         ChangeKind.CHANGED: f"{names} of {changed}",
         ChangeKind.SHARDING: f"{names} of {changed}",
         ChangeKind.REWIRED: f"operands of {rewired}",
         ChangeKind.RESULTS: "what is returned",
     }
-    return titles.get(kind, said)
+    return titles.get(kind, one_sided)
 
 
 def _count_ops(work: list[IrEdit], side: Side) -> str:

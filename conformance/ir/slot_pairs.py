@@ -1,4 +1,4 @@
-"""Which slot of a loop is which of another's, that carries its values in an order of its own."""
+"""Pairs of slots of two loops or branches, whose orders are independent."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from conformance.ir.normal.loop_carries import Slots
 
 Keys: TypeAlias = list[bytes]
-"""What slots are paired by; an empty key is none."""
+"""Keys by which slots are paired; an empty key pairs nothing."""
 
 
 def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> dict[int, int]:
     """Pair the slots of two loops or branches.
 
     Args:
-        to_b: For each instruction of the first module that is paired, the one of the second.
+        to_b: The paired instruction of the second module, by that of the first.
         a: Slots of an instruction of the first module.
-        b: Slots of the one paired with it.
+        b: Slots of the paired instruction.
 
     Returns:
-        By number: those given the same value, of these first those with which the same is done;
-        then those of one type, in order.
+        Numbers of slots: first pairs with the same operand and use, then with the same operand,
+        then of the same type, in order.
     """
     names = {value: b"%d" % number for number, value in enumerate(dict.fromkeys(b.values))}
     given_a: Keys = [
@@ -48,7 +48,7 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
 
 
 def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys) -> None:
-    """Pair those of the slots left that have the same key, in order; no key, no pair."""
+    """Pair the remaining slots of equal keys, in order."""
     taken = set(found.values())
     waiting: dict[tuple[bytes, bool], list[int]] = defaultdict(list)
     for m in reversed(range(len(keys_b))):
@@ -60,7 +60,7 @@ def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys
 
 
 def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
-    """Yield keys of slots, the surest first: by what each is given and what is done with it."""
+    """Yield keys of slots, the surest first: hashes of their operands and uses."""
     types = [spell_type(get_type(value)).encode() for value in slots.values]
     step = dict(slots.instruction.bodies).get("body")
     last = [node.op.encode() for node, _ in step.results] if step is not None else []
@@ -70,7 +70,7 @@ def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
         return [key + own if own else b"" for key, own in zip(keys, given, strict=True)]
 
     yield add_given(_join(*_hash_slots_of_bodies(slots, given, Uses())))
-    # What inner loops do may be what differs.
+    # The difference may be in an inner loop, so shallower hashes are tried as well.
     for uses in (Uses(), Uses(deepest=0)):
         made, read = _hash_slots_of_bodies(slots, types, uses)
         both = _join(made, read)
@@ -83,7 +83,7 @@ def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
 
 
 def _hash_slots_of_bodies(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys, Keys]:
-    """Return what the computations make of each slot, and who reads it there."""
+    """Return hashes of the next value and of the readers of each slot."""
     seen = list(
         zip(*(hash_slots(inner, slots, colours, uses) for inner in slots.bodies), strict=True)
     )

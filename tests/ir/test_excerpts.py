@@ -22,13 +22,13 @@ ADD = "%r = f32[4]{0} add(%x, %y)"
 def test_what_tells_nothing_is_left_out(rest: str) -> None:
     """As far as the line is a line of HLO."""
     text = hlo(ADD + rest)
-    assert Excerpts(text, "hlo").line(module(text).entry.instructions[-1]) == ADD
+    assert Excerpts(text, "hlo").quote_line(module(text).entry.instructions[-1]) == ADD
 
 
 def test_long_lines_are_cut() -> None:
     """So that one fits a report."""
     text = hlo(f'%r = f32[4] custom-call(%x), custom_call_target="{"f" * 400}"')
-    line = Excerpts(text, "hlo").line(module(text).entry.instructions[-1])
+    line = Excerpts(text, "hlo").quote_line(module(text).entry.instructions[-1])
     assert len(line) == 220
     assert line.endswith("...")
 
@@ -36,11 +36,11 @@ def test_long_lines_are_cut() -> None:
 def test_without_a_text_an_instruction_speaks_for_itself() -> None:
     """A jaxpr's lines mean nothing to people."""
     one = module(hlo(ADD + ", dimensions={0}")).entry.instructions[-1]
-    assert Excerpts("", "jaxpr").line(one) == "%r = f32[4]{0} add(%x, %y), dimensions=(0,)"
+    assert Excerpts("", "jaxpr").quote_line(one) == "%r = f32[4]{0} add(%x, %y), dimensions=(0,)"
     one.line = 0
-    assert Excerpts(hlo(ADD), "hlo").line(one).startswith("%r = ")
+    assert Excerpts(hlo(ADD), "hlo").quote_line(one).startswith("%r = ")
     one.line = 10_000
-    assert Excerpts(hlo(ADD), "hlo").line(one).startswith("%r = ")
+    assert Excerpts(hlo(ADD), "hlo").quote_line(one).startswith("%r = ")
 
 
 def test_a_few_lines_stand_for_many() -> None:

@@ -125,7 +125,7 @@ def test_inner_jaxprs_are_told_once(bench: Bench) -> None:
         0, 3, lambda i, c: c + jnp.linalg.solve(jnp.eye(3), c), x), jax.nn.relu(x)), (X,)"""
     document = json.loads(text_of(bench, program))
     module = parse(json.dumps(document))
-    assert len(document["jaxprs"]) == len(module.reachable())
+    assert len(document["jaxprs"]) == len(module.find_reachable())
     roles = {role for instruction in module.walk() for role, _ in instruction.bodies}
     assert {"branch 0", "branch 1", "jaxpr", "call_jaxpr", "vecmat"} <= roles
 

@@ -53,7 +53,7 @@ def parse(text: str) -> Module:
         IrSyntaxError: If it is no jaxpr.
     """
     module = _Reader(decode(text)).read()
-    module.reachable()  # raises if one calls itself
+    module.find_reachable()  # raises if one calls itself
     return module
 
 
@@ -65,7 +65,7 @@ class _Reader:
         tensors: dict[Tensor, Tensor] = {}
         self._avals: list[Tensor] = []
         for aval in document.avals:
-            tensor = Tensor(to_hlo_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
+            tensor = Tensor(convert_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
             self._avals.append(tensors.setdefault(tensor, tensor))
         self._origins = [
             Origin(name, pick(document.files, file, "file") if file >= 0 else "", line)
@@ -170,7 +170,7 @@ class _Reader:
     def _read_tagged(self, value: dict[str, Any], of: str) -> Attribute:
         match value:
             case {"dtype": str(name)}:
-                return to_hlo_dtype(name)
+                return convert_dtype(name)
             case {"aval": int(number)}:
                 return pick(self._avals, number, "aval")
             case {"text": str(text)}:
@@ -251,7 +251,7 @@ def pick(items: Sequence[T], number: int, what: str) -> T:
 
 
 @cache
-def to_hlo_dtype(name: str) -> str:
+def convert_dtype(name: str) -> str:
     """Return a dtype as HLO spells it; a name that HLO lacks stays unchanged.
 
     Args:
@@ -263,7 +263,7 @@ def to_hlo_dtype(name: str) -> str:
     if name == "bool":
         return "pred"
     if inner := _OF_A_REF.fullmatch(name):
-        return f"ref<{to_hlo_dtype(inner[1])}>"
+        return f"ref<{convert_dtype(inner[1])}>"
     if numeric := _NUMERIC.fullmatch(name):
         return f"{_SHORT[numeric[1]]}{numeric[2]}{numeric[3] or ''}"
     return name

@@ -94,7 +94,7 @@ def normalise_spelling(module: Module) -> None:
         rename_parameters(instruction)
         for rule in (*OF_PRIMITIVE.get(instruction.op, ()), *RULES):
             rule(instruction)
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         split_reductions(computation)
 
 

@@ -230,7 +230,7 @@ def _read_segments(cursor: Cursor) -> Attribute:
     return tuple(sorted([(pair & ((1 << bits) - 1), pair >> bits) for pair in pairs]))
 
 
-def canonical_op(op: str) -> str:
+def get_canonical_op(op: str) -> str:
     """Return the name of an operation that all releases share, e.g. `arith.addf`."""
     plain = _STABLE.sub("", op, count=1) if _STABLE.match(op) else op
     # The functions of a kernel are not those of the module around it.
@@ -278,7 +278,7 @@ def name_entry(module: Computation) -> None:
     Args:
         module: The kernel; its entry is the only function that no attribute refers to.
     """
-    functions = functions_of(module)
+    functions = find_functions(module)
     referred: set[str] = set()
     visited: set[int] = set()
     todo = [module]
@@ -296,10 +296,10 @@ def name_entry(module: Computation) -> None:
         entry = unreferred[0]
         entry.attributes = {**entry.attributes, "symbol": ENTRY}
         others = [value for value in module.results if value[0] not in set(functions)]
-        module.results = others + [(function, ()) for function in functions_of(module)]
+        module.results = others + [(function, ()) for function in find_functions(module)]
 
 
-def functions_of(module: Computation) -> list[Instruction]:
+def find_functions(module: Computation) -> list[Instruction]:
     """Return the functions of a module, in the order of their names."""
     functions = [i for i in module.instructions if "symbol" in i.attributes]
     return sorted(functions, key=lambda i: str(i.attributes["symbol"]))

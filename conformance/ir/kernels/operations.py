@@ -19,8 +19,8 @@ from conformance.ir.kernels.bytecode import (
 )
 from conformance.ir.kernels.dialects import (
     SIGNATURE,
-    canonical_op,
-    functions_of,
+    find_functions,
+    get_canonical_op,
     name_entry,
     normalise_attributes,
     order_effects,
@@ -93,7 +93,7 @@ class _Block:
             self.scope[self.next + number] = (instruction, () if results == 1 else (number,))
         self.next = end
 
-    def value(self, number: int) -> Value:
+    def get_value(self, number: int) -> Value:
         """Return a value by its number."""
         found = lookup(self.scope, number)
         if found is None:
@@ -153,7 +153,7 @@ class KernelReader:
                 self._read_region(instruction, *inner, depth=depth)
         del scope[begin:]
         order_effects(block.computation, self._effectful)
-        functions = functions_of(block.computation)
+        functions = find_functions(block.computation)
         block.computation.results += [(function, ()) for function in functions]
         return block.computation
 
@@ -180,13 +180,13 @@ class KernelReader:
         numbers = cursor.read_varints() if mask & _RESULTS else []
         types = tuple([self.values.type(number) for number in numbers])
         numbers = cursor.read_varints() if mask & _OPERANDS else []
-        operands = [block.value(number) for number in numbers]
+        operands = [block.get_value(number) for number in numbers]
         if mask & _SUCCESSORS and cursor.read_varints():
             raise BytecodeError("operations without successors")
         if mask & _USE_LISTS:
             _skip_use_lists(cursor, len(types))
         count, isolated = cursor.read_flagged() if mask & _REGIONS else (0, False)
-        op = canonical_op(stored)
+        op = get_canonical_op(stored)
         type_: Type = types[0] if len(types) == 1 else types
         instruction = Instruction(f"{op}.{block.next}", op, type_, attributes=attributes)
         instruction.inputs = operands
@@ -233,15 +233,15 @@ class KernelReader:
         inherent = cursor.read_varint() if mask & _PROPERTIES else None
         key = (op, dictionary, inherent)
         if key not in self._attributes:
-            stored = [] if dictionary is None else self.values.dictionary(dictionary)
+            stored = [] if dictionary is None else self.values.get_dictionary(dictionary)
             if inherent is not None:
                 stored += self._read_inherent(op, is_known, inherent)
-            self._attributes[key] = normalise_attributes(canonical_op(op), stored)
+            self._attributes[key] = normalise_attributes(get_canonical_op(op), stored)
         return self._attributes[key]
 
     def _read_inherent(self, op: str, is_known: bool, number: int) -> list[tuple[str, Attribute]]:
         if not is_known:
-            return self.values.dictionary(number)
+            return self.values.get_dictionary(number)
         data = lookup(self._container.properties, number)
         found = read_properties(op, data, self.values)
         if found is None:

@@ -93,11 +93,11 @@ class KernelValues:
             lambda c: self._read_memref(c, self._read_space(c)),
             lambda _: Tensor("none"),
             lambda c: self._read_tensor(c, ""),
-            lambda c: self._read_tensor(c, _spell(self._read_attribute(c))),
+            lambda c: self._read_tensor(c, _render_as_type(self._read_attribute(c))),
             self._read_types,
-            lambda c: Tensor(_qualify("memref", self._read_dtype(c)), ("*",)),
+            lambda c: Tensor(_make_container_type("memref", self._read_dtype(c)), ("*",)),
             self._read_unranked_memref,
-            lambda c: Tensor(_qualify("tensor", self._read_dtype(c)), ("*",)),
+            lambda c: Tensor(_make_container_type("tensor", self._read_dtype(c)), ("*",)),
             lambda c: self._read_shaped(c, "vector"),
         )
 
@@ -118,7 +118,7 @@ class KernelValues:
         """
         return self._decode_once(number, self._types, self._container.types, self._decode_type)
 
-    def dictionary(self, number: int) -> list[tuple[str, Attribute]]:
+    def get_dictionary(self, number: int) -> list[tuple[str, Attribute]]:
         """Return the names and values of a dictionary by its number.
 
         Raises:
@@ -214,7 +214,7 @@ class KernelValues:
         type_ = self._read_type(cursor)
         if not isinstance(type_, Tensor) or type_.shape:
             raise BytecodeError("a scalar type")
-        return type_.dtype, _WORD if type_.dtype == "index" else _width_of(type_.dtype)
+        return type_.dtype, _WORD if type_.dtype == "index" else _get_width(type_.dtype)
 
     def _read_integer(self, cursor: Cursor) -> Attribute:
         dtype, width = self._read_scalar(cursor)
@@ -279,7 +279,7 @@ class KernelValues:
         return spell_type(inner).translate(_NESTED)
 
     def _read_space(self, cursor: Cursor) -> str:
-        text = _spell(self._read_attribute(cursor))
+        text = _render_as_type(self._read_attribute(cursor))
         found = _SPACE.fullmatch(text)
         return text if found is None else found[1]
 
@@ -289,35 +289,35 @@ class KernelValues:
             raise BytecodeError("sizes that are not negative")
         dtype = self._read_dtype(cursor)
         shape = tuple(["?" if size == _DYNAMIC else size for size in sizes])
-        return Tensor(_qualify(kind, dtype) if kind else dtype, shape)
+        return Tensor(_make_container_type(kind, dtype) if kind else dtype, shape)
 
     def _read_tensor(self, cursor: Cursor, encoding: str) -> Tensor:
         tensor = self._read_shaped(cursor)
         if tensor.shape and not encoding:
             return tensor
         # Without a shape it would look like a scalar.
-        return tensor._replace(dtype=_qualify("tensor", tensor.dtype, encoding))
+        return tensor._replace(dtype=_make_container_type("tensor", tensor.dtype, encoding))
 
     def _read_memref(self, cursor: Cursor, space: str) -> Tensor:
         tensor = self._read_shaped(cursor)
-        layout = _spell(self._read_attribute(cursor))
+        layout = _render_as_type(self._read_attribute(cursor))
         # Some releases write the identity layout and others leave it out.
         found = _IDENTITY.fullmatch(layout)
         if found is not None and found[1] == found[2]:
             layout = ""
-        return tensor._replace(dtype=_qualify("memref", tensor.dtype, space, layout))
+        return tensor._replace(dtype=_make_container_type("memref", tensor.dtype, space, layout))
 
     def _read_unranked_memref(self, cursor: Cursor) -> Tensor:
         space, dtype = self._read_space(cursor), self._read_dtype(cursor)
-        return Tensor(_qualify("memref", dtype, space), ("*",))
+        return Tensor(_make_container_type("memref", dtype, space), ("*",))
 
 
-def _qualify(container: str, *details: str) -> str:
+def _make_container_type(container: str, *details: str) -> str:
     """Return the type of elements with what holds them, and where: `memref<f32 vmem>`."""
     return f"{container}<{' '.join(filter(None, details))}>"
 
 
-def _spell(value: Attribute) -> str:
+def _render_as_type(value: Attribute) -> str:
     """Return an attribute as a part of a type, without angle brackets."""
     text = value if isinstance(value, str) else repr(value)
     return text.replace("->", ":").translate(_ANGLES)
@@ -333,7 +333,7 @@ def _decode_text(entry: StoredEntry) -> str:
         raise BytecodeError("a text") from None
 
 
-def _width_of(dtype: str) -> int:
+def _get_width(dtype: str) -> int:
     """Return the width of a number in bits."""
     if dtype in _WIDTHS:
         return _WIDTHS[dtype]

@@ -109,7 +109,7 @@ class _Reader:
     """Reads one module."""
 
     def __init__(self, text: str) -> None:
-        header = TextHeader.of(text)
+        header = TextHeader.find(text)
         self._scan = Scanner(text)
         self._unknown: list[str] = []
         self._types = Types(header.types, self._unknown)
@@ -184,7 +184,7 @@ class _Reader:
                 if self._scan.start < found.end():
                     break
                 origins[where] = origin
-            line = self._scan.line_at(found.start(3))
+            line = self._scan.find_line(found.start(3))
             links = self._values.resolve(operands, line) if operands else []
             self._add(_Head(key or "", count or "", op, links, line), known, origin)
             position = found.end()

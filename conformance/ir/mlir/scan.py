@@ -190,9 +190,9 @@ class Scanner:
     @property
     def line(self) -> int:
         """Number of the line where the token stands."""
-        return self.line_at(self.start)
+        return self.find_line(self.start)
 
-    def line_at(self, position: int) -> int:
+    def find_line(self, position: int) -> int:
         """Return the number of the line of a position; counts from where it counted last."""
         if position >= self._counted:
             self._line += self.text.count("\n", self._counted, position)
@@ -245,7 +245,7 @@ class TextHeader(NamedTuple):
     meshes: list[int]
 
     @staticmethod
-    def of(text: str) -> TextHeader:
+    def find(text: str) -> TextHeader:
         """Look a text over.
 
         Raises:

@@ -61,7 +61,7 @@ class Types:
         text = name if body is None else f"{name}<{body}>"
         known = self._known.get(text)
         if known is None:
-            inner = scan.open_nested(body or "", scan.line_at(begin))
+            inner = scan.open_nested(body or "", scan.find_line(begin))
             unknown = len(self.unknown)
             known = self._build(name, text, inner)
             known = self._tensors.setdefault(known, known)

@@ -114,7 +114,7 @@ def drop_spelling(module: Module) -> None:
         module: Rewritten in place.
     """
     known: dict[tuple[int, bool], tuple[Attributes, Attributes]] = {}
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         if computation.attributes:
             computation.attributes = _normalise_results(computation.attributes)
         for instruction in computation.instructions:

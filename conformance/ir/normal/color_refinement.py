@@ -52,7 +52,7 @@ def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
         hashes: Its hashes.
     """
     pure = Purity()
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         seen: set[bytes] = set()
         for instruction in computation.instructions:
             if instruction.op in CONTROL_FLOW and pure.is_pure(instruction):
@@ -99,7 +99,7 @@ def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Con
         and first[1] == last[1]
     ):
         # Equal instructions with effects, such as collectives: their other readers decide.
-        values.sort(key=contexts.of)
+        values.sort(key=contexts.hash_context)
     instruction.inputs = values
 
 
@@ -135,7 +135,7 @@ def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> lis
     budget, uses = iter(range(max(_ROUNDS, _MOST // (size + 1)))), Uses()
     colours = _refine(slots, colours, budget, uses)
     if len(set(colours[:carried])) < carried:
-        results = [contexts.of((slots.instruction, (n,))) for n in range(carried)]
+        results = [contexts.hash_context((slots.instruction, (n,))) for n in range(carried)]
         refined = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
         colours = _refine(slots, [*refined, *colours[carried:]], budget, uses)
     while len(set(colours[:carried])) < carried and next(budget, None) is not None:
@@ -180,7 +180,7 @@ class Uses:
         self._known: dict[Instruction, list[bytes]] = {}
         self._left = deepest
 
-    def of(self, slots: Slots) -> list[bytes]:
+    def hash_uses(self, slots: Slots) -> list[bytes]:
         """Return a hash of the use of each slot, independent of its operand."""
         found = self._known.get(slots.instruction)
         if found is None:
@@ -211,7 +211,7 @@ def hash_slots(
         For each slot a hash of its next value, empty for a condition, and one of its readers.
     """
     shallow = _Shallow(uses)
-    numbers = {own: n for n, own in enumerate(slots.parameters(computation)[1])}
+    numbers = {own: n for n, own in enumerate(slots.split_parameters(computation)[1])}
     for instruction in computation.instructions:
         if instruction in numbers:
             shallow.of[instruction] = colours[numbers[instruction]]
@@ -222,7 +222,7 @@ def hash_slots(
     ends = colours[: slots.carried] if step else None
     contexts = Contexts(computation, uses, shallow.of, ends)
     made = [shallow.hash_value(value) for value in computation.results] if step else []
-    read = [contexts.of((own, ())) for own in numbers]
+    read = [contexts.hash_context((own, ())) for own in numbers]
     return list(zip_longest(made, read, fillvalue=b""))
 
 
@@ -238,7 +238,7 @@ class _Shallow:
         labels = self._uses.labels
         slots = find_slots(instruction)
         if slots is not None:
-            given = zip(operands[slots.fixed :], self._uses.of(slots), strict=True)
+            given = zip(operands[slots.fixed :], self._uses.hash_uses(slots), strict=True)
             fixed, own = operands[: slots.fixed], instruction.op.encode()
             operands = [*fixed, *sorted(own + use for own, use in given)]
         else:
@@ -256,7 +256,7 @@ class _Shallow:
         if slots is not None and slots.carried:
             # The order of an inner loop's results is not known yet: its slot identifies a result.
             number = path[0]
-            found += self.hash_value(slots.values[number]) + self._uses.of(slots)[number]
+            found += self.hash_value(slots.values[number]) + self._uses.hash_uses(slots)[number]
             return digest(found + b"%r" % (path[1:],))
         return found + b"%r" % (path,)
 
@@ -283,7 +283,7 @@ class Contexts:
         self._known = known or {}
         self._ends = ends or [b"result %d" % n for n in range(len(computation.results))]
 
-    def of(self, value: Value) -> bytes:
+    def hash_context(self, value: Value) -> bytes:
         """Return a hash of the context of a value."""
         return digest(b"".join(sorted(self._readers.get(value, []))))
 
@@ -314,4 +314,4 @@ class Contexts:
         slots = find_slots(instruction)
         if slots is None:
             return [b"%d" % place for place in range(count)]
-        return [*(b"%d" % place for place in range(slots.fixed)), *self._uses.of(slots)]
+        return [*(b"%d" % place for place in range(slots.fixed)), *self._uses.hash_uses(slots)]

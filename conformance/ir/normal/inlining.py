@@ -43,7 +43,7 @@ def fold_async(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         if any(node.op.endswith(_DONE) for node in computation.instructions):
             _fold_async(computation)
 
@@ -93,7 +93,7 @@ def inline_calls(module: Module) -> None:
         module: Rewritten in place.
     """
     callable_ = CALLS[module.kind]
-    order = module.reachable()
+    order = module.find_reachable()
     uses = Counter(id(inner) for computation in order for inner in computation.callees)
     shared = grows_reasonably(order, lambda _: True)
 

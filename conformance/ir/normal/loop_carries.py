@@ -53,7 +53,7 @@ class Slots:
         """The computations that have a parameter for each slot."""
         return [inner for role, inner in self.instruction.bodies if role != "callee"]
 
-    def parameters(self, inner: Computation) -> tuple[list[Instruction], list[Instruction]]:
+    def split_parameters(self, inner: Computation) -> tuple[list[Instruction], list[Instruction]]:
         """Return the parameters of a computation that are no slots, and those of its slots."""
         own = inner.parameters
         others = len(own) - (len(self.instruction.operands) - self.fixed)
@@ -80,7 +80,7 @@ def close_regions(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         for instruction in computation.instructions:
             if instruction.bodies:
                 _close(instruction)
@@ -145,7 +145,7 @@ def normalise_slots(module: Module) -> None:
     Args:
         module: Rewritten in place, tuples folded and regions closed.
     """
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         moved: Moved = {}
         for instruction in computation.instructions:
             follow(instruction, moved)
@@ -210,7 +210,7 @@ def move_loop_invariants(module: Module) -> bool:
     Returns:
         Whether anything changed.
     """
-    order = module.reachable()
+    order = module.find_reachable()
     done = [_hoist_computation(computation) for computation in order]
     # Callers first: a captured value may be captured again by a loop inside.
     done += [
@@ -269,7 +269,7 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
     """
     instruction = slots.instruction
     for inner in slots.bodies:
-        others, own = slots.parameters(inner)
+        others, own = slots.split_parameters(inner)
         _set_parameters(inner, [*others, *(own[n] for n in order)])
     values, fixed = slots.values, instruction.inputs[: slots.fixed]
     instruction.inputs = [*fixed, *(values[n] for n in order)]
@@ -284,13 +284,9 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
 def _drop_unread(slots: Slots) -> bool:
     """Drop captures that no computation of an instruction reads; return whether any were."""
     count = len(slots.values)
-    bodies = [
-        (slots.parameters(inner)[1], {producer for producer, _ in _list_read(inner)})
-        for inner in slots.bodies
-    ]
-    order = [
-        n for n in range(count) if n < slots.carried or any(own[n] in read for own, read in bodies)
-    ]
+    read = {producer for inner in slots.bodies for producer, _ in _list_read(inner)}
+    owns = [slots.split_parameters(inner)[1] for inner in slots.bodies]
+    order = [n for n in range(count) if n < slots.carried or any(own[n] in read for own in owns)]
     if len(order) == count:
         return False
     reorder_slots(slots, order, carried=slots.carried)
@@ -300,7 +296,7 @@ def _drop_unread(slots: Slots) -> bool:
 def _tidy_captures(slots: Slots) -> bool:
     """Copy captured constants inside, merge equal captures; return whether anything changed."""
     values, bodies = slots.values, slots.bodies
-    parameters = [slots.parameters(inner)[1] for inner in bodies]
+    parameters = [slots.split_parameters(inner)[1] for inner in bodies]
     first: dict[Value, int] = {}
     order = list(range(slots.carried))
     replacements: list[dict[Instruction, Value]] = [{} for _ in bodies]

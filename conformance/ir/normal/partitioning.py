@@ -37,7 +37,7 @@ def unify_partitioning(module: Module) -> None:
         module: Rewritten in place.
     """
     if module.kind == "stablehlo":
-        for computation in module.reachable():
+        for computation in module.find_reachable():
             rewrite(computation, _unify)
 
 
@@ -99,7 +99,7 @@ def _is_complete(instruction: Instruction) -> bool:
 def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
     """Append the work of a manual computation to other instructions; return its results."""
 
-    def cross(op: str, value: Value, type_: Type, sharding: Attribute) -> Value:
+    def add_crossing(op: str, value: Value, type_: Type, sharding: Attribute) -> Value:
         made = replace(instruction, op=op, type=type_, attributes={"sharding": sharding}, bodies=())
         made.inputs = [value]
         kept.append(made)
@@ -110,11 +110,11 @@ def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
     taken = _split_sharding(instruction.attributes["out_shardings"])
     arguments = instruction.inputs
     for n, (sharding, inner) in enumerate(zip(given, region.parameters, strict=False)):
-        arguments[n] = cross(TO_SHARD, arguments[n], inner.type, sharding)
+        arguments[n] = add_crossing(TO_SHARD, arguments[n], inner.type, sharding)
     results = splice(kept, region, arguments, own=True)
     wholes = (instruction.type,) if isinstance(instruction.type, Tensor) else instruction.type
     return [
-        cross(TO_FULL, result, whole, sharding)
+        add_crossing(TO_FULL, result, whole, sharding)
         for result, sharding, whole in zip(results, taken, wholes, strict=True)
     ]
 

@@ -87,7 +87,7 @@ def eliminate_dead_code(module: Module) -> None:
         module: Rewritten in place.
     """
     pure = Purity()
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         read: set[Instruction] = {producer for producer, _ in computation.results}
         kept = []
         for instruction in reversed(computation.instructions):
@@ -120,7 +120,7 @@ def eliminate_common_subexpressions(module: Module) -> None:
             return None
         return same, ()
 
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         first.clear()
         rewrite(computation, merge)
         hashes.close(computation)
@@ -132,7 +132,7 @@ def _apply_folds(module: Module, rules: dict[str, Fold]) -> None:
         rule = rules.get(instruction.op)
         return rule(instruction) if rule is not None else None
 
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         if any(instruction.op in rules for instruction in computation.instructions):
             rewrite(computation, fold)
 

@@ -41,16 +41,16 @@ def fold_tuples(module: Module) -> None:
         IrSyntaxError: If copies of shared loops and branches would be too large.
     """
     _unshare_control_flow(module)
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         rewrite(computation, _fold)
     _spread_results(module.entry)
-    for computation in module.reachable():
+    for computation in module.find_reachable():
         _drop_unread(computation)
 
 
 def _unshare_control_flow(module: Module) -> None:
     """Give every loop and branch its own copies of shared computations, for passes to rewrite."""
-    order = module.reachable()
+    order = module.find_reachable()
     if not grows_reasonably(order, _has_slots):
         raise IrSyntaxError("loops and branches share computations too often to copy them")
     seen: set[int] = set()

@@ -165,7 +165,7 @@ def test_a_caller_may_come_before_what_it_calls() -> None:
         "// by hand\nHloModule m\nENTRY e {\n  // a comment\n  p = f32[] parameter(0)\n"
         "  r = f32[] map(p), to_apply=f\n}\nf {\n  q = f32[] parameter(0)\n}"
     )
-    assert [c.name for c in found.reachable()] == ["f", "e"]
+    assert [c.name for c in found.find_reachable()] == ["f", "e"]
 
 
 def test_without_a_root_the_last_instruction_is_returned() -> None:

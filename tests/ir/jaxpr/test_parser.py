@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from conformance.ir.graph import IrSyntaxError, Opaque, Origin, Tensor
 from conformance.ir.jaxpr import parse
-from conformance.ir.jaxpr.parser import to_hlo_dtype
+from conformance.ir.jaxpr.parser import convert_dtype
 from tests.ir.jaxpr.documents import (
     F32,
     S32,
@@ -133,14 +133,14 @@ def test_inner_jaxprs_are_bodies(
     made = module.entry.instructions[-1]
     assert [role for role, _ in made.bodies] == roles
     assert made.attributes == attributes
-    assert len(module.reachable()) == 2
+    assert len(module.find_reachable()) == 2
 
 
 def test_depth_is_no_limit() -> None:
     """Jaxprs are told side by side, each once."""
     depth = 5000
     jaxprs = [jaxpr(eqn("jit", [0], jaxpr={"jaxpr": n + 1}), out=(1,)) for n in range(depth)]
-    assert len(parse(document(*jaxprs, INNER)).reachable()) == depth + 1
+    assert len(parse(document(*jaxprs, INNER)).find_reachable()) == depth + 1
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_every_release_is_understood(file: Path) -> None:
     assert module.not_understood == Counter()
     assert {i.origin.file for i in module.entry.instructions} <= {"generate.py", ""}
     assert any(i.origin.line for i in module.entry.instructions)
-    assert len(json.loads(file.read_text())["jaxprs"]) == len(module.reachable())
+    assert len(json.loads(file.read_text())["jaxprs"]) == len(module.find_reachable())
 
 
 @pytest.mark.parametrize(
@@ -218,4 +218,4 @@ def test_every_release_is_understood(file: Path) -> None:
 )
 def test_a_dtype_goes_by_its_name_in_hlo(name: str, expected: str) -> None:
     """A name that HLO does not have is left as it is."""
-    assert to_hlo_dtype(name) == expected
+    assert convert_dtype(name) == expected

@@ -58,7 +58,7 @@ def documents(draw: st.DrawFn) -> str:
 
 def described(module: Module) -> list[Any]:
     """Return all that a module holds, as plain data that compares by value."""
-    found = module.reachable()
+    found = module.find_reachable()
     names = {id(computation): number for number, computation in enumerate(found)}
     return [
         module.name,

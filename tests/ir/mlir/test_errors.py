@@ -101,7 +101,7 @@ def nested(depth: int) -> str:
 def test_regions_may_nest_deep_but_not_for_ever() -> None:
     """No limit of Python's shows."""
     module = parse(nested(200))
-    assert len(module.reachable()) == 201
+    assert len(module.find_reachable()) == 201
     with pytest.raises(IrSyntaxError, match="regions nested at most 500 deep"):
         parse(nested(10_000))
 

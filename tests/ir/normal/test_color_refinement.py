@@ -148,12 +148,12 @@ def test_a_context_is_who_reads_a_value_in_which_place() -> None:
     )
     x, y, difference, total, _ = found.entry.instructions
     contexts = Contexts(found.entry, Uses())
-    assert contexts.of((x, ())) != contexts.of((y, ()))
-    assert contexts.of((difference, ())) != contexts.of((total, ()))
+    assert contexts.hash_context((x, ())) != contexts.hash_context((y, ()))
+    assert contexts.hash_context((difference, ())) != contexts.hash_context((total, ()))
 
 
 def test_inner_loops_tell_what_they_carry_from_what_they_read() -> None:
     """By what they do with each slot, not by its place."""
     slots = find_slots(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
     assert slots is not None
-    assert len(set(Uses().of(slots))) == 3
+    assert len(set(Uses().hash_uses(slots))) == 3

@@ -76,7 +76,7 @@ def test_calls_that_multiply_beyond_reason_stay() -> None:
     ]
     text = hlo("%r = f32[4] call(%x), to_apply=%f39", before="\n\n".join([first, *others]))
     found = after(text, inline_calls)
-    assert sum(len(one.instructions) for one in found.reachable()) < 200
+    assert sum(len(one.instructions) for one in found.find_reachable()) < 200
 
 
 def test_functions_of_stablehlo_are_inlined() -> None:

@@ -70,6 +70,6 @@ def test_what_grows_without_bound_is_known_before() -> None:
         for n in range(1, 64)
     ]
     found = module(hlo("%r = f32[4] call(%x), to_apply=%f63", before="\n\n".join([one, *more])))
-    assert not grows_reasonably(found.reachable(), lambda _: True)
-    assert grows_reasonably(found.reachable(), lambda _: False)
+    assert not grows_reasonably(found.find_reachable(), lambda _: True)
+    assert grows_reasonably(found.find_reachable(), lambda _: False)
     assert the(found, "negate").op == "negate"
