@@ -1,4 +1,4 @@
-"""Facts: what an IR says in compiler-neutral terms. They are claimed, they gate, they are shown."""
+"""Facts: the content of an IR in compiler-neutral terms, for claims, gates and reports."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ GATING: Final = (
     "parameters",
     "results",
 )
-"""Facts whose change fails a run; the others are shown."""
+"""Facts whose change fails a run; the others are for reports."""
 
 _SHOWN: Final = ("converts", "contractions", "fusions", "loops", "ops")
-"""Counts that are shown only."""
+"""Counts for reports."""
 
 _MOVES: Final = frozenset({"bitcast", "reshape", "transpose", "copy", "convert"})
 _ALIAS = 4
-"""Parts of an entry of `input_output_alias`: output, parameter, path into it, kind."""
+"""Number of parts of an `input_output_alias`: output, parameter, path into it, kind."""
 _MANY = 16
 _LONG = 160
 
 
 def collect_facts(module: Module) -> dict[str, Any]:
-    """State the facts of a module.
+    """Collect the facts of a module.
 
     Args:
-        module: In the form `exact`.
+        module: A module in the exact form.
 
     Returns:
         Plain data, for JSON:
-        `collectives`: count by opcode, a start and its done being one, and an all-reduce of which
-        each device keeps its part a reduce-scatter;
-        `collective_ops`: count by a line that says operation, reducer, type, dimension, groups
-        and whether it stands in a loop;
-        `host_compute`: whether anything is marked to be computed on the host;
+        `collectives`: count by opcode, where a start and its done count once, and an all-reduce of
+        which each device keeps a slice counts as a reduce-scatter;
+        `collective_ops`: count by a line with operation, reducer, type, dimension, groups and the
+        number of loops around it;
+        `host_compute`: whether any instruction is marked to be computed on the host;
         `memory_spaces`: count of results by memory space of the host;
         `custom_calls`: count by target;
-        `donation`: which parameter an output may reuse;
+        `donation`: the parameters that outputs may reuse;
         `dtypes`: the element types;
-        `parameters`, `results`: type, memory space and sharding of each, as far as it is said;
+        `parameters`, `results`: type, memory space and sharding of each, as far as stated;
         `converts`: count by `f32->bf16`;
         `contractions`: count by operation and type;
         `fusions`: count by kind;
@@ -74,7 +74,7 @@ def collect_facts(module: Module) -> dict[str, Any]:
     entry, of = module.entry, counts.of
     types = [get_type(value) for value in entry.results]
     results = [part for t in types for part in ([t] if isinstance(t, Tensor) else t)]
-    said = [dict(_get_items(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
+    stated = [dict(_get_items(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
     return {
         "collectives": _sort_counts(of["collectives"]),
         "collective_ops": _sort_counts(of["collective_ops"]),
@@ -84,18 +84,18 @@ def collect_facts(module: Module) -> dict[str, Any]:
         "donation": _describe_donation(module),
         "dtypes": sorted(of["dtypes"]),
         "parameters": [_describe_value(p.type, p.attributes) for p in entry.parameters],
-        "results": list(map(_describe_value, results, said)),
+        "results": list(map(_describe_value, results, stated)),
         **{name: _sort_counts(of[name]) for name in _SHOWN},
     }
 
 
 def select_gating(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return those of the facts whose change fails a run."""
+    """Return the facts whose change fails a run."""
     return {name: facts[name] for name in GATING if name in facts}
 
 
 class _Counts:
-    """Counts of what instructions say.
+    """Counts of properties of instructions.
 
     Attributes:
         of: Counts by the name of the fact.
@@ -151,7 +151,7 @@ def _render_type(type_: Type) -> str:
 
 
 def _count_enclosing_loops(module: Module) -> dict[int, int]:
-    """Return how many loops each computation is in, the most for one used in several places."""
+    """Return the number of loops around each computation, the largest of all its uses."""
     depths = {id(module.entry): 0}
     for computation in reversed(module.find_reachable()):
         depth = depths[id(computation)]
@@ -163,10 +163,10 @@ def _count_enclosing_loops(module: Module) -> dict[int, int]:
 
 
 def _find_reduce_scatters(module: Module) -> dict[Instruction, Instruction]:
-    """Return the reduce-scatter that an all-reduce is, for those that are.
+    """Return the reduce-scatter in place of each all-reduce that is one.
 
-    A TPU has one operation for both: a custom fusion that reduces and then slices. The text shows
-    an all-reduce in it, yet no device receives more than its part.
+    A TPU reduces and scatters by a custom fusion whose text is an all-reduce and a slice, yet no
+    device receives more than its slice.
     """
     found = {}
     for instruction in module.walk():
@@ -179,7 +179,7 @@ def _find_reduce_scatters(module: Module) -> dict[Instruction, Instruction]:
 
 
 def _find_sliced_all_reduce(computation: Computation) -> Instruction | None:
-    """Return the all-reduce whose slice a computation returns."""
+    """Return the all-reduce of which a computation returns a slice."""
     instruction, sliced = computation.results[0][0], False
     while instruction.op == "dynamic-slice" or instruction.op in _MOVES:
         sliced = sliced or instruction.op == "dynamic-slice"
@@ -230,7 +230,7 @@ def _shorten(value: Attribute) -> str:
 
 
 def _get_result_type(instruction: Instruction) -> Type:
-    """Return the type of what a collective gives, of its done if this is only the start."""
+    """Return the type of the result of a collective, also of an asynchronous start."""
     type_ = instruction.type
     if instruction.op.endswith("-start") and not isinstance(type_, Tensor) and len(type_) > 1:
         return type_[1]
@@ -238,7 +238,7 @@ def _get_result_type(instruction: Instruction) -> Type:
 
 
 def _describe_donation(module: Module) -> list[str]:
-    """Return which parameters may be overwritten by which output, one phrase each."""
+    """Return a phrase for each parameter that an output may overwrite."""
     found = []
     for item in _get_items(module.attributes.get("input_output_alias")):
         if not isinstance(item, tuple) or len(item) != _ALIAS:
@@ -258,14 +258,14 @@ def _describe_donation(module: Module) -> list[str]:
 
 
 def _get_items(attribute: Attribute) -> tuple[Any, ...]:
-    """Return what an attribute lists, nothing if it is absent or no list."""
+    """Return the items of an attribute, none if it is missing or no list."""
     return attribute if isinstance(attribute, tuple) else ()
 
 
-def _describe_value(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
+def _describe_value(type_: Type, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
     spaces = sorted({get_host_space(t.space) for t in iterate_tensors(type_)} - {""})
-    sharding, kind = said.get("sharding"), said.get("memory_kind")
-    kind = kind or get_host_space(str(said.get("memory_space", "")))
+    sharding, kind = attributes.get("sharding"), attributes.get("memory_kind")
+    kind = kind or get_host_space(str(attributes.get("memory_space", "")))
     stated: dict[str, Any] = {"type": _render_type(type_)}
     if spaces or kind:
         stated["memory"] = "|".join(spaces) or kind
@@ -275,11 +275,7 @@ def _describe_value(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any
 
 
 def render_sharding(sharding: Sharding) -> str:
-    """Return a sharding in short, e.g. `tiled [4,1] over 0,1,2,3`.
-
-    Args:
-        sharding: Any sharding.
-    """
+    """Return a sharding as short text, e.g. `tiled [4,1] over 0,1,2,3`."""
     if sharding.kind == "tuple":
         return f"({', '.join(render_sharding(part) for part in sharding.parts)})"
     if sharding.kind != "tiled":

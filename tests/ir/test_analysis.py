@@ -64,5 +64,7 @@ def test_an_unknown_kind_is_an_error() -> None:
 
 def test_a_text_of_another_kind_is_an_error() -> None:
     """That says what it looks like."""
-    with pytest.raises(IrSyntaxError, match="hlo line 1: got what looks like jaxpr, expected hlo"):
+    with pytest.raises(
+        IrSyntaxError, match="hlo line 1: got a text that begins like jaxpr, expected hlo"
+    ):
         read(TEXTS["jaxpr"], "hlo")

@@ -109,7 +109,7 @@ def test_stablehlo_is_compared_alike() -> None:
     ("a", "kind", "message"),
     [
         (PLAIN, "llvm", "kind 'llvm', expected one of hlo, stablehlo, jaxpr"),
-        (PLAIN, "stablehlo", "got what looks like hlo, expected stablehlo"),
+        (PLAIN, "stablehlo", "got a text that begins like hlo, expected stablehlo"),
         (PLAIN.replace("divide(", "divide["), "hlo", "hlo line"),
     ],
 )

@@ -69,10 +69,10 @@ COMPUTATIONS = {
     "to_apply": "to_apply",
     "true_computation": "true",
 }
-"""Attributes that name computations, and the role these get; `{}` is their number in a list."""
+"""The role of computations by the attribute that names them; `{}` is their number in a list."""
 
 GROUPS = "shard_groups"
-"""Attribute of an instruction whose sharding says `shard_as` or `shard_like`."""
+"""Attribute of an instruction whose sharding has `shard_as` or `shard_like`."""
 
 _METADATA = ", metadata={"
 _METADATA_END = re.compile(rf"(?>(?:[^{{}}\"]++|{QUOTED})*)\}}", re.DOTALL)
@@ -94,8 +94,8 @@ class HloAttributes(NamedTuple):
 
     Attributes:
         items: Attributes by name.
-        bodies: Role and name of each computation called.
-        unknown: Names of attributes that are not known.
+        bodies: Role and name of each callee.
+        unknown: Names of unknown attributes.
     """
 
     items: dict[str, Attribute]
@@ -106,8 +106,8 @@ class HloAttributes(NamedTuple):
 class AttributeReader:
     """Reads attributes; each text is read once.
 
-    What stands before `metadata` is the same for many instructions, and so are origins: the two
-    are remembered apart.
+    Many instructions share the attributes before `metadata`, and many share an origin, but few
+    share both: the two are cached separately.
     """
 
     def __init__(self, types: HloTypes, origins: Origins) -> None:
@@ -119,7 +119,7 @@ class AttributeReader:
         """Return attributes and origin of an instruction.
 
         Args:
-            text: What follows the operands: nothing, or `, name=value` several times.
+            text: The text after the operands: empty, or `, name=value` several times.
 
         Raises:
             HloTextError: If the text is something else.
@@ -136,7 +136,7 @@ class AttributeReader:
                 try:
                     return self._join_around_metadata(head, tail[end:]), self._origins[tail[:end]]
                 except HloTextError:
-                    pass  # those are no halves: the mark is within quotes or brackets
+                    pass  # the mark is within quotes or brackets
         return self._read_whole(text)
 
     def _join_around_metadata(self, head: str, tail: str) -> HloAttributes:
@@ -156,7 +156,7 @@ class AttributeReader:
         origin = None
         seen: dict[str, str] = {}
         for name, value in _split_attributes(text):
-            # one release prints frontend_attributes twice
+            # One release prints frontend_attributes twice.
             if seen.setdefault(name, value) != value:
                 raise HloTextError(f"{name}=", "each attribute once")
             if name == "metadata":
@@ -209,7 +209,7 @@ def _split_attributes(text: str) -> list[tuple[str, str]]:
 
 
 def _make_readers(types: HloTypes) -> dict[str, Callable[[str], Attribute]]:
-    """Return how each known attribute is read, except bodies and shardings."""
+    """Return the reader of each known attribute, except bodies and shardings."""
     return {
         **dict.fromkeys(_PLAIN, _read_plain),
         **dict.fromkeys(QUOTED_NAMES, unquote),
@@ -297,7 +297,7 @@ def _read_donors(text: str) -> Attribute:
 
 
 def _read_names(text: str) -> tuple[str, ...]:
-    """Return names: one, or several in braces."""
+    """Return a name, or the names in braces."""
     listed = [*split_parts(strip_brackets(text))] if text.startswith("{") else [text]
     return tuple([match_all(_NAME, name.removeprefix("%"), "a name")[0] for name in listed])
 

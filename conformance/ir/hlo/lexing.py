@@ -1,4 +1,4 @@
-"""HLO text below its grammar: lines, brackets that match, quotes, comments, lists.
+"""The lexical level of HLO text: lines, brackets, quotes, comments, lists.
 
 `HloPrintOptions.canonical()` prints a called computation where it is called; `number_lines` puts
 it before the instruction:
@@ -25,7 +25,7 @@ Line: TypeAlias = tuple[int, str]
 DEEPEST = 100
 """How deep brackets may be nested: real modules stay below ten, and recursion stays safe."""
 LARGEST = 1 << 20
-"""How many devices a list may name; keeps a text of some bytes from filling the memory."""
+"""How many devices a list may name, so that a short text cannot fill the memory."""
 
 QUOTED = r'"(?>(?:[^"\\]++|\\.)*)"'
 NAME = r"[\w.\-]++"
@@ -51,8 +51,8 @@ class HloTextError(Exception):
     """Text that does not fit the grammar.
 
     Attributes:
-        got: What was found.
-        expected: What should have been there.
+        got: The text found.
+        expected: A description of the expected text.
         line: Number of its line, 0 for the one being read.
     """
 
@@ -103,10 +103,7 @@ def find_value_end(text: str, start: int) -> int:
 
 
 def split_parts(text: str) -> Iterator[str]:
-    """Yield what stands between the commas outside brackets, without spaces around.
-
-    Nothing for an empty text. An empty part is the caller's to judge.
-    """
+    """Yield the parts between commas outside brackets, stripped; none for an empty text."""
     if not text or text.isspace():
         return
     start = 0
@@ -119,10 +116,10 @@ def split_parts(text: str) -> Iterator[str]:
 
 
 def strip_brackets(text: str, brackets: str = "{}") -> str:
-    """Return what a bracketed text holds.
+    """Return the content of a bracketed text.
 
     Raises:
-        HloTextError: If the text is not one bracketed text.
+        HloTextError: If the text is anything else.
     """
     if text[:1] != brackets[0] or find_closing(text, 0) != len(text):
         raise HloTextError(text, f"'{brackets[0]}...{brackets[1]}'")
@@ -160,7 +157,7 @@ def parse_integer(text: str) -> int:
     """Return an integer.
 
     Raises:
-        HloTextError: If the text is not one, or has more than 19 digits.
+        HloTextError: If the text is no integer, or has more than 19 digits.
     """
     return int(match_all(_WHOLE_INTEGER, text, "an integer")[0])
 
@@ -174,7 +171,7 @@ def unquote(text: str) -> str:
     """Return the content of a quoted string, C escapes resolved.
 
     Raises:
-        HloTextError: If the text is not one quoted string.
+        HloTextError: If the text is anything else.
     """
     content = match_all(_WHOLE_QUOTED, text, "a quoted string")[0][1:-1]
     return _ESCAPE.sub(_unescape, content) if "\\" in content else content
@@ -210,7 +207,7 @@ def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def number_lines(text: str, first: int) -> Iterable[Line]:
-    """Return the lines from the one numbered `first` on."""
+    """Return the lines from number `first` on, bodies within instructions before these."""
     numbered = islice(enumerate(text.split("\n"), 1), first - 1, None)
     return _unfold_bodies(numbered) if _BODY.search(text) else numbered
 

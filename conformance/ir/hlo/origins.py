@@ -1,4 +1,4 @@
-"""Where instructions come from: `metadata={...}`, and the tables of frames of newer texts."""
+"""Origins of instructions: `metadata={...}`, and the tables of stack frames in newer texts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ TABLES = frozenset({"FileNames", "FunctionNames", "FileLocations", "StackFrames"
 
 
 class Origins(dict[str, Origin]):
-    """Origins by the text of their metadata, each read once; equal ones are one object.
-
-    A text is what follows the opening brace.
-    """
+    """Origins by the text of their metadata after the opening brace; equal ones are one object."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,10 +46,10 @@ class Origins(dict[str, Origin]):
         return found
 
     def add_row(self, table: str, text: str) -> None:
-        """Take a line of one of the tables in the module's header.
+        """Add a row of a table in the module's header.
 
         Raises:
-            HloTextError: If it is not one.
+            HloTextError: If it is malformed.
         """
         expected = f"a row of {table}"
         number, string, numbers = match_all(_ROW, text.strip(), expected).groups()

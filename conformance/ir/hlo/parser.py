@@ -29,7 +29,7 @@ _HEADER = re.compile(rf"HloModule ({NAME})(.*)", re.DOTALL)
 _COMPUTATION = re.compile(rf"(ENTRY\s+)?%?({NAME})\s*")
 _PARAMETER = re.compile(rf"%?{NAME}: ")
 _NAMED_AGAIN = re.compile(rf"\s*// {NAME}$")
-"""After the brace that ends a computation, in what XLA dumps up to jax 0.5.0."""
+"""A comment after the brace that ends a computation, in dumps of XLA up to jax 0.5.0."""
 _INSTRUCTION = re.compile(
     rf"\s*+(ROOT )?%?({NAME}) = ({TENSOR}|\(.*?\)(?= [a-z][\w\-]*+\()) ([a-z][\w\-]*+)\("
 )
@@ -45,7 +45,7 @@ def parse(text: str) -> Module:
         text: As `compiled.as_text()` or `HloModule.to_string()` print it, of any platform.
 
     Returns:
-        The module; what is not known in it is counted in `not_understood`.
+        The module; unknown attributes are counted in `not_understood`.
 
     Raises:
         IrSyntaxError: If the text is not an HLO module; the message names line and token.
@@ -63,15 +63,15 @@ def parse(text: str) -> Module:
 
 
 class _ModuleReader:
-    """A module of which some lines are read."""
+    """Reads the lines of a module."""
 
     def __init__(self, head: str) -> None:
-        name, said = match_all(_HEADER, head, "'HloModule name'").groups()
+        name, attributes = match_all(_HEADER, head, "'HloModule name'").groups()
         self.types = HloTypes()
         self.calls: list[tuple[Instruction, tuple[tuple[str, str], ...]]] = []
         self._origins = Origins()
         self.attributes = AttributeReader(self.types, self._origins)
-        found, _ = self.attributes.read(said)
+        found, _ = self.attributes.read(attributes)
         self._module = Module("hlo", name, Computation(""), found.items.copy())
         self.not_understood = self._module.not_understood
         self.count_unknown(found.unknown, "the module")
@@ -80,7 +80,7 @@ class _ModuleReader:
         self._table = ""
 
     def read_line(self, line: str, number: int) -> None:
-        """Take the next line."""
+        """Read the next line."""
         if self._body is None:
             self._read_outside(line.strip())
         elif line.lstrip().startswith("}"):
@@ -90,12 +90,12 @@ class _ModuleReader:
             self._body.read_line(line, number)
 
     def count_unknown(self, unknown: tuple[str, ...], of: str) -> None:
-        """Count attributes that are not known."""
+        """Count unknown attributes."""
         for name in unknown:
             self.not_understood[f"attribute {name} of {of}"] += 1
 
     def finish(self) -> Module:
-        """Return the module, instructions linked to the computations that they call."""
+        """Return the module, its callers linked to their callees."""
         if self._body is not None:
             raise HloTextError("end of text", f"'}}' of computation {self._body.computation.name}")
         if self._entry is None:
@@ -111,7 +111,7 @@ class _ModuleReader:
         return self._module
 
     def _read_outside(self, line: str) -> None:
-        """Take a line between computations."""
+        """Read a line between computations."""
         if not line or line.startswith("//"):
             return
         if line in TABLES:
@@ -139,7 +139,7 @@ class _ModuleReader:
         self._body = _Body(found, self)
 
     def _check_signature(self, text: str) -> None:
-        """Check that `(x: f32[], y: s32[2]) -> f32[]` is what it should be."""
+        """Check a signature, `(x: f32[], y: s32[2]) -> f32[]`."""
         types = self.types
         text = strip_comments(text)
         if not text.startswith("("):
@@ -157,7 +157,7 @@ class _ModuleReader:
 
 
 class _Body:
-    """Fills a computation with the instructions of its lines."""
+    """Reads the lines of a computation."""
 
     def __init__(self, computation: Computation, module: _ModuleReader) -> None:
         self.computation = computation
@@ -168,10 +168,10 @@ class _Body:
         self._ordered: list[Instruction] = []
 
     def read_line(self, line: str, number: int) -> None:
-        """Take a line: an instruction, or a comment.
+        """Read an instruction or a comment.
 
         Raises:
-            HloTextError: If it is something else.
+            HloTextError: If the line is anything else.
         """
         match = _INSTRUCTION.match(line)
         if match is None:
@@ -209,17 +209,17 @@ class _Body:
             self._check_references(instruction)
 
     def finish(self, text: str) -> None:
-        """Take what follows the closing brace.
+        """Read the text after the closing brace.
 
         Raises:
-            HloTextError: If it is not attributes, or the computation is not complete.
+            HloTextError: If the text is malformed, or the computation is incomplete.
         """
         found, _ = self._module.attributes.read(text)
         self.computation.attributes = found.items.copy()
         self._module.count_unknown(found.unknown, "a computation")
         if not self.computation.instructions:
             raise HloTextError("}", "an instruction")
-        # Whoever applies the computation finds arguments by these numbers.
+        # A caller binds its operands by these numbers.
         if strange := self._parameters - {*range(len(self._parameters))}:
             raise HloTextError(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
         self.computation.results = [(self._root or self.computation.instructions[-1], ())]
@@ -231,7 +231,7 @@ class _Body:
                 raise HloTextError(str(missing.pop()), expected, instruction.line)
 
     def _read_leaf(self, op: str, text: str, type_: Type) -> dict[str, Attribute]:
-        """Return what `constant(1)` and `parameter(0)` have in place of operands."""
+        """Return the attribute in the parentheses of `constant(1)` or `parameter(0)`."""
         if op == "parameter":
             index = parse_integer(text)
             if index in self._parameters:
@@ -244,7 +244,7 @@ class _Body:
         return {"value": value}
 
     def _read_operands(self, text: str) -> tuple[tuple[Instruction, ...], tuple[Path, ...]]:
-        """Return the instructions that a list of operands names, with paths into their results."""
+        """Return the operands in a list, with paths into their results."""
         by_name = self._by_name
         try:
             if text[0] == "%":
@@ -257,7 +257,7 @@ class _Body:
             return tuple([node for node, _ in each]), tuple([path for _, path in each])
 
     def _read_operand(self, text: str) -> Value:
-        """Return what `f32[4]{0} %x`, `%x`, `x` or `x#1#0` (a part of a tuple) names."""
+        """Return the value of `f32[4]{0} %x`, `%x`, `x` or `x#1#0` (a part of a tuple)."""
         type_text, _, rest = text.rpartition(" ")
         if type_text:
             self._module.types[type_text]
@@ -268,18 +268,18 @@ class _Body:
         return found, tuple(map(parse_integer, path))
 
     def _check_references(self, instruction: Instruction) -> None:
-        """Check what needs a second look: parts of tuples now, orders when all is read."""
+        """Check an index into a tuple now, and control predecessors once all names are known."""
         if _ORDER in instruction.attributes:
             self._ordered.append(instruction)
         if instruction.op != "get-tuple-element":
             return
-        # print options may have left the index out
+        # Some print options leave the index out.
         index = instruction.attributes.get("index", 0)
         types = [operand.type for operand in instruction.operands]
         if len(types) != 1 or isinstance(types[0], Tensor):
             raise HloTextError("get-tuple-element", "one operand, a tuple")
         if not isinstance(index, int) or not 0 <= index < len(types[0]):
-            raise HloTextError(f"index={index}", f"one below {len(types[0])}")
+            raise HloTextError(f"index={index}", f"an index below {len(types[0])}")
 
 
 def _count_elided(value: object) -> int:
@@ -290,12 +290,12 @@ def _count_elided(value: object) -> int:
 
 @cache
 def _make_whole_paths(count: int) -> tuple[Path, ...]:
-    """Return that many times the whole result; one object for each count."""
+    """Return empty paths for a number of operands; equal ones are one object."""
     return ((),) * count
 
 
 def _check_comment(line: str) -> None:
-    """Say what is wrong with a line, unless it is a comment or empty."""
+    """Check that a line is a comment or empty; describe its defect otherwise."""
     text = line.strip()
     if not text or text.startswith("//"):
         return

@@ -1,4 +1,4 @@
-"""Devices and shardings: every spelling of GSPMD's and of the mesh form, to one meaning.
+"""Shardings and device lists of HLO, in the spellings of GSPMD and of meshes.
 
 A list of devices is plain, an iota (`[2,4]<=[4,2]T(1,0)`) or of a mesh (`mesh[x=2,y=4] {x}`).
 """
@@ -32,7 +32,7 @@ _MAXIMAL = re.compile(r"(?:maximal_mesh|single_device)\[device_ids?=(\d{1,18})\]
 _AXIS = re.compile(r"""["']?([^"'=:]+)["']?(?:=(\d{1,18})|:\((\d{1,18})\)(\d{1,18}))?""", re.ASCII)
 
 SUBGROUPS = ("manual", "unreduced", "replicated")
-"""Kinds of subgroups, in the order in which they stand after the data's dimensions."""
+"""Kinds of subgroups, in their canonical order after the dimensions of the data."""
 
 _SHARD_GROUP = re.compile(r"\s*\b(shard_as|shard_like) (\d{1,18})")
 _MESHES = ("mesh", "@mesh", "maximal_mesh", "single_device")
@@ -70,9 +70,9 @@ class Mesh(NamedTuple):
     devices: tuple[int, ...]
 
     def cut(self, dimensions: list[list[MeshAxis]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the devices seen with one dimension for each list of axes.
+        """Return the devices as an array with a dimension for each list of axes.
 
-        Axes that no list names make up one more dimension, the last.
+        The axes in no list are merged into a last dimension.
 
         Returns:
             Size of each dimension, and the devices, row-major over them.
@@ -131,7 +131,7 @@ def transpose(
 
 
 def _read_iota(text: str) -> tuple[int, ...]:
-    """Return the devices of `[4,2]T(1,0)`: all of them, counted up, dimensions reordered."""
+    """Return the devices of `[4,2]T(1,0)`: consecutive numbers, dimensions transposed."""
     match = match_all(_IOTA, text, "'[sizes]' or '[sizes]T(order)'")
     sizes = parse_integers(match[1])
     order = tuple(range(len(sizes))) if match[2] is None else parse_integers(match[2])
@@ -157,10 +157,10 @@ def _read_array(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _read_mesh(text: str) -> tuple[Mesh, str]:
-    """Return the mesh a text begins with, and what follows it.
+    """Return the mesh at the start of a text, and the rest of the text.
 
     Raises:
-        HloTextError: If there is none, or its devices do not fit its axes.
+        HloTextError: If no mesh begins there, or its devices do not fit its axes.
     """
     if match := _MAXIMAL.match(text):
         return Mesh({}, (int(match[1]),)), text[match.end() :]
@@ -188,7 +188,7 @@ def _read_mesh(text: str) -> tuple[Mesh, str]:
 
 
 def _read_axes(text: str) -> list[MeshAxis]:
-    """Return the axes of `x, y:(2)4`; what marks a dimension as open (`?`) says nothing."""
+    """Return the axes of `x, y:(2)4`, without the `?` of an open dimension."""
     found = []
     for part in split_parts(text):
         match = match_all(_AXIS, part, "an axis")
@@ -216,7 +216,7 @@ def read_device_groups(text: str) -> Groups:
         found, rest = _read_mesh(text)
         sizes, devices = found.cut([[], _read_axes(strip_brackets(rest.strip()))])
         size = sizes[1]
-        # the axes no one named tell the groups apart, so they come first
+        # A group shares its coordinates on all other axes, so these come first.
         devices = transpose(devices, [size, sizes[2]], [1, 0])
     if not size:
         return ()
@@ -233,14 +233,14 @@ def _count_devices(sizes: tuple[int, ...], text: str) -> int:
 
 
 def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
-    """Return a sharding, and for each of its parts which shard group it is in.
+    """Return a sharding, and the shard group of each of its parts.
 
     Args:
         text: As after `sharding=`, braces included.
 
     Returns:
-        The sharding; and `as 3`, `like 3` or nothing for each part of it (one if it is no tuple),
-        empty when nothing is in a group.
+        The sharding, and `as 3`, `like 3` or nothing for each of its parts; no groups at all if
+        every part has none.
 
     Raises:
         HloTextError: If the text is no sharding.
@@ -306,9 +306,9 @@ def _read_tiled(devices: str, rest: str) -> Sharding:
 def make_tiled(
     tiles: tuple[int, ...], devices: tuple[int, ...], subgroups: tuple[str, ...]
 ) -> Sharding:
-    """Return a tiling in its one form: subgroups merged and in order, none of size 1.
+    """Return the canonical form of a tiling: subgroups merged and in order, none of size 1.
 
-    Which replica a device holds means nothing, so devices are sorted within a replicated group.
+    Replicas are equal, so devices are sorted within a replicated group.
     """
     data = len(tiles) - len(subgroups)
     kept = [n for n in range(data, len(tiles)) if tiles[n] != 1]
@@ -353,7 +353,7 @@ def _read_mesh_sharding(text: str) -> Sharding:
             named[f"{name} {how}".strip()] = _read_axes(strip_brackets("{" + value))
         elif name != "metadata":
             raise HloTextError(part, "'[{axes}, ...]', 'manual={axes}' or the like")
-    # replicated ones are the same as those that are not named
+    # Replicated axes mean the same as axes that are not named.
     kinds = [kind for kind in named if kind != "replicated"]
     tiles, devices = found.cut(dimensions + [named[kind] for kind in kinds])
     if "replicated" in named:

@@ -32,7 +32,7 @@ _LAYOUT = re.compile(
 _SPACE = re.compile(r"(?<![A-Z])S\((\d+)\)", re.ASCII)
 
 LONGEST = 1_000
-"""With more elements than this, a constant is kept as a digest."""
+"""Up to this many elements a constant is written out, others are a digest."""
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{16} of \d+ elements")
 _FLOAT = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan(?:\(0x[0-9a-f]+\))?)", re.ASCII)
@@ -46,7 +46,7 @@ _BLANK = str.maketrans("", "", " \t\r\n")
 
 
 class HloTypes(dict[str, Type]):
-    """Types by their text: each text is read once, and equal types are one object."""
+    """Types by their text, each read once; equal types are one object."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class HloTypes(dict[str, Type]):
         """Return the type that begins at `start`, and the position after it.
 
         Raises:
-            HloTextError: If there is none.
+            HloTextError: If no type begins there.
         """
         open_: list[list[Type]] = []
         while True:
@@ -159,7 +159,7 @@ def _read_array(text: str, type_: Tensor) -> str:
 
 
 def _digest_array(text: str, count: int | None, dtype: str) -> str:
-    """Return what stands for a long array, by a look at its commas only."""
+    """Return the digest of a long array, checked by its commas only."""
     if _LONG.fullmatch(text) is None or text.count("{") != text.count("}"):
         raise HloTextError(text, "numbers in braces")
     found = text.count(",") + 1
@@ -171,7 +171,7 @@ def _digest_array(text: str, count: int | None, dtype: str) -> str:
 
 
 def _format_array(elements: list[str], sizes: list[int]) -> str:
-    """Return an array's text as it should be, for as many sizes."""
+    """Return the text of an array with these sizes."""
     if 0 in sizes:
         sizes = sizes[: sizes.index(0)]
         elements = ["{}"] * min(prod(sizes), LONGEST)
@@ -183,7 +183,7 @@ def _format_array(elements: list[str], sizes: list[int]) -> str:
 
 
 def _read_element(text: str, dtype: str) -> str:
-    """Return one number in its one spelling."""
+    """Return the canonical text of an element."""
     if text.startswith("("):
         real, _, imaginary = strip_brackets(text, "()").partition(",")
         return f"({_read_number(real.strip())},{_read_number(imaginary.strip())})"

@@ -1,4 +1,4 @@
-"""Jaxprs: the worker's JSON to the graph, and their spelling made one over releases."""
+"""Jaxprs: the parser of the worker's JSON, and the normalisation of spellings over releases."""
 
 from conformance.ir.jaxpr.parser import parse
 from conformance.ir.jaxpr.spelling import normalise_spelling

@@ -1,8 +1,4 @@
-"""The JSON document of a jaxpr that `conformance.worker.jaxprs` writes, with a check of its shape.
-
-What `conformance.ir.jaxpr.writing` dumps is of the same form, but each variable is the result of
-an equation there: `parameter`, `literal` and `constant` are primitives like any other.
-"""
+"""The JSON document of a jaxpr that `conformance.worker.jaxprs` writes, as checked types."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ Number = Annotated[int, Meta(ge=0)]
 
 
 class Valued(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A literal, or a constant: no tuple, beside which a `Number` crashes msgspec 0.22."""
+    """A literal or a constant: a struct, because msgspec 0.22 crashes on `Number | tuple`."""
 
     aval: Number
     value: Any
@@ -88,10 +84,10 @@ def decode(text: str) -> JaxprDocument:
         text: One JSON object.
 
     Returns:
-        The document; numbers in it may still point nowhere.
+        The document; its numbers are not checked.
 
     Raises:
-        IrSyntaxError: If the text is no such document.
+        IrSyntaxError: If the text is malformed.
     """
     try:
         return _DECODER.decode(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""The JSON that a worker writes of a jaxpr, read to the graph."""
+"""The parser of jaxprs: from the JSON of a worker to the graph."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROLES: Final = {"body_jaxpr": "body", "cond_jaxpr": "condition", "branches": "branch"}
-"""Roles of inner jaxprs whose parameter is named otherwise."""
+"""Roles of inner jaxprs whose parameter has another name."""
 RESULT: Final = "result "
-"""Before the names of attributes that tell of an instruction's results, not of its parameters."""
+"""Prefix of attributes of the results of an instruction."""
 _SHORT: Final = {"float": "f", "int": "s", "uint": "u", "complex": "c", "bfloat": "bf"}
 _NUMERIC = re.compile(r"(float|int|uint|complex|bfloat)([1-9]\d*)(?:_(e\d+m\d+\w*))?")
 _OF_A_REF = re.compile(r"ref<(.+)>")
@@ -41,24 +41,24 @@ def parse(text: str) -> Module:
     """Read a jaxpr.
 
     Args:
-        text: What `conformance.worker.jaxprs` or `dump` wrote.
+        text: JSON that `conformance.worker.jaxprs` wrote.
 
     Returns:
-        The module. Literals are instructions of the op `literal`, one for each use, constants
-        `constant`, both with their `value`; inner jaxprs are bodies. What the avals of results
-        say beyond dtype, shape and memory space are attributes `result weak_type`, `result vma`
-        ..., each a tuple with an entry for every result, and only there where one says something.
+        The module. Literals are instructions of the op `literal`, a new one for each use, constants
+        `constant`, both with their `value`; inner jaxprs are bodies. The properties of results
+        beyond dtype, shape and memory space are attributes `result weak_type`, `result vma` ...,
+        tuples with an entry for every result, present only if any entry is not empty.
 
     Raises:
-        IrSyntaxError: If it is no jaxpr.
+        IrSyntaxError: If the text is no jaxpr.
     """
     module = _Reader(decode(text)).read()
-    module.find_reachable()  # raises if one calls itself
+    module.find_reachable()  # raises on recursion
     return module
 
 
 class _Reader:
-    """Builds the graph of one document."""
+    """Builds the graph of a document."""
 
     def __init__(self, document: JaxprDocument) -> None:
         self._document = document
@@ -110,7 +110,7 @@ class _Reader:
             self._variables += [(made, (number,)) for number in range(len(eqn.outputs))]
 
     def _read_params(self, made: Instruction, eqn: Eqn) -> Iterator[tuple[str, Attribute]]:
-        """Yield what is no jaxpr; jaxprs become the instruction's bodies."""
+        """Yield the parameters that are no jaxprs; jaxprs become the instruction's bodies."""
         bodies: list[tuple[str, Computation]] = []
         for name, value in eqn.params.items():
             rest, inner = _split_jaxprs(value, ROLES.get(name, name))
@@ -136,14 +136,14 @@ class _Reader:
             f"v{len(self._open.instructions)}", op, tensors[0] if len(tensors) == 1 else tensors
         )
         for name in _PER_RESULT:
-            said = [getattr(self._document.avals[number].more, name) for number in numbers]
-            if any(said):
-                made.attributes[RESULT + name] = freeze(said)
+            values = [getattr(self._document.avals[number].more, name) for number in numbers]
+            if any(values):
+                made.attributes[RESULT + name] = freeze(values)
         self._open.instructions.append(made)
         return made
 
     def _name_bodies(self) -> None:
-        """Name inner jaxprs after the equation that has them, shared ones after the first."""
+        """Name inner jaxprs after the first equation that calls them."""
         todo = [self._module.entry]
         while todo:
             computation = todo.pop()
@@ -159,7 +159,7 @@ class _Reader:
         }
 
     def _read_attribute(self, value: Any, of: str) -> Attribute:
-        """Return a value as an attribute; what is not understood is kept and counted."""
+        """Return a value as an attribute; a text of unknown meaning is counted."""
         if isinstance(value, list):
             return tuple([self._read_attribute(item, of) for item in value])
         if isinstance(value, dict):
@@ -190,16 +190,16 @@ _NOTHING: Final = object()
 
 
 def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
-    """Return what is left of a parameter without its jaxprs, and these by role.
+    """Split a parameter into its jaxprs and the rest.
 
     Args:
         value: The parameter.
         role: Its name.
 
     Returns:
-        The rest, with the role in the place of each jaxpr, or `_NOTHING` where the parameter is
-        a jaxpr, or several; and pairs of role and number. In `[NAME, jaxpr]` the name is the
-        role, in other lists the place: `branch 0`.
+        The rest, with its role in the place of each jaxpr, or `_NOTHING` if the parameter consists
+        of jaxprs; and pairs of role and number. The role in `[NAME, jaxpr]` is the name, in other
+        lists the place: `branch 0`.
     """
     if isinstance(value, dict) and "jaxpr" in value:
         number = value["jaxpr"]
@@ -243,23 +243,16 @@ def pick(items: Sequence[T], number: int, what: str) -> T:
     """Return an item by its number.
 
     Raises:
-        IrSyntaxError: If there is none.
+        IrSyntaxError: If the number is out of range.
     """
     if 0 <= number < len(items):
         return items[number]
-    raise IrSyntaxError(f"jaxpr {what}: got number {number}, expected one below {len(items)}")
+    raise IrSyntaxError(f"jaxpr {what}: got number {number}, expected a number below {len(items)}")
 
 
 @cache
 def convert_dtype(name: str) -> str:
-    """Return a dtype as HLO spells it; a name that HLO lacks stays unchanged.
-
-    Args:
-        name: `float32`, `bool`, `float8_e4m3fn`, `key<fry>`, `ref<float32>` ...
-
-    Returns:
-        `f32`, `pred`, `f8e4m3fn`, `key<fry>`, `ref<f32>` ...
-    """
+    """Return a dtype as HLO spells it: `f32` for `float32`, `key<fry>` unchanged."""
     if name == "bool":
         return "pred"
     if inner := _OF_A_REF.fullmatch(name):

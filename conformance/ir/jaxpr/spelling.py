@@ -1,9 +1,8 @@
-"""One spelling of jaxprs over releases: the same program, the same graph.
+"""The spelling of jaxprs, normalised over releases: equal programs get equal graphs.
 
-Each function brings one instruction from the spelling of some releases to that of the newest, or
-takes away what says nothing; it names the releases it serves. Their order is that of
-`normalise_spelling`.
-What a program means is left alone: an equation more, a type that is weak no longer, remain.
+Each rule brings an instruction from the spelling of some releases to that of the newest, or drops
+attributes without a meaning; it names these releases. Rules run in the order of
+`normalise_spelling`. Differences of meaning remain: an added equation, a lost weak type.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ PARAMETERS: Final = {
 """Parameters, and roles of bodies, by their earlier names."""
 
 ELEMENTWISE: Final = frozenset({"psum", "pmax", "pmin", "pvary", "unreduced_psum"})
-"""Collectives that take each operand by itself, and to which the order of axes is nothing."""
+"""Collectives that take each operand separately, and ignore the order of axes."""
 
 COLLECTIVES: Final = ELEMENTWISE | {
     *("ppermute", "axis_index", "all_gather", "all_gather_invariant", "all_gather_reduced"),
@@ -61,7 +60,7 @@ NEUTRAL: Final[dict[str, dict[str, tuple[Attribute, ...]]]] = {
     "scan": {"_split_transpose": (False,)},
     "top_k": {"is_stable": (True,)},
 }
-"""Values of parameters that say what a release without the parameter does, too."""
+"""Values of parameters with the meaning that older releases have without the parameter."""
 
 BOOKKEEPING: Final = frozenset(
     {
@@ -69,7 +68,7 @@ BOOKKEEPING: Final = frozenset(
         *("debug_info", "linear", "rewrite", "inline", "branches_platforms"),
     }
 )
-"""Parameters that hold functions still to be traced, or what jax remembers for its own use."""
+"""Parameters that hold functions still to be traced, or private state of jax."""
 
 ALL_OF: Final = {
     "donated_invars": False,
@@ -78,13 +77,13 @@ ALL_OF: Final = {
     "in_layouts": None,
     "out_layouts": None,
 }
-"""Parameters with an entry for each input or output, by the entry that says nothing."""
+"""The default entry of parameters with an entry for each input or output."""
 
 EFFECTS = "ctx effects"
 
 
 def normalise_spelling(module: Module) -> None:
-    """Bring a jaxpr to the one spelling, in place.
+    """Bring a jaxpr to the newest spelling, in place.
 
     Args:
         module: A module of the kind `jaxpr`.
@@ -101,7 +100,7 @@ def normalise_spelling(module: Module) -> None:
 def rename_primitive(instruction: Instruction) -> None:
     """`psum2` (to 0.5.3) and `psum_invariant` (from 0.6.0) are `psum`, `pjit` (to 0.6.2) is `jit`.
 
-    `pbroadcast` is `pvary` since 0.6.0, but for the collective of that name, which has a source.
+    From 0.6.0 on `pbroadcast` is `pvary`, except the collective of that name, which has a source.
     """
     if instruction.op == "pbroadcast" and "source" not in instruction.attributes:
         instruction.op = "pvary"
@@ -109,7 +108,7 @@ def rename_primitive(instruction: Instruction) -> None:
 
 
 def rename_parameters(instruction: Instruction) -> None:
-    """Parameters go by their newest names, also those that became bodies."""
+    """Parameters get their newest names, also those that became bodies."""
     attributes = instruction.attributes
     if not PARAMETERS.keys().isdisjoint(attributes):
         renamed = {PARAMETERS.get(name, name): value for name, value in attributes.items()}
@@ -120,9 +119,9 @@ def rename_parameters(instruction: Instruction) -> None:
 
 
 def normalise_axes(instruction: Instruction) -> None:
-    """A collective's axes are a tuple, also one axis: `'x'` (to 0.5.0) is `('x',)`.
+    """The axes of a collective are a tuple: `'x'` (to 0.5.0) becomes `('x',)`.
 
-    Those of a reduction come out of a set in some releases (0.7.1): their order says nothing.
+    Those of a reduction come from a set in some releases (0.7.1), so they are sorted.
     """
     if instruction.op not in COLLECTIVES:
         return
@@ -139,7 +138,7 @@ def normalise_axes(instruction: Instruction) -> None:
 def normalise_specs(instruction: Instruction) -> None:
     """A shard_map's `in_names` (to 0.6.0) are pairs of dimension and axes, `in_specs` the axes.
 
-    A spec that ends in dimensions which are not cut says the same without these.
+    Trailing dimensions that are not cut are dropped.
     """
     for name in ("in_specs", "out_specs"):
         specs = instruction.attributes.get(name)
@@ -174,7 +173,7 @@ def normalise_manual_axes(instruction: Instruction) -> None:
 
 
 def normalise_scan_counts(instruction: Instruction) -> None:
-    """A scan's `ft_in` (from 0.11.0) says how many constants and carries it has."""
+    """A scan's `ft_in` (from 0.11.0) holds its numbers of constants and carries."""
     instruction.attributes.pop("ft_out", None)
     match instruction.attributes.pop("ft_in", None):
         case ("parts", consts, carry, *_):
@@ -184,7 +183,7 @@ def normalise_scan_counts(instruction: Instruction) -> None:
 
 
 def normalise_platforms(instruction: Instruction) -> None:
-    """That a choice by platform has a default (to 0.6.0) is a platform None, the last."""
+    """The default of a choice by platform (to 0.6.0) is a last platform None."""
     default, platforms = instruction.attributes.pop("has_default", False), "platforms"
     named = instruction.attributes.get(platforms)
     if default is True and isinstance(named, tuple):
@@ -192,7 +191,7 @@ def normalise_platforms(instruction: Instruction) -> None:
 
 
 def drop_last_axis(instruction: Instruction) -> None:
-    """A `top_k` was always along the last axis before it had one (0.8.1)."""
+    """A `top_k` without an axis (before 0.8.1) is along the last one."""
     if isinstance(instruction.type, Tensor):
         return
     first = instruction.type[0]
@@ -201,13 +200,13 @@ def drop_last_axis(instruction: Instruction) -> None:
 
 
 def drop_bookkeeping(instruction: Instruction) -> None:
-    """Functions still to be traced have no meaning of their own, and names that come and go."""
+    """Functions still to be traced have no meaning, and their parameters vary by release."""
     for name in BOOKKEEPING & instruction.attributes.keys():
         del instruction.attributes[name]
 
 
 def drop_neutral(instruction: Instruction) -> None:
-    """A parameter at the value that means what its absence does: None, everywhere."""
+    """Parameters at the value that is equivalent to their absence; None always is."""
     if instruction.op in {"literal", "constant", "parameter"}:
         return
     neutral = NEUTRAL.get(instruction.op, {})
@@ -225,7 +224,7 @@ def _is_neutral(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> 
 
 
 def drop_trivial_shardings(instruction: Instruction) -> None:
-    """A sharding that cuts nothing, on a mesh without explicit axes, says nothing (0.5.0 on)."""
+    """A sharding that cuts nothing, on a mesh without explicit axes (from 0.5.0 on), is dropped."""
     for name in ("sharding", "out_sharding"):
         if _is_trivial(instruction.attributes.get(name)):
             del instruction.attributes[name]
@@ -242,12 +241,12 @@ def _is_trivial(sharding: Attribute) -> bool:
 
 
 def drop_variance(instruction: Instruction) -> None:
-    """Over which axes a result varies is told from 0.6.2 on, and follows from the equations."""
+    """The varying axes of results (from 0.6.2 on) follow from the equations, and are dropped."""
     instruction.attributes.pop(f"{RESULT}vma", None)
 
 
 def drop_axis_effects(instruction: Instruction) -> None:
-    """That an equation names an axis is no effect that orders it."""
+    """Naming an axis is no effect that orders an equation."""
     effects = instruction.attributes.get(EFFECTS)
     if isinstance(effects, tuple):
         left = tuple(effect for effect in effects if effect != "NamedAxisEffect")
@@ -257,7 +256,7 @@ def drop_axis_effects(instruction: Instruction) -> None:
 
 
 def split_reductions(computation: Computation) -> None:
-    """A reduction over several operands (to 0.8.1) is one for each."""
+    """A reduction of several operands (to 0.8.1) becomes a reduction of each."""
     moved: Moved = {}
     instructions: list[Instruction] = []
     for instruction in computation.instructions:
@@ -290,7 +289,7 @@ def _split_operands(instruction: Instruction) -> list[Instruction]:
 def _select_attributes(
     attributes: dict[str, Attribute], number: int
 ) -> Iterator[tuple[str, Attribute]]:
-    """Yield the attributes of one result; what none of it says anything is left out."""
+    """Yield the attributes of a result, without empty ones."""
     for name, value in attributes.items():
         if not (name.startswith(RESULT) and isinstance(value, tuple)):
             yield name, value
@@ -304,7 +303,7 @@ OF_PRIMITIVE: Final[dict[str, tuple[Callable[[Instruction], None], ...]]] = {
     "shard_map": (normalise_specs, normalise_manual_axes),
     "top_k": (drop_last_axis,),
 }
-"""Rules for one primitive, by its newest name."""
+"""Rules for a primitive, by its newest name."""
 RULES: Final[tuple[Callable[[Instruction], None], ...]] = (
     normalise_axes,
     drop_bookkeeping,
@@ -313,4 +312,4 @@ RULES: Final[tuple[Callable[[Instruction], None], ...]] = (
     drop_variance,
     drop_axis_effects,
 )
-"""Rules for all primitives, after names: what is dropped goes by its newest name."""
+"""Rules for all primitives; they use newest names, so renaming comes first."""

@@ -1,7 +1,7 @@
-"""StableHLO (and what stands beside it in a module) in MLIR's generic form, read into the graph.
+"""StableHLO and its companion dialects in MLIR's generic form, read into the graph.
 
-Its regions see the values around them: an operand of an instruction in a body may be an
-instruction of a computation that encloses it.
+Regions see the values around them: an operand of an instruction may belong to an enclosing
+computation. `conformance.ir.normal.loop_carries.close_regions` changes that.
 """
 
 from conformance.ir.mlir.parser import parse

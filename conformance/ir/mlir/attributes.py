@@ -1,4 +1,4 @@
-"""Attributes: from MLIR's spellings to plain immutable values."""
+"""Attributes of MLIR, read as plain immutable values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[-+]?\d")
 _DECIMAL = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 _SPACE = re.compile(r"\s+")
 _TEXTS = ("dense_resource", "sparse", "affine_map", "affine_set", "strided", "opaque")
-"""What has no meaning here but its text."""
+"""Attributes that are compared by their text."""
 
 
 class Attributes:
@@ -63,7 +63,7 @@ class Attributes:
         """Read `{a = 1, b}` into a dictionary.
 
         Raises:
-            IrSyntaxError: If a name is there twice.
+            IrSyntaxError: If a name occurs twice.
         """
         scan.read_list("{", "}", lambda: self._read_entry(scan, found))
 
@@ -74,11 +74,11 @@ class Attributes:
         put_attribute(found, name, self._read_any(scan) if scan.accept("=") else True)
 
     def read_value(self, scan: Scanner) -> Attribute:
-        """Return the attribute that stands next."""
+        """Read an attribute."""
         return drop_notes(self._read_any(scan))
 
     def _read_any(self, scan: Scanner) -> object:
-        """Read an attribute; a sharding comes with Shardy's notes."""
+        """Read an attribute, a sharding with Shardy's notes."""
         read = self._by_sign.get(scan.next[:1]) or self._by_word.get(scan.next)
         if read is not None:
             return read(scan)
@@ -115,7 +115,7 @@ class Attributes:
         return _SPACE.sub(" ", scan.text[begin : scan.before])
 
     def _read_number(self, scan: Scanner) -> Attribute:
-        """Read `1 : i64` or `1.5 : f32`, whose bits may stand there in hexadecimal."""
+        """Read `1 : i64` or `1.5 : f32`, which may be spelled by its bits in hexadecimal."""
         token = scan.advance()
         dtype = "f64" if _DECIMAL.fullmatch(token) and not token[1:].isdecimal() else "s64"
         if token.isdecimal():
@@ -183,7 +183,7 @@ class Attributes:
         return self._keep_unknown("loc", f"loc({scan.read_brackets()})")
 
     def _keep_text(self, scan: Scanner) -> Opaque:
-        """Keep `name<...>`, with the type after it, as text."""
+        """Read `name<...>`, with the type after it, as text."""
         begin = scan.start
         name = scan.advance()
         scan.read_brackets()
@@ -196,7 +196,7 @@ class Attributes:
         return Opaque(_SPACE.sub(" ", text))
 
     def _read_dialect(self, scan: Scanner) -> object:
-        """Read `#stablehlo<transpose NO>`, `#stablehlo.dot<...>`, `#alias`; equal texts once."""
+        """Read `#stablehlo<transpose NO>`, `#stablehlo.dot<...>`, `#alias`; each text once."""
         end, line = scan.end, scan.line
         name = scan.advance()
         if scan.next != "<" or scan.start != end:
@@ -222,7 +222,7 @@ class Attributes:
         return found
 
     def _interpret(self, name: str, scan: Scanner) -> object:
-        """Return the value of a dialect's attribute; its text if its grammar is not known."""
+        """Return the value of a dialect's attribute; its text if its grammar is unknown."""
         text = scan.text
         before = len(self._unknown)
         scan.advance()

@@ -1,6 +1,6 @@
-"""Attributes of the dialects that jax's modules are written in: stablehlo, mhlo, chlo, sdy.
+"""Attributes of the dialects of jax's modules: stablehlo, mhlo, chlo, sdy.
 
-Two spellings are our own, for values that came from text which is not kept:
+Two spellings are our own, for values whose original text is lost:
 `#conformance.sharding<"tiled", [4, 1], [0, 1, 2, 3], []>` is a sharding device by device,
 `#conformance.text<"sha256:... of 2000 elements">` the text of a constant.
 """
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from conformance.ir.mlir.scan import Scanner
 
 _PLAIN = frozenset({"#stablehlo", "#mhlo", "#chlo", "#vhlo", "#sdy"})
-"""Dialects whose enumerations and structures need no more than their grammar."""
+"""Dialects whose enumerations and structures follow a common grammar."""
 _TEXTS = ("#sdy.op_sharding_rule", "#stablehlo.conv", "#mhlo.conv")
-"""What says it best itself: `<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`."""
+"""Attributes kept as text, such as `<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`."""
 SHARDING = "#conformance.sharding"
 TEXT = "#conformance.text"
 _SPACE = re.compile(r"\s+")
@@ -35,16 +35,16 @@ REPLICATED = Sharding("replicated")
 
 
 class UndefinedSymbolError(IrSyntaxError):
-    """A mesh that the module does not hold."""
+    """A mesh that the module does not define."""
 
 
 class Spread(NamedTuple):
-    """A sharding, and what Shardy says besides.
+    """A sharding with Shardy's notes for its propagation.
 
     Attributes:
-        sharding: Who holds what.
+        sharding: The sharding.
         notes: `open`: dimensions that may be sharded further; `priorities`: pairs of a dimension
-            and its priority; `replicated`: axes that are not to be used.
+            and its priority; `replicated`: axes that must not be used.
     """
 
     sharding: Sharding
@@ -52,10 +52,10 @@ class Spread(NamedTuple):
 
 
 class Dialects:
-    """Reads what stands in the angle brackets of a dialect's attribute."""
+    """Reads the angle brackets of a dialect's attribute."""
 
     def __init__(self, meshes: dict[str, Mesh], value: Callable[[Scanner], Attribute]) -> None:
-        """Take the meshes by name, and what reads the attributes inside."""
+        """Take the meshes by name, and the reader of nested attributes."""
         self._meshes = meshes
         self._value = value
         self._by_name: dict[str, Callable[[Scanner], object]] = {
@@ -70,20 +70,20 @@ class Dialects:
         }
 
     def read(self, name: str, scan: Scanner) -> object:
-        """Return the meaning of an attribute.
+        """Return the value of an attribute.
 
         Args:
             name: `#stablehlo.dot`.
             scan: At the angle bracket that follows.
 
         Raises:
-            IrSyntaxError: If its grammar is not known.
+            IrSyntaxError: If its grammar is unknown.
         """
         special = self._by_name.get(name)
         if special is not None:
             return special(scan)
         if name.partition(".")[0] not in _PLAIN:
-            scan.fail("an attribute of a dialect that is known")
+            scan.fail("an attribute of a known dialect")
         scan.expect("<")
         found = self._read_fields(scan)
         scan.expect(">")
@@ -208,7 +208,7 @@ def _read_mesh(scan: Scanner) -> Mesh:
 
 
 def _make_mesh(axes: Iterable[tuple[str, int]], devices: Iterable[int]) -> Mesh:
-    """Return a mesh of named axes, over devices counted up if none are named.
+    """Return a mesh of named axes, over consecutive devices by default.
 
     Raises:
         ValueError: If the devices do not fit the axes.
@@ -269,7 +269,7 @@ def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
 
 
 def _read_gspmd(text: str) -> Sharding | None:
-    """Return the sharding a GSPMD text says, None if it says none that is understood."""
+    """Return the sharding of a GSPMD text, None if it is not understood."""
     try:
         found, groups = read_sharding(text)
     except HloTextError:
@@ -295,11 +295,11 @@ def _read_part(scan: Scanner, name: str) -> MeshAxis:
 
 
 def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None:
-    """Put an attribute into a dictionary, with the notes of Shardy on a sharding.
+    """Put an attribute into a dictionary, and the notes of a sharding under further names.
 
-    A GSPMD text becomes the sharding that it means.
+    A GSPMD text becomes a sharding.
     """
-    found[name] = meant = drop_notes(value)
+    found[name] = plain = drop_notes(value)
     if isinstance(value, Spread):
         for kind, note in value.notes.items():
             found[f"{name} {kind}"] = note
@@ -308,13 +308,13 @@ def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None
             notes = tuple(spread.notes.get(kind, ()) for spread in value)
             if any(notes):
                 found[f"{name} {kind}"] = notes
-    elif name in _GSPMD and isinstance(meant, str):
-        sharded = _read_gspmd(meant)
-        found[name] = meant if sharded is None else sharded
+    elif name in _GSPMD and isinstance(plain, str):
+        sharded = _read_gspmd(plain)
+        found[name] = plain if sharded is None else sharded
 
 
 def drop_notes(value: object) -> Attribute:
-    """Return a value without what Shardy notes on it."""
+    """Return a value without Shardy's notes."""
     if isinstance(value, Spread):
         return value.sharding
     if isinstance(value, tuple) and value and isinstance(value[0], Spread):
@@ -330,7 +330,7 @@ def _read_size(scan: Scanner) -> tuple[str, int]:
 
 
 def _read_axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
-    """Read `{"x", "y":(1)2, ?}`; say also whether it is open."""
+    """Read `{"x", "y":(1)2, ?}`; return its axes and whether it is open."""
     found = scan.read_list("{", "}", lambda: None if scan.accept("?") else _read_axis(scan))
     if None in found[:-1]:
         scan.fail("'?' as the last, before it")
@@ -338,7 +338,7 @@ def _read_axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
 
 
 def _read_dimension(scan: Scanner) -> tuple[list[MeshAxis], bool, int | None]:
-    """Read `{"x", ?}p1`; the last is the priority."""
+    """Read `{"x", ?}p1`; return its axes, whether it is open, and its priority."""
     axes, is_open = _read_axes(scan)
     priority = _PRIORITY.fullmatch(scan.next)
     if priority is not None:

@@ -1,8 +1,8 @@
-"""Elements of constants: every spelling of the same content is one text.
+"""Elements of constants: all spellings of the same content become the same text.
 
 A constant of equal elements is that element (`1.0`), others are a flat list (`[1, 2]`); more than
-1,000 elements are a hash of their bytes. Floats are as short as they can be and still be
-themselves; a NaN that is not the usual one shows its bits: `nan(0xffc00000)`.
+1,000 elements are a hash of their bytes. Floats have the shortest text that reads back to the same
+bits; a NaN other than the default one shows its bits: `nan(0xffc00000)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST = 1000
 """Up to this many elements a constant is written out."""
 
 MOST_NESTED, DEEPEST = 1 << 20, 32
-"""How many integers an attribute that is not a constant may hold, in how many dimensions."""
+"""The most integers of an attribute that is no constant, and the most dimensions."""
 
 Elements: TypeAlias = NDArray[Any]
 
@@ -54,26 +54,26 @@ _TRUTH = {"true": 1, "false": 0, "1": 1, "0": 0}
 
 
 class LiteralError(ValueError):
-    """A text that is no literal of its type; the message says what was expected."""
+    """A text that is no literal of its type; the message names what was expected."""
 
 
 def is_whole(dtype: str) -> bool:
-    """Say whether elements of this type are integers or truth values."""
+    """Whether elements of this type are integers or truth values."""
     return dtype in _NUMPY and _NUMPY[dtype].kind in "biu"
 
 
 def read_elements(text: str, tensor: Tensor) -> Elements | None:
-    """Return the elements of `dense<...>`, a single one if they are all the same.
+    """Return the elements of `dense<...>`, a single element if they are equal.
 
     Args:
-        text: What stands between the angle brackets.
+        text: The text between the angle brackets.
         tensor: Type of the whole.
 
     Returns:
-        A flat array; None if the element type is not known here.
+        A flat array; None if the element type is unknown.
 
     Raises:
-        LiteralError: If the text is none of that type.
+        LiteralError: If the text is no constant of that type.
     """
     dtype = _PARTS.get(tensor.dtype, tensor.dtype)
     sizes = [size for size in tensor.shape if isinstance(size, int)]
@@ -97,12 +97,12 @@ def read_elements(text: str, tensor: Tensor) -> Elements | None:
 
 
 def count_elements(tensor: Tensor) -> int:
-    """Return how many elements a tensor has; dynamic sizes count as one."""
+    """Return the number of elements of a tensor; dynamic sizes count as 1."""
     return prod([size for size in tensor.shape if isinstance(size, int)])
 
 
 def render_elements(values: Elements, tensor: Tensor) -> str:
-    """Return the one text for the value of a constant."""
+    """Return the canonical text of a constant."""
     if not values.size or not count_elements(tensor):
         return "[]"
     if values.size > LONGEST:
@@ -116,7 +116,7 @@ def render_elements(values: Elements, tensor: Tensor) -> str:
 
 
 def nest_integers(values: Elements, tensor: Tensor) -> Attribute:
-    """Return integers as tuples, nested as the shape says.
+    """Return integers as tuples, nested by the shape.
 
     Raises:
         LiteralError: If there are too many of them.
@@ -144,7 +144,7 @@ def _decode_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Ele
         raw = bytes.fromhex(text[3:-1])
     except ValueError:
         raise LiteralError("hexadecimal digits") from None
-    if dtype == "pred" and len(raw) != count:  # older ones pack eight into a byte
+    if dtype == "pred" and len(raw) != count:  # older releases pack eight into a byte
         if len(raw) != -(-count // 8):
             raise LiteralError(f"{count} truth values")
         bits = np.frombuffer(raw, np.uint8)
@@ -203,7 +203,7 @@ def _get_unsigned(kind: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _read_floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
-    """Return floats, also those spelled by their bits."""
+    """Return floats, which may be spelled by their bits."""
     values = np.zeros(len(tokens), kind)
     bits = values.view(_get_unsigned(kind))
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Locations: from the tables of `#loc12 = loc(...)` to name stack, user file and line."""
+"""Locations: from the table of `#loc12 = loc(...)` to name stack, user file and line."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _REFERENCE = re.compile(rf"{QUOTED}|(#[\w.$-]+)")
 
 
 class Locations:
-    """Resolves locations when they are first met; equal ones are one object.
+    """Resolves locations at their first use; equal origins are one object.
 
-    The name is the outermost one that names no kind of primitive (`while:`), the file is that of
-    the innermost frame, which jax makes the user's.
+    The name is the outermost one that is not the kind of a primitive (`while:`), the file is that
+    of the innermost frame, which jax sets to the user's.
 
     Attributes:
-        aliases: What `#loc12` stands for, with the position that says so.
+        aliases: Text and position of the definition of each `#loc12`.
     """
 
     def __init__(self, text: str, aliases: dict[str, tuple[str, int]]) -> None:
@@ -45,7 +45,7 @@ class Locations:
         self._origins: dict[_Place, Origin] = {_NOWHERE: NOWHERE}
 
     def read(self, scan: Scanner) -> Origin:
-        """Return the origin of the `loc(...)` that stands next."""
+        """Read `loc(...)`, and return its origin."""
         place = self._read_wrapped(scan)
         origin = self._origins.get(place)
         if origin is None:
@@ -80,7 +80,10 @@ class Locations:
         return place
 
     def _read_alias(self, scan: Scanner) -> _Place:
-        """Read `#loc12`; what it needs first, however long the chain is."""
+        """Read `#loc12`, after the locations that it refers to.
+
+        The stack is explicit: chains of calls are longer than Python recurses.
+        """
         waiting = [scan.next]
         open_: set[str] = set()
         while waiting:
@@ -102,7 +105,7 @@ class Locations:
         return self._places[scan.advance()]
 
     def _read_definition(self, text: str, position: int) -> _Place:
-        """Return what the text of an alias says, all that it refers to being known."""
+        """Return the place of the text of an alias whose references are known."""
         usual = _USUAL.fullmatch(text)
         if usual is not None:
             name, inside, callee, caller, file, number = usual.groups()
@@ -138,7 +141,7 @@ class Locations:
         return line
 
     def _read_call(self, scan: Scanner) -> _Place:
-        """Read `callsite(inner at outer)`: the file of the inner one, a frame's name is none."""
+        """Read `callsite(inner at outer)`: the inner file, without a name, which is a frame's."""
         scan.advance()
         scan.expect("(")
         scan.enter()
@@ -150,7 +153,7 @@ class Locations:
         return _join_call(inner, outer)
 
     def _read_fused(self, scan: Scanner) -> _Place:
-        """Read `fused<attribute>[a, b]`: the first that says something."""
+        """Read `fused<attribute>[a, b]`: the first name and the first file."""
         scan.advance()
         if scan.next == "<":
             scan.read_brackets()

@@ -1,8 +1,8 @@
-"""The reader of MLIR's generic form: operations, their regions, the module.
+"""The parser of MLIR's generic form: operations, their regions, the module.
 
-It goes through the text once, with a stack of the operations whose regions are open. What follows
-the operands of an operation (attributes and types) recurs a lot in a module: the reader keeps what
-it has understood by its text, and mostly only splits a line and looks its parts up.
+It reads the text once, with a stack of the operations whose regions are open. The text after the
+operands of an operation (attributes and types) recurs a lot in a module: the parser caches it, so
+that most lines are only split and looked up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEEPEST = 500
 """How deep regions may nest."""
 _LONGEST = 4000
-"""What is longer than this after an operation's operands is not kept to be looked up."""
+"""The longest text after the operands of an operation that is cached."""
 _LINE = re.compile(
     r'\s*+(?:(%[\w$.-]+)(?::(\d+))? = )?"([\w$.-]+)"\(([^()\n]*+)\)'
     rf"([^\n]{{0,{_LONGEST}}}+)(?=\n|\Z)"
@@ -41,8 +41,8 @@ class _Tail(NamedTuple):
         attributes: All of them.
         type: Type of the result.
         takes: Types of the operands.
-        gives: How many results there are.
-        unknown: What was not understood, for counting.
+        gives: Number of results.
+        unknown: Descriptions of the parts that are not understood, for counting.
     """
 
     attributes: dict[str, Attribute]
@@ -75,12 +75,13 @@ class _Open:
     """An operation whose regions are being read.
 
     Attributes:
-        head: How it begins.
-        attributes: Those read so far.
-        bodies: The regions read so far, with the one that is open.
-        begun: Whether the open region's block has begun.
+        head: The operation up to its operands.
+        attributes: The attributes read so far.
+        bodies: The regions read so far, the open one included.
+        region: The open region.
+        begun: Whether the block of the open region has begun.
         ended: Whether its terminator has been read.
-        unknown: What of its attributes was not understood.
+        unknown: Descriptions of the attributes that are not understood.
     """
 
     head: _Head
@@ -96,17 +97,17 @@ def parse(text: str) -> Module:
     """Return the graph of a module.
 
     Args:
-        text: What `operation.get_asm(print_generic_op_form=True, large_elements_limit=None,
-            enable_debug_info=True)` says, debug information being optional.
+        text: The text of `operation.get_asm(print_generic_op_form=True,
+            large_elements_limit=None, enable_debug_info=True)`; debug information is optional.
 
     Raises:
-        IrSyntaxError: If the text is no module in that form; the message names line and token.
+        IrSyntaxError: If the text is malformed; the message names line and token.
     """
     return _Reader(text).read()
 
 
 class _Reader:
-    """Reads one module."""
+    """Reads a module."""
 
     def __init__(self, text: str) -> None:
         header = TextHeader.find(text)
@@ -149,7 +150,7 @@ class _Reader:
         return self._module
 
     def _read_mesh(self, place: int) -> None:
-        """Read what a mesh is, wherever it is defined."""
+        """Read the definition of a mesh, which may follow its uses."""
         scan = self._scan
         scan.seek(place)
         found: dict[str, Attribute] = {}
@@ -167,7 +168,7 @@ class _Reader:
         self._attributes.meshes[str(name)] = Mesh(axes, devices)
 
     def _read_known_lines(self) -> None:
-        """Read lines of whose parts all but the values have been met before."""
+        """Read lines whose attributes, types and locations are cached."""
         text, tails, origins = self._scan.text, self._tails, self._origins
         position = self._position
         while (found := _LINE.match(text, position)) is not None:
@@ -245,7 +246,7 @@ class _Reader:
         return _Tail(attributes, of, takes, len(gives), self._claim_unknown(head)), scan.before
 
     def _claim_unknown(self, head: _Head) -> tuple[str, ...]:
-        """Return what was not understood since last asked, as an operation's."""
+        """Return the parts of an operation that are not understood, and forget them."""
         unknown = tuple(f"{what} of {head.op}" for what in self._unknown)
         self._unknown.clear()
         return unknown
@@ -256,7 +257,7 @@ class _Reader:
     def _finish(
         self, head: _Head, tail: _Tail, origin: Origin, bodies: tuple[tuple[str, Computation], ...]
     ) -> None:
-        """Put an operation where it belongs."""
+        """Add an operation to the region, the module or the text that holds it."""
         if len(self._stack) > 1:
             self._add(head, tail, origin, bodies)
             return
@@ -279,7 +280,7 @@ class _Reader:
         origin: Origin,
         bodies: tuple[tuple[str, Computation], ...] = (),
     ) -> None:
-        """Add an operation to the open region, or end that with it."""
+        """Add an operation to the open region; a terminator ends the region."""
         key, _, op, links, line = head
         frame = self._stack[-1]
         self._check(head, tail)
@@ -310,7 +311,7 @@ class _Reader:
             self._values.define(key, made, tail.gives)
 
     def _check(self, head: _Head, tail: _Tail) -> None:
-        """Check that an operation may stand here, and that its types fit its values."""
+        """Check the place of an operation, and its types against its values."""
         key, count, op, links, line = head
         if self._stack[-1].ended:
             refuse(line, op, "'}' after the terminator")
@@ -324,7 +325,7 @@ class _Reader:
             refuse(line, f"{key}:{count or 1}", f"{tail.gives} results, as the types say")
 
     def _open(self, frame: _Open) -> None:
-        """Begin with the regions of an operation."""
+        """Begin the first region of an operation."""
         if not self._stack and frame.head.op != "builtin.module":
             self._scan.fail("a module before it")
         if len(self._stack) >= DEEPEST:
@@ -389,7 +390,7 @@ class _Reader:
         self._finish(frame.head, tail, self._read_location(), tuple(frame.bodies))
 
     def _make_unique(self, name: str) -> str:
-        """Return a name that nothing nameless has yet."""
+        """Return a new name for an instruction or region without one."""
         self._names[name] += 1
         times = self._names[name]
         return name if times == 1 else f"{name}.{times - 1}"

@@ -1,4 +1,4 @@
-"""MLIR text below its grammar: tokens, and the aliases around a module."""
+"""The lexical level of MLIR text: tokens, and the aliases around a module."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 _ALIAS = re.compile(r"^([#!][\w.$-]+) = ([^\n]*\S)", re.MULTILINE)
-_BESIDE = re.compile(r"(?>(?:\s*+(?:[#!][\w.$-]+ = [^\n]*\S[^\n]*|//[^\n]*))*)\s*")
+_ALIASES = re.compile(r"(?>(?:\s*+(?:[#!][\w.$-]+ = [^\n]*\S[^\n]*|//[^\n]*))*)\s*")
 _MESH = re.compile(r'"sdy\.mesh"\(\)')
 _RESOURCES = re.compile(r"\{-#.*?#-\}\s*\Z", re.DOTALL)
 _GENERIC = "get_asm(print_generic_op_form=True, enable_debug_info=True, large_elements_limit=None)"
 
 
 class Scanner:
-    """A place in a text, with the token that stands there.
+    """A position in a text, and the token there.
 
     Attributes:
-        text: All of it.
-        next: The token that stands there, empty at the end.
-        start: Where the token begins.
-        end: Where it ends.
-        before: Where the one before it ended.
-        depth: How deep the reader has gone into brackets.
+        text: The whole text.
+        next: The token at the position, empty at the end.
+        start: Position of the token.
+        end: Position after the token.
+        before: Position after the previous token.
+        depth: Number of open brackets.
     """
 
     __slots__ = ("_counted", "_line", "before", "depth", "end", "next", "start", "text")
@@ -65,7 +65,7 @@ class Scanner:
         self.advance()
 
     def advance(self) -> str:
-        """Go one token on; return the one that was left."""
+        """Move to the next token; return the current one."""
         left = self.next
         self.before = self.end
         found = _TOKEN.match(self.text, self.end)
@@ -76,25 +76,25 @@ class Scanner:
         return left
 
     def seek(self, position: int) -> None:
-        """Go on reading from a position."""
+        """Move to the token at a position."""
         self.end = position
         self.advance()
 
     def accept(self, token: str) -> bool:
-        """Step over a token if it is the next one; say whether it was."""
+        """Step over a token if it is next; return whether it was."""
         if self.next != token:
             return False
         self.advance()
         return True
 
     def expect(self, token: str) -> None:
-        """Step over a token that must be the next one."""
+        """Step over a token, which must be next."""
         if self.next != token:
             self.fail(f"'{token}'")
         self.advance()
 
     def read_string(self) -> str:
-        """Step over a quoted text and return what it says."""
+        """Step over a quoted text and return its content."""
         if self.next[:1] != '"' or len(self.next) == 1:
             self.fail("a string")
         return unescape(self.advance()[1:-1])
@@ -127,10 +127,10 @@ class Scanner:
         self.expect("=")
 
     def read_list(self, opening: str, closing: str, read: Callable[[], T]) -> list[T]:
-        """Step over a list in brackets, and return what is read of each item.
+        """Step over a list in brackets, and return its items.
 
         Raises:
-            IrSyntaxError: If the text is another one, or there are too many brackets around it.
+            IrSyntaxError: If the text is anything else, or nested too deeply.
         """
         self.enter()
         self.expect(opening)
@@ -144,7 +144,7 @@ class Scanner:
         return found
 
     def open_nested(self, text: str, line: int) -> Scanner:
-        """Return a scanner of the text of an alias, one bracket deeper."""
+        """Return a scanner of the text of an alias, a level deeper."""
         inner = Scanner(text, line)
         inner.depth = self.depth
         inner.enter()
@@ -154,7 +154,7 @@ class Scanner:
         """Note that a bracket opens.
 
         Raises:
-            IrSyntaxError: If there are too many around it.
+            IrSyntaxError: If too many are open.
         """
         self.depth += 1
         if self.depth > DEEPEST:
@@ -165,7 +165,7 @@ class Scanner:
         self.depth -= 1
 
     def read_brackets(self) -> str:
-        """Step over what stands between the next bracket and its match; return it."""
+        """Step over the next bracket and its content, and return the content."""
         begin, text = self.start, self.text
         position = begin
         open_: list[str] = []
@@ -189,11 +189,11 @@ class Scanner:
 
     @property
     def line(self) -> int:
-        """Number of the line where the token stands."""
+        """Number of the line of the token."""
         return self.find_line(self.start)
 
     def find_line(self, position: int) -> int:
-        """Return the number of the line of a position; counts from where it counted last."""
+        """Return the line of a position; it counts from the position of the last call."""
         if position >= self._counted:
             self._line += self.text.count("\n", self._counted, position)
         else:
@@ -202,7 +202,7 @@ class Scanner:
         return self._line
 
     def fail(self, expected: str) -> NoReturn:
-        """Say what stands here, and what should.
+        """Report the current token and the expected text.
 
         Raises:
             IrSyntaxError: Always.
@@ -212,7 +212,7 @@ class Scanner:
 
 
 def unescape(text: str) -> str:
-    r"""Return what a quoted text says: `\22` is a quotation mark; bytes that are no UTF-8 stay."""
+    r"""Return the content of a quoted text: `\22` is a quotation mark; other bytes are Latin-1."""
     if "\\" not in text:
         return text
     raw = _ESCAPE.sub(
@@ -231,11 +231,11 @@ class TextHeader(NamedTuple):
     """The aliases of a text, found before it is parsed.
 
     Attributes:
-        start: Where the module begins.
+        start: Position of the module.
         locations: Text and position of each location alias, such as `#loc12`.
-        attributes: What other `#name` stand for.
+        attributes: Text of each attribute alias, such as `#name`.
         types: Text of each type alias, such as `!name`.
-        meshes: Where meshes are defined, perhaps after their use.
+        meshes: Positions of the definitions of meshes, which may follow their uses.
     """
 
     start: int
@@ -246,13 +246,13 @@ class TextHeader(NamedTuple):
 
     @staticmethod
     def find(text: str) -> TextHeader:
-        """Look a text over.
+        """Find the aliases of a text.
 
         Raises:
-            IrSyntaxError: If it is empty or in another language.
+            IrSyntaxError: If the text is empty or in another language.
         """
-        beside = _BESIDE.match(text)
-        start = beside.end() if beside is not None else 0
+        aliases = _ALIASES.match(text)
+        start = aliases.end() if aliases is not None else 0
         if not text.startswith('"builtin.module"', start):
             _refuse(text, start)
         locations: dict[str, tuple[str, int]] = {}
@@ -269,13 +269,13 @@ class TextHeader(NamedTuple):
 
 
 def check_rest(scan: Scanner) -> None:
-    """Check that nothing but aliases and resources follow the module.
+    """Check that only aliases and resources follow the module.
 
     Raises:
-        IrSyntaxError: If something does.
+        IrSyntaxError: If anything else follows.
     """
-    beside = _BESIDE.match(scan.text, scan.start)
-    end = scan.start if beside is None else beside.end()
+    aliases = _ALIASES.match(scan.text, scan.start)
+    end = scan.start if aliases is None else aliases.end()
     if end < len(scan.text) and _RESOURCES.match(scan.text, end) is None:
         scan.seek(end)
         scan.fail("the end")

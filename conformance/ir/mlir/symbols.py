@@ -1,4 +1,4 @@
-"""Names of a module: values, functions, and what an operation calls its regions and functions."""
+"""Names of a module: values, functions, and the roles of regions and callees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALLS: Final = {
     "stablehlo.custom_call": ("called_computations", "called"),
     "mhlo.custom_call": ("called_computations", "called"),
 }
-"""Operations that name functions: the attribute that does, and the role of what it names."""
+"""Operations that call functions: the attribute with their names, and their role."""
 
 
 def get_role(op: str, number: int) -> str:
@@ -48,23 +48,23 @@ def get_role(op: str, number: int) -> str:
 
 
 class ValueScopes:
-    """The values a function has defined; inner regions see those of outer ones."""
+    """The values defined in a function; inner regions see those of outer ones."""
 
     def __init__(self) -> None:
         self._links: dict[str, Value] = {}
         self._scopes: list[list[str]] = []
 
     def enter(self) -> None:
-        """Begin a region, whose values end with it."""
+        """Begin a region."""
         self._scopes.append([])
 
     def leave(self) -> None:
-        """End a region."""
+        """End a region, and forget its values."""
         for key in self._scopes.pop():
             del self._links[key]
 
     def define(self, key: str, made: Instruction, count: int) -> None:
-        """Take the results of an instruction under a name, with `%`.
+        """Define the results of an instruction under a name, with `%`.
 
         Raises:
             IrSyntaxError: If the name is taken.
@@ -82,10 +82,10 @@ class ValueScopes:
             self._scopes[-1].append(name)
 
     def resolve(self, operands: str, line: int) -> list[Value]:
-        """Return the values that names with commas between them stand for.
+        """Return the values of names, separated by commas.
 
         Raises:
-            IrSyntaxError: If one is not defined.
+            IrSyntaxError: If a name is not defined.
         """
         links = self._links
         try:
@@ -94,18 +94,18 @@ class ValueScopes:
             return [self._resolve_variant(name.strip(), line) for name in operands.split(",")]
 
     def _resolve_variant(self, name: str, line: int) -> Value:
-        """Return the value of a name, `%1` for `%1#0` and the other way round also."""
+        """Return the value of a name, `%1` for `%1#0` or the reverse."""
         links = self._links
         found = links.get(name) or links.get(f"{name}#0") or links.get(name.removesuffix("#0"))
         return found or refuse(line, name, "a value that is defined above")
 
 
 class Symbols:
-    """The functions of a module, and the calls that wait for them.
+    """The functions of a module, and the calls to be linked to them.
 
     Attributes:
         functions: By name, in the order of the text.
-        attributes: Other operations of the module, as `sdy.mesh @mesh`, with their attributes.
+        attributes: Attributes of other operations of the module, such as `sdy.mesh @mesh`.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Symbols:
         self._calls: list[tuple[Instruction, str, list[str]]] = []
 
     def add_call(self, instruction: Instruction) -> None:
-        """Note what an operation calls; the graph says it with bodies, not with an attribute."""
+        """Record a call; in the graph a callee is a body, not an attribute."""
         attribute, role = CALLS[instruction.op]
         names = instruction.attributes.get(attribute)
         if not names:
@@ -126,7 +126,7 @@ class Symbols:
         self._calls.append((instruction, role, [str(name)[1:] for name in several]))
 
     def add_function(self, body: Computation, attributes: dict[str, Attribute], line: int) -> None:
-        """Take a function, with its attributes as they are spelled.
+        """Add a function, with its attributes as spelled.
 
         Raises:
             IrSyntaxError: If attributes do not fit the function, or its name is taken.
@@ -151,10 +151,10 @@ class Symbols:
         body.attributes.update(attributes)
 
     def add_operation(self, op: str, attributes: dict[str, Attribute], line: int) -> None:
-        """Take another operation of the module.
+        """Add another operation of the module.
 
         Raises:
-            IrSyntaxError: If there is one of that name.
+            IrSyntaxError: If the name is taken.
         """
         name = attributes.pop("sym_name", None)
         key = f"{op} @{name or ''}"
@@ -163,7 +163,7 @@ class Symbols:
         self.attributes[key] = tuple(sorted(attributes.items()))
 
     def _find_entry(self, line: int) -> Computation:
-        """Return where the module begins: `main`, or its only public function."""
+        """Return the entry of the module: `main`, or its only public function."""
         public = {
             name: function
             for name, function in self.functions.items()
@@ -176,10 +176,10 @@ class Symbols:
         return next(iter(public.values()))
 
     def build_module(self, attributes: dict[str, Attribute], line: int) -> Module:
-        """Return the module, all of whose operations have been read, with what each call calls.
+        """Return the module, its calls linked to their functions.
 
         Raises:
-            IrSyntaxError: If there is no such function, or no entry.
+            IrSyntaxError: If a function or the entry is not defined.
         """
         for instruction, role, names in self._calls:
             for number, called in enumerate(names):
@@ -192,7 +192,7 @@ class Symbols:
 
 
 def _split_dictionaries(value: Attribute, count: int, line: int) -> list[dict[str, Attribute]]:
-    """Return one dictionary for each argument or result."""
+    """Return a dictionary for each argument or result."""
     if not isinstance(value, tuple) or len(value) not in (0, count):
         refuse(line, f"attributes {str(value)[:40]}", f"{count} dictionaries")
     try:
@@ -203,7 +203,7 @@ def _split_dictionaries(value: Attribute, count: int, line: int) -> list[dict[st
 
 
 def refuse(line: int, got: str, expected: str) -> NoReturn:
-    """Describe what was found in a line, and what was expected.
+    """Report the text found in a line, and the expected text.
 
     Raises:
         IrSyntaxError: Always.

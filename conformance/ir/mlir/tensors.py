@@ -1,4 +1,4 @@
-"""Types: `tensor<8x16xf32>` and its like, in HLO's words."""
+"""Types of MLIR, such as `tensor<8x16xf32>`, with HLO's element types."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Types:
     """Reads types; equal ones become one object.
 
     Attributes:
-        aliases: Texts that `!name` stands for.
-        unknown: What was met and has no meaning here; for the reader to count and clear.
+        aliases: Text of each alias `!name`.
+        unknown: Descriptions of the types without a known meaning; the parser clears it.
     """
 
     def __init__(self, aliases: dict[str, str], unknown: list[str]) -> None:
@@ -41,7 +41,7 @@ class Types:
         self._tensors: dict[Type, Type] = {}
 
     def read(self, scan: Scanner) -> Type:
-        """Return the type that stands next."""
+        """Read a type."""
         plain = _PLAIN.match(scan.text, scan.start)
         if plain is not None:
             known = self._known.get(plain[0])
@@ -70,11 +70,11 @@ class Types:
         return known
 
     def read_list(self, scan: Scanner) -> tuple[Type, ...]:
-        """Return the types in the parentheses that stand next."""
+        """Read types in parentheses."""
         return tuple(scan.read_list("(", ")", lambda: self.read(scan)))
 
     def read_signature(self, scan: Scanner) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
-        """Return the types of operands and results in the `(...) -> ...` that stands next."""
+        """Read the types of operands and results, `(...) -> ...`."""
         operands = self.read_list(scan)
         scan.expect("->")
         single = scan.next != "("
@@ -159,16 +159,12 @@ class Types:
 
 
 def is_type(token: str) -> bool:
-    """Say whether a type may begin with this token."""
+    """Whether a type may begin with a token."""
     return (len(token) > 1 and token[0] == "!") or _WORD.fullmatch(token) is not None
 
 
 def convert_dtype(text: str) -> str:
-    """Return an element type in HLO's spelling; what HLO has no word for stays.
-
-    Args:
-        text: As MLIR spells it: `i32`, `f8E4M3FN`, `complex<f32>`.
-    """
+    """Return an element type in HLO's spelling, if it has one: `s32` for `i32`."""
     if text in _ELSEWHERE:
         return _ELSEWHERE[text]
     integer = _INTEGER.fullmatch(text)

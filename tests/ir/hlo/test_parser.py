@@ -58,7 +58,10 @@ def test_an_operand_may_be_a_part_of_a_tuple() -> None:
 
 @pytest.mark.parametrize(
     ("operand", "index", "message"),
-    [("%t", 2, "got 'index=2', expected one below 2"), ("%x", 0, "expected one operand, a tuple")],
+    [
+        ("%t", 2, "got 'index=2', expected an index below 2"),
+        ("%x", 0, "expected one operand, a tuple"),
+    ],
 )
 def test_a_part_must_be_there(operand: str, index: int, message: str) -> None:
     """Passes rely on it."""

@@ -152,8 +152,11 @@ def test_depth_is_no_limit() -> None:
         (document(), "jaxpr document: Expected `array` of length >= 1 - at `$.jaxprs`"),
         (document(jaxpr(), form=2), "jaxpr document: Invalid enum value 2 - at `$.form`"),
         (document({**INNER, "odd": 1}), "unknown field `odd` - at `$.jaxprs[0]`"),
-        (document(jaxpr(eqn("f", [0], (9,)))), "jaxpr aval: got number 9, expected one below 4"),
-        (document(jaxpr(eqn("f", [1]))), "jaxpr variable: got number 1, expected one below 1"),
+        (
+            document(jaxpr(eqn("f", [0], (9,)))),
+            "jaxpr aval: got number 9, expected a number below 4",
+        ),
+        (document(jaxpr(eqn("f", [1]))), "jaxpr variable: got number 1, expected a number below 1"),
         (document(jaxpr(["f", [], [], {}, 5])), "jaxpr source: got number 5"),
         (document(INNER, sources=[["", 3, 1]]), "jaxpr file: got number 3"),
         (document(jaxpr(eqn("f", [], jaxpr={"jaxpr": 1}))), "jaxpr jaxpr: got number 1"),
