@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Computation, Instruction, Module, Value
 
 
+# The most equal readers that are compared with each other, which takes quadratic time.
 _MANY: Final = 64
-"""The most equal readers that are compared with each other, which takes quadratic time."""
 
 
 @dataclass(slots=True)

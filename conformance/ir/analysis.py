@@ -24,8 +24,8 @@ PARSERS: Final[dict[str, Callable[[str], Module]]] = {
 }
 """Parser by kind of IR."""
 
+# How many characters show the kind of a text; texts have up to hundreds of megabytes.
 _LOOK: Final = 4096
-"""How many characters show the kind of a text; texts have up to hundreds of megabytes."""
 
 
 def read(text: str, kind: str) -> Module:

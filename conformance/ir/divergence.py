@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Instruction
 
 CONVERSIONS: Final = frozenset({"convert", "convert_element_type"})
+# Attributes of equal meaning: a donor names its output, or leaves it to the compiler.
 _SYNONYMS: Final = {"aliases_output": "donation", "donor": "donation"}
-"""Attributes of equal meaning: a donor names its output, or leaves it to the compiler."""
 _WORDS: Final = {
     Side.REMOVED: "{} gone",
     Side.ADDED: "{} new",

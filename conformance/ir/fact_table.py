@@ -32,12 +32,12 @@ GATING: Final = (
 )
 """Facts whose change fails a run; the others are for reports."""
 
+# Counts for reports.
 _SHOWN: Final = ("converts", "contractions", "fusions", "loops", "ops")
-"""Counts for reports."""
 
 _MOVES: Final = frozenset({"bitcast", "reshape", "transpose", "copy", "convert"})
+# Number of parts of an `input_output_alias`: output, parameter, path into it, kind.
 _ALIAS = 4
-"""Number of parts of an `input_output_alias`: output, parameter, path into it, kind."""
 _MANY = 16
 _LONG = 160
 

@@ -171,6 +171,7 @@ def _are_constants(work: list[IrEdit]) -> bool:
     return all(edit.op in CONSTANTS for edit in work)
 
 
+# The subjects of patterns, the most specific first.
 _ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
     ("collective", _has_any_of(COLLECTIVES)),
     ("placement", _has_types_that(lambda a, b: _get_space(a) != _get_space(b))),
@@ -181,7 +182,6 @@ _ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
     ("dtype", _has_any_of({"convert", "convert_element_type"})),
     ("constant", _are_constants),
 )
-"""The subjects of patterns, the most specific first."""
 
 
 def _rate(work: list[IrEdit], about: str) -> Severity:

@@ -85,16 +85,16 @@ SIDE_EFFECTS: Final = frozenset(
     }
 )
 """Operations that are neither merged with an equal one nor dropped when their result is unused."""
+# Suffixes of asynchronous halves; `fold_async` has joined every complete pair.
 _HALVES: Final = ("-start", "-update", "-done")
-"""Suffixes of asynchronous halves; `fold_async` has joined every complete pair."""
 
 _HOST_MARK: Final = ("_xla_compute_type", "host")
+# Attributes that place an instruction on the host, with their value there.
 _HOST_MARKS: Final = (
     _HOST_MARK,
     *((name, "host") for name in ("async_execution_thread", "execution_thread", "device_type")),
     *((name, "HostExecute") for name in ("custom_call_target", "call_target_name")),
 )
-"""Attributes that place an instruction on the host, with their value there."""
 
 
 def is_commutative(instruction: Instruction) -> bool:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _HEADER = re.compile(rf"HloModule ({NAME})(.*)", re.DOTALL)
 _COMPUTATION = re.compile(rf"(ENTRY\s+)?%?({NAME})\s*")
 _PARAMETER = re.compile(rf"%?{NAME}: ")
+# A comment after the brace that ends a computation, in dumps of XLA up to jax 0.5.0.
 _NAMED_AGAIN = re.compile(rf"\s*// {NAME}$")
-"""A comment after the brace that ends a computation, in dumps of XLA up to jax 0.5.0."""
 _INSTRUCTION = re.compile(
     rf"\s*+(ROOT )?%?({NAME}) = ({TENSOR}|\(.*?\)(?= [a-z][\w\-]*+\()) ([a-z][\w\-]*+)\("
 )

@@ -15,8 +15,8 @@ T = TypeVar("T")
 MAGIC: Final = b"ML\xefR"
 CURRENT: Final = 6
 """The version of the format with flags, properties, use lists and sections of regions."""
+# How many bytes follow a first byte of zero.
 _LONG: Final = 8
-"""How many bytes follow a first byte of zero."""
 _ALIGNED, _PADDING = 0x80, 0xCB
 
 

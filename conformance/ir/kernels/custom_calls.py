@@ -29,17 +29,17 @@ DEEPEST: Final = 64
 _CALLS: Final = frozenset({"custom-call", "stablehlo.custom_call", "mhlo.custom_call"})
 _CONFIG: Final = "backend_config"
 _FRONTEND: Final = "frontend_attributes"
+# A frontend attribute that some releases write even when it is empty.
 _NO_METADATA: Final = ("kernel_metadata", "{}")
-"""A frontend attribute that some releases write even when it is empty."""
 _RAW: Final = MAGIC.decode("latin-1")
 _BASE64: Final = "TUzvU"
+# Keys that say where a kernel comes from, how it is stored or what it may cost.
 _NOISE: Final = frozenset(
     {
         *("debug_locations", "serialization_format", "cost_estimate", "cost_estimate_json"),
         *("kernel_hash", "operand_to_metadata", "debug", "source_info"),
     }
 )
-"""Keys that say where a kernel comes from, how it is stored or what it may cost."""
 
 
 def read_kernels(module: Module) -> None:

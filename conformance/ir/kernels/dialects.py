@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Computation, Instruction
     from conformance.ir.kernels.values import KernelValues
 
+# Sizes of the operand groups; later releases have further groups at the end.
 _SEGMENTS: Final = "operandSegmentSizes"
-"""Sizes of the operand groups; later releases have further groups at the end."""
 _FUNCTION: Final = (
     *("arg_attrs list?", "function_type", "res_attrs list?", "sym_name text"),
     "sym_visibility text?",
 )
+# An attribute of a later release that has no name here, and must be missing.
 _UNKNOWN: Final = "unknown?"
-"""An attribute of a later release that has no name here, and must be missing."""
 _FLOATS: Final = (
     *("addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf", "maxnumf"),
     *("minnumf", "select", "truncf", "extf"),
@@ -137,14 +137,14 @@ _PURE: Final = frozenset(
         *("memref.memory_space_cast", "ub.poison", "builtin.unrealized_conversion_cast"),
     }
 )
+# Operations with no effect but those of their regions.
 _AS_THEIR_REGIONS: Final = frozenset(
     {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region"}
     | {"tt.reduce", "tt.scan", "tt.map_elementwise", "tpu.region", "vector.mask"}
 )
-"""Operations with no effect but those of their regions."""
 
+# The prefix of operations in the serialization format that Mosaic promises to read later.
 _STABLE: Final = re.compile(r"stable_mosaic(?:_gpu)?\.")
-"""The prefix of operations in the serialization format that Mosaic promises to read later."""
 _VERSIONS: Final = frozenset({"stable_mosaic.version", "stable_mosaic_gpu.version"})
 SIGNATURE: Final = "signature"
 """The type of a function; its region repeats it, if it has one."""
@@ -154,10 +154,11 @@ _RENAMED: Final = {
     "function_type": SIGNATURE,
     "callee": "calls",
 }
+# Names to which the passes over modules give a meaning of their own.
 _TAKEN: Final = (
     SPELLING | RENAMED.keys() | {"captured", "channel", "channel_id", "index", "inline", "kind"}
 )
-"""Names to which the passes over modules give a meaning of their own."""
+# Attributes that later releases write at their default, and earlier ones leave out.
 _DEFAULTS: Final[dict[tuple[str, str], Attribute]] = {
     ("kernel.func", "tpu.core_type"): "#tpu.core_type<tc>",
     ("tpu.enqueue_dma", "strict_ordering"): False,
@@ -168,7 +169,6 @@ _DEFAULTS: Final[dict[tuple[str, str], Attribute]] = {
     **{(op, "boundaryCheck"): () for op in ("tt.load", "tt.store")},
     ("tt.load", "isVolatile"): False,
 }
-"""Attributes that later releases write at their default, and earlier ones leave out."""
 ENTRY: Final = "main"
 """The name of every entry function: its own name is in the configuration."""
 

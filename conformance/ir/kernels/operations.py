@@ -41,8 +41,8 @@ _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES
 )
 _TERMINATORS: Final = ("return", "yield", "condition", "terminator", "end")
 _REGION_SECTION: Final = 4
+# An operation, and the numbers of its attributes and its properties.
 _Stored: TypeAlias = tuple[str, int | None, int | None]
-"""An operation, and the numbers of its attributes and its properties."""
 Scope: TypeAlias = "list[Value | None]"
 
 

@@ -34,8 +34,8 @@ _SIGNS: Final = ["i", "si", "ui"]
 _FLOATS: Final = ("bf16", "f16", "f32", "f64", "f80", "f128")
 _WIDTHS: Final = {"pred": 1, "bf16": 16, "tf32": 19}
 _NUMBER: Final = re.compile(r"(?:[su]|si|f)(\d{1,7})")
+# How brackets are written within a type that is itself an element type.
 _NESTED: Final = str.maketrans({**dict.fromkeys("[]{}()<>", "|"), ",": ";", " ": None})
-"""How brackets are written within a type that is itself an element type."""
 _BYTE, _WORD = 8, 64
 _SPACE: Final = re.compile(r"#\w+\.memory_space\((\w+)\)")
 _IDENTITY: Final = re.compile(r"affine_map\(\(([^()]*)\) : \(([^()]*)\)\)")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"[-+]?\d")
 _DECIMAL = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
 _SPACE = re.compile(r"\s+")
+# Attributes that are compared by their text.
 _TEXTS = ("dense_resource", "sparse", "affine_map", "affine_set", "strided", "opaque")
-"""Attributes that are compared by their text."""
 
 
 class Attributes:

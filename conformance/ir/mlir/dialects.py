@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Attribute
     from conformance.ir.mlir.scan import Scanner
 
+# Dialects whose enumerations and structures follow a common grammar.
 _PLAIN = frozenset({"#stablehlo", "#mhlo", "#chlo", "#vhlo", "#sdy"})
-"""Dialects whose enumerations and structures follow a common grammar."""
+# Attributes kept as text, such as `<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`.
 _TEXTS = ("#sdy.op_sharding_rule", "#stablehlo.conv", "#mhlo.conv")
-"""Attributes kept as text, such as `<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`."""
 SHARDING = "#conformance.sharding"
 TEXT = "#conformance.text"
 _SPACE = re.compile(r"\s+")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 LONGEST = 1000
 """Up to this many elements a constant is written out."""
 
+# The most integers of an attribute that is no constant, and the most dimensions.
 MOST_NESTED, DEEPEST = 1 << 20, 32
-"""The most integers of an attribute that is no constant, and the most dimensions."""
 
 Elements: TypeAlias = NDArray[Any]
 

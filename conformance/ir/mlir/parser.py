@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 500
 """How deep regions may nest."""
+# The longest text after the operands of an operation that is cached.
 _LONGEST = 4000
-"""The longest text after the operands of an operation that is cached."""
 _LINE = re.compile(
     r'\s*+(?:(%[\w$.-]+)(?::(\d+))? = )?"([\w$.-]+)"\(([^()\n]*+)\)'
     rf"([^\n]{{0,{_LONGEST}}}+)(?=\n|\Z)"

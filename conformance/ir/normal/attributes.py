@@ -56,6 +56,7 @@ _FRONTEND_SPELLING: Final = (
     "is_spmd_generated",
 )
 
+# Keys of a backend_config that tune performance and do not change values.
 _TUNING: Final = frozenset(
     {
         *("operation_queue_id", "wait_on_operation_queues", "force_earliest_schedule", "is_sync"),
@@ -68,7 +69,6 @@ _TUNING: Final = frozenset(
         *("megacore_config", "barrier_config", "output_chunk_bound_config", "cost_estimate"),
     }
 )
-"""Keys of a backend_config that tune performance and do not change values."""
 
 _CHOICE: Final = frozenset(
     {
@@ -228,8 +228,8 @@ def _normalise_results(attributes: Attributes) -> Attributes:
 
 
 _UNSET: Final = Opaque("")
+# Attributes that some releases leave out at this value, as all do at `false`.
 _DEFAULTS: Final[Attributes] = {"feature_group_count": 1, "batch_group_count": 1}
-"""Attributes that some releases leave out at this value, as all do at `false`."""
 
 
 def _drop_default_precision(value: Attribute) -> Attribute:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from conformance.ir.normal.rewriting import Moved
 
 _ROUNDS = 4
+# How many instructions the refinement of a loop may hash, beyond `_ROUNDS` rounds.
 _MOST = 100_000
-"""How many instructions the refinement of a loop may hash, beyond `_ROUNDS` rounds."""
 
 
 def order_slots(module: Module) -> Fingerprints:

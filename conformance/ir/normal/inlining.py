@@ -31,8 +31,8 @@ CALLS = {
 _ROLES = ("calls", "to_apply", "callee", "decomposition", "jaxpr", "call", "fun")
 _MARKS = "frontend_attributes"
 _START, _DONE, _UPDATE = "-start", "-done", "-update"
+# An attribute about the tuple of a start, which the plain operation does not have.
 _OF_THE_START = "output_to_operand_aliasing"
-"""An attribute about the tuple of a start, which the plain operation does not have."""
 
 
 def fold_async(module: Module) -> None:

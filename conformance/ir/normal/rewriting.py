@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from conformance.ir.graph import Module, Path, Type, Value
 
+# How many times its size a module may grow by copies.
 _MOST = 20
-"""How many times its size a module may grow by copies."""
+# A number of instructions that copies may always reach.
 _ALWAYS = 50_000
-"""A number of instructions that copies may always reach."""
 
 
 def get_type_at(type_: Type, path: Path) -> Type:
