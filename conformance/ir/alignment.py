@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.fingerprint import Fingerprints, digest, spell_type
+from conformance.ir.fingerprint import Fingerprints, spell_type
 from conformance.ir.graph import Tensor
 from conformance.ir.normal.color_refinement import Contexts, Uses
 from conformance.ir.normal.loop_carries import find_slots
@@ -188,46 +188,46 @@ class _Aligner:
 
     def _pair_equal(self) -> None:
         """Pair equal instructions with paired operands, from the parameters down."""
-        marks: dict[Instruction, bytes] = {}
-        for number, node in enumerate(i for i in self._pair.a.instructions if i.op == "parameter"):
-            marks[node] = b"a%d" % number
-            if node in self._alignment.to_b:
-                marks[self._alignment.to_b[node]] = marks[node]
-        for number, node in enumerate(i for i in self._pair.b.instructions if i.op == "parameter"):
-            marks.setdefault(node, b"b%d" % number)
+        a, b = self._pair.a, self._pair.b
+        marks = Fingerprints(commutative=True)
+        for hashes in self._hashes:
+            marks.computations |= hashes.computations
+        for number, node in enumerate([*a.parameters, *b.parameters]):
+            marks.instructions[node] = b"%d" % number
+        to_b = self._alignment.to_b
+        for node in a.parameters:
+            if node in to_b:
+                marks.instructions[to_b[node]] = marks.instructions[node]
         marked: dict[bytes, tuple[list[Instruction], list[Instruction]]] = {}
-        for side, computation in enumerate((self._pair.a, self._pair.b)):
+        for side, computation in enumerate((a, b)):
             for node in computation.instructions:
                 if node.op != "parameter":
-                    mark = _mark_instruction(node, marks, self._hashes[side])
-                    marked.setdefault(mark, ([], []))[side].append(node)
-        contexts = Contexts(self._pair.a, Uses()), Contexts(self._pair.b, Uses())
+                    marked.setdefault(marks.add(node), ([], []))[side].append(node)
+        contexts = Contexts(a, Uses()), Contexts(b, Uses())
         for ours, theirs in marked.values():
-            if len(ours) > 1 or len(theirs) > 1:
-                self._pair_twins(ours, theirs, contexts)
-            for node, another in zip(ours, theirs, strict=False):
-                self._alignment.pair(node, another)
-
+            self._pair_group(ours, theirs, contexts)
         # Equal instructions have equal operands, so only their readers may find further pairs.
-        to_b = self._alignment.to_b
-        self._fresh = [(a, to_b[a]) for a in self._pair.a.instructions if a in to_b]
+        self._fresh = [(node, to_b[node]) for node in a.instructions if node in to_b]
 
-    def _pair_twins(
+    def _pair_group(
         self,
         ours: list[Instruction],
         theirs: list[Instruction],
         contexts: tuple[Contexts, Contexts],
     ) -> None:
-        """Pair equal instructions with equal readers, and remove them from the lists."""
-        waiting: dict[bytes, list[Instruction]] = defaultdict(list)
-        for node in reversed(theirs):
-            waiting[contexts[1].hash_context((node, ()))].append(node)
-        for node in list(ours):
-            found = waiting[contexts[0].hash_context((node, ()))]
-            if found:
-                self._alignment.pair(node, found[-1])
-                ours.remove(node)
-                theirs.remove(found.pop())
+        """Pair equal instructions: first those with equal readers, then the others in order."""
+        if len(ours) > 1 or len(theirs) > 1:
+            waiting: dict[bytes, list[Instruction]] = defaultdict(list)
+            for node in reversed(theirs):
+                waiting[contexts[1].hash_context((node, ()))].append(node)
+            for node in list(ours):
+                found = waiting[contexts[0].hash_context((node, ()))]
+                if found:
+                    self._alignment.pair(node, found[-1])
+                    ours.remove(node)
+                    theirs.remove(found.pop())
+        for node, another in zip(ours, theirs, strict=False):
+            self._alignment.pair(node, another)
 
     def _pair_results(self) -> None:
         for (a, _), (b, _) in zip(self._pair.a.results, self._pair.b.results, strict=False):
@@ -352,20 +352,6 @@ class _Aligner:
         ]
         most = max(likeness, default=(0, False, False))
         return candidates[likeness.index(most)] if likeness.count(most) == 1 else None
-
-
-def _mark_instruction(
-    node: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints
-) -> bytes:
-    operands = [
-        marks[operand] + b"%r" % (path,) if path else marks[operand]
-        for operand, path in zip(node.operands, node.paths, strict=True)
-    ]
-    if is_commutative(node):
-        operands.sort()
-    bodies = [hashes.computations[id(inner)] for _, inner in node.bodies]
-    marks[node] = digest(b"".join([hashes.label(node), *operands, *bodies]))
-    return marks[node]
 
 
 def _label_instruction(node: Instruction, hashes: Fingerprints) -> Hashable:

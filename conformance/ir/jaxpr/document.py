@@ -59,7 +59,6 @@ class Jaxpr(Struct, frozen=True, forbid_unknown_fields=True, rename={"inputs": "
     inputs: list[Number]
     eqns: list[Eqn]
     out: list[Atom]
-    attributes: dict[str, Any] = {}
 
 
 class JaxprDocument(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,7 +70,6 @@ class JaxprDocument(Struct, frozen=True, forbid_unknown_fields=True):
     sources: list[tuple[str, int, int]]
     avals: list[Aval]
     jaxprs: Annotated[list[Jaxpr], Meta(min_length=1)]
-    attributes: dict[str, Any] = {}
 
 
 _DECODER = msgspec.json.Decoder(JaxprDocument)

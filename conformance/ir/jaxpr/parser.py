@@ -13,7 +13,6 @@ from conformance.ir.graph import (
     Module,
     Opaque,
     Origin,
-    Sharding,
     Tensor,
     freeze,
 )
@@ -82,7 +81,6 @@ class _Reader:
             self._open, self._variables = computation, []
             self._fill(jaxpr)
         self._name_bodies()
-        self._module.attributes = self._read_attributes(self._document.attributes, "the module")
         return self._module
 
     def _fill(self, jaxpr: Jaxpr) -> None:
@@ -94,9 +92,6 @@ class _Reader:
         for eqn in jaxpr.eqns:
             self._read_eqn(eqn)
         self._open.results = [self._read_atom(atom) for atom in jaxpr.out]
-        self._open.attributes = self._read_attributes(
-            jaxpr.attributes, self._open.name or "a jaxpr"
-        )
 
     def _read_eqn(self, eqn: Eqn) -> None:
         inputs = [self._read_atom(atom) for atom in eqn.inputs]
@@ -153,11 +148,6 @@ class _Reader:
                         inner.name = f"{computation.name}.{instruction.name}.{role}"
                         todo.append(inner)
 
-    def _read_attributes(self, values: dict[str, Any], of: str) -> dict[str, Attribute]:
-        return {
-            name: self._read_attribute(value, f"{name} of {of}") for name, value in values.items()
-        }
-
     def _read_attribute(self, value: Any, of: str) -> Attribute:
         """Return a value as an attribute; a text of unknown meaning is counted."""
         if isinstance(value, list):
@@ -176,10 +166,6 @@ class _Reader:
             case {"text": str(text)}:
                 self._module.not_understood[f"attribute {of}"] += 1
                 return Opaque(text)
-            case {"tensor": [str(dtype), list(shape), str(layout), str(space)]}:
-                return Tensor(dtype, tuple(shape), layout, space)
-            case {"sharding": list(parts)}:
-                return _read_sharding(parts)
             case _:
                 raise IrSyntaxError(
                     f"jaxpr {of}: got {str(value)[:80]}, expected dtype, aval, jaxpr or text"
@@ -223,20 +209,6 @@ def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
     if found and all(isinstance(item, dict) and "jaxpr" in item for item in value):
         return _NOTHING, found
     return rests, found
-
-
-def _read_sharding(parts: Any) -> Sharding:
-    match parts:
-        case [str(kind), list(tiles), list(devices), list(subgroups), list(inner)]:
-            return Sharding(
-                kind,
-                tuple(tiles),
-                tuple(devices),
-                tuple(subgroups),
-                tuple(_read_sharding(part) for part in inner),
-            )
-        case _:
-            raise IrSyntaxError(f"jaxpr sharding: got {str(parts)[:80]}, expected five parts")
 
 
 def pick(items: Sequence[T], number: int, what: str) -> T:

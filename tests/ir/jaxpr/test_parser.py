@@ -163,7 +163,6 @@ def test_depth_is_no_limit() -> None:
         (document(jaxpr(eqn("f", [], jaxpr={"jaxpr": "1"}))), "got jaxpr '1', expected a number"),
         (document(jaxpr(eqn("f", [], jaxpr={"jaxpr": 0}))), "calls itself"),
         (document(jaxpr(eqn("f", [], n={"odd": 1}))), "jaxpr n of f: got {'odd': 1}, expected"),
-        (document(jaxpr(eqn("f", [], n={"sharding": [1]}))), "jaxpr sharding: got [1], expected"),
     ],
 )
 def test_what_is_no_jaxpr_says_so(text: str, said: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.ir.graph import Opaque, Sharding, Tensor
+from conformance.ir.graph import Opaque, Tensor
 from conformance.ir.jaxpr import normalise_spelling, parse
 from tests.ir.jaxpr.documents import AVALS, S32, SAMPLES, WEAK, document, eqn, jaxpr, module_of
 from tests.ir.jaxpr.writing import dump, print_module
@@ -26,8 +26,7 @@ ATTRIBUTES: st.SearchStrategy[Any] = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8"))
     | st.builds(Opaque, st.text(max_size=3))
-    | st.builds(Tensor, st.just("f32"), st.tuples(st.integers(0, 3)), st.just(""), st.just("5"))
-    | st.just(Sharding("tuple", parts=(Sharding("tiled", (2, 1), (0, 1), ("manual",)),))),
+    | st.builds(Tensor, st.just("f32"), st.tuples(st.integers(0, 3)), st.just(""), st.just("5")),
     lambda part: st.lists(part, max_size=3).map(tuple),
     max_leaves=6,
 )
@@ -91,7 +90,7 @@ def _described(computation: Computation, names: dict[int, int]) -> list[Any]:
 
 
 @given(documents())
-def test_what_is_dumped_reads_as_it_was(text: str) -> None:
+def test_a_dump_reads_back_as_the_same_graph(text: str) -> None:
     """Names, attributes, bodies shared by two equations, origins: all of it."""
     module = parse(text)
     assert described(parse(dump(module))) == described(module)
@@ -99,13 +98,11 @@ def test_what_is_dumped_reads_as_it_was(text: str) -> None:
 
 @given(ATTRIBUTES)
 def test_every_attribute_survives(value: Any) -> None:
-    """Also what only the passes make: shardings, tensors."""
+    """Also types, and texts that are not understood."""
     module = module_of(eqn("f", [0]))
     module.entry.instructions[-1].attributes["value"] = value
-    module.entry.attributes["value"] = module.attributes["value"] = value
     again = parse(dump(module))
-    for found in (again.entry.instructions[-1], again.entry, again):
-        assert repr(found.attributes["value"]) == repr(value)
+    assert repr(again.entry.instructions[-1].attributes["value"]) == repr(value)
 
 
 @pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.ir.fingerprint import spell_type
-from conformance.ir.graph import Opaque, Sharding, Tensor
+from conformance.ir.graph import Opaque, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,15 +60,13 @@ class _Writer:
             "sources": self._sources.entries,
             "avals": self._avals.entries,
             "jaxprs": jaxprs,
-            "attributes": _plain_values(module.attributes),
         }
 
     def _jaxpr(self, computation: Computation) -> dict[str, Any]:
         numbers: dict[Result, int] = {}
         eqns = [self._eqn(instruction, numbers) for instruction in computation.instructions]
         out = [numbers[result] for result in computation.results]
-        attributes = _plain_values(computation.attributes)
-        return {"consts": [], "in": [], "eqns": eqns, "out": out, "attributes": attributes}
+        return {"consts": [], "in": [], "eqns": eqns, "out": out}
 
     def _eqn(self, instruction: Instruction, numbers: dict[Result, int]) -> list[Any]:
         uses = zip(instruction.operands, instruction.paths, strict=True)
@@ -82,13 +80,24 @@ class _Writer:
             instruction.op,
             inputs,
             [self._aval(tensor) for _, tensor in results_of(instruction)],
-            {**_plain_values(instruction.attributes), **bodies},
+            {**{k: self._value(v) for k, v in instruction.attributes.items()}, **bodies},
             self._source(instruction.origin),
         ]
 
     def _aval(self, tensor: Tensor) -> int:
         more = [{"space": tensor.space}] if tensor.space else []
         return self._avals.number(tensor, [tensor.dtype, tensor.shape, *more])
+
+    def _value(self, value: Attribute) -> Any:
+        match value:
+            case Tensor():
+                return {"aval": self._aval(value)}
+            case Opaque():
+                return {"text": value.text}
+            case tuple():
+                return [self._value(part) for part in value]
+            case _:
+                return value
 
     def _source(self, origin: Origin) -> int:
         file = self._files.number(origin.file, origin.file) if origin.file else -1
@@ -115,28 +124,6 @@ def in_order(module: Module) -> list[Computation]:
                     seen.add(id(inner))
                     ordered.append(inner)
     return ordered
-
-
-def _plain_values(attributes: dict[str, Attribute]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in attributes.items()}
-
-
-def _plain(value: Attribute) -> Any:
-    match value:
-        case Tensor():
-            return {"tensor": [*value]}
-        case Sharding():
-            return {"sharding": _sharding(value)}
-        case Opaque():
-            return {"text": value.text}
-        case tuple():
-            return [_plain(part) for part in value]
-        case _:
-            return value
-
-
-def _sharding(value: Sharding) -> list[Any]:
-    return [*value[:-1], [_sharding(part) for part in value.parts]]
 
 
 def print_module(module: Module) -> str:
