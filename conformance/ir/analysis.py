@@ -24,7 +24,7 @@ PARSERS: Final[dict[str, Callable[[str], Module]]] = {
 }
 """Parser by kind of IR."""
 
-# How many characters show the kind of a text; texts have up to hundreds of megabytes.
+# How many characters show the kind of a text; a text may have many megabytes.
 _LOOK: Final = 4096
 
 

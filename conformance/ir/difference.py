@@ -63,6 +63,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     sides = (a, hashes[0], text_a), (b, hashes[1], text_b)
     counted = [] if equal else [_take_census(*side) for side in sides]
     changes = [] if equal else [*_compare_interfaces(a, b, facts)]
+    # From here on the modules are rewritten: the census of the exact forms is complete.
     if equal or to_canonical(a) == to_canonical(b):
         return IrDiff(
             kind=a.kind,

@@ -171,7 +171,7 @@ class _Edits:
 
     def _find_root(self, edit: IrEdit) -> IrEdit:
         while self._parent[edit] is not edit:
-            self._parent[edit] = self._parent[self._parent[edit]]
+            self._parent[edit] = self._parent[self._parent[edit]]  # path halving
             edit = self._parent[edit]
         return edit
 

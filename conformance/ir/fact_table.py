@@ -111,6 +111,7 @@ class _Counts:
     def count(self, instruction: Instruction, depth: int) -> None:
         op, type_, attributes = instruction.op, instruction.type, instruction.attributes
         self._ops[op] += 1
+        # Types are shared objects; the value keeps the type alive, so that its id stays unique.
         known = self._tensors.get(id(type_))
         if known is None:
             known = self._tensors[id(type_)] = (type_, list(iterate_tensors(type_)))
@@ -233,7 +234,7 @@ def _get_result_type(instruction: Instruction) -> Type:
     """Return the type of the result of a collective, also of an asynchronous start."""
     type_ = instruction.type
     if instruction.op.endswith("-start") and not isinstance(type_, Tensor) and len(type_) > 1:
-        return type_[1]
+        return type_[1]  # a start returns its operands, then its results
     return type_
 
 

@@ -253,6 +253,7 @@ def post_order(
     Raises:
         IrSyntaxError: If a node reaches itself, which only computations can.
     """
+    # A node is entered when it is first met, and left after its successors.
     entered: set[Node] = set()
     left: set[Node] = set()
     stack = [(root, False) for root in reversed(roots)]

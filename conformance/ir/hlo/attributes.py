@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from conformance.ir.hlo.values import HloTypes
 
 _WORDS = re.compile(r"[\w\-]+")
+# An attribute outside of these lists is counted as not understood, so that a new release shows up.
 _PLAIN = _WORDS.findall("""
     algorithm alias_passthrough_params allow_spmd_sharding_propagation_to_output
     allow_spmd_sharding_propagation_to_parameters api_version async_group_id batch_group_count
@@ -52,6 +53,7 @@ _PLAIN = _WORDS.findall("""
 QUOTED_NAMES = _WORDS.findall("""
     async_execution_thread custom_call_target execution_thread infeed_config outfeed_config
 """)
+# Attributes that are compared by their text.
 RAW_NAMES = _WORDS.findall("""
     debug_attributes domain origin origin_recovery_table original_value result_accuracy statistics
 """)
@@ -79,6 +81,7 @@ _METADATA_END = re.compile(rf"(?>(?:[^{{}}\"]++|{QUOTED})*)\}}", re.DOTALL)
 _ATTRIBUTE = re.compile(r"\s*+,\s*+([A-Za-z][\w.\-]*+)\s?=\s?", re.ASCII)
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.\d*+(?:e[+-]?\d++)?|\d++e[+-]?\d++)", re.ASCII)
+# Other spellings, such as `007` or numbers beyond 64 bits, stay texts and keep their difference.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
 _WORD = re.compile(r"[^\s,(){}\[\]\"%=]++")
 _SLICE = re.compile(rf"\[({INTEGER}):({INTEGER})(?::({INTEGER}))?\]", re.ASCII)
@@ -177,6 +180,7 @@ class AttributeReader:
                 items[name] = Opaque(value)
                 unknown.append(name)
         found = HloAttributes(items, tuple(bodies), tuple(unknown))
+        # A text with metadata rarely recurs.
         if origin is None:
             self._known[text] = found
         return found, origin or NOWHERE
@@ -198,6 +202,7 @@ def _split_attributes(text: str) -> list[tuple[str, str]]:
             raise HloTextError(text[start:], "', name=value'")
         start = match.end()
         end = find_value_end(text, start)
+        # The device list of a mesh follows after a comma, outside of any bracket.
         if text.startswith(("mesh", "@mesh"), start) and text.startswith(", device_ids=(", end):
             end = find_value_end(text, end + 1)
         value = text[start:end].strip()
@@ -320,6 +325,7 @@ def _read_config(text: str) -> Attribute:
     if not content.startswith("{"):
         return content
     try:
+        # Texts for NaN and infinity: NaN would differ from itself.
         return freeze(json.loads(content, parse_constant=str))
     except ValueError:
         return content

@@ -27,6 +27,7 @@ DEEPEST = 100
 LARGEST = 1 << 20
 """How many devices a list may name, so that a short text cannot fill the memory."""
 
+# Possessive groups throughout: a malformed text of megabytes must not make a pattern backtrack.
 QUOTED = r'"(?>(?:[^"\\]++|\\.)*)"'
 NAME = r"[\w.\-]++"
 INTEGER = r"-?\d{1,19}+"
@@ -43,6 +44,7 @@ _WHOLE_QUOTED = re.compile(QUOTED, re.DOTALL)
 _BEFORE_HEADER = re.compile(r"(?>(?:\s++|//[^\n]*+)*)")
 _BEFORE_BODY = ("=", "={", ",")
 _BODY = re.compile(r"={?\n *\{\n")
+# The names that `_unfold_bodies` gives to the computations of a list.
 _LIST = re.compile(r"inline\.\d+(?:,inline\.\d+)*")
 _REST_OF_LINE = re.compile(rf"(?>(?:[^\n\[\](){{}}\"]++|{QUOTED})*)", re.DOTALL)
 
@@ -198,6 +200,7 @@ def split_header(text: str) -> tuple[str, int]:
         end = _skip(_REST_OF_LINE, text, end)
         if end == len(text) or (text[end] == "\n" and text[end - 1] != ","):
             return text[start:end], text.count("\n", 0, end) + 2
+        # A header may break its line after a comma and within brackets.
         end = end + 1 if text[end] in '\n"])}' else find_closing(text, end)
 
 

@@ -7,6 +7,8 @@ import re
 from conformance.ir.graph import NOWHERE, Origin
 from conformance.ir.hlo.lexing import QUOTED, HloTextError, match_all, strip_brackets, unquote
 
+# The fields in the order of XLA, without escapes: nearly all texts, for a fraction of the time that
+# the general reader takes.
 _SIMPLE = re.compile(
     r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
     r'(?:source_file="([^"\\]*+)" source_line=(\d{1,18}) ?)?'
@@ -93,6 +95,7 @@ class Origins(dict[str, Origin]):
         number = int(line)
         if frame is not None and frame != "0" and not file:
             file, number = self._find_place(int(frame))
+        # Equal strings become one object: a module repeats a few names thousands of times.
         keep = self._names.setdefault
         return Origin(keep(name, name), keep(file, file), number)
 
@@ -103,5 +106,5 @@ class Origins(dict[str, Origin]):
             return self._strings["FileNames"][fields["file_name_id"]], fields["line"]
         except KeyError:
             if not self._numbers["StackFrames"]:
-                return "", 0
+                return "", 0  # a text without its tables, such as an excerpt
             raise HloTextError(f"stack_frame_id={frame}", "a frame of the tables") from None

@@ -30,6 +30,7 @@ _COMPUTATION = re.compile(rf"(ENTRY\s+)?%?({NAME})\s*")
 _PARAMETER = re.compile(rf"%?{NAME}: ")
 # A comment after the brace that ends a computation, in dumps of XLA up to jax 0.5.0.
 _NAMED_AGAIN = re.compile(rf"\s*// {NAME}$")
+# The shape of nearly every line of a module; types of tuples end where an operation begins.
 _INSTRUCTION = re.compile(
     rf"\s*+(ROOT )?%?({NAME}) = ({TENSOR}|\(.*?\)(?= [a-z][\w\-]*+\()) ([a-z][\w\-]*+)\("
 )
@@ -181,6 +182,7 @@ class _Body:
         start = match.end()
         end = line.find(")", start)
         operands = line[start:end]
+        # Brackets and quotes within operands are rare, so matching them is the second attempt.
         if end < 0 or "(" in operands or '"' in operands:
             end = find_closing(line, start - 1) - 1
             operands = line[start:end]
@@ -191,7 +193,7 @@ class _Body:
         if op in _LEAVES:
             attributes = self._read_leaf(op, operands, type_) | found.items
         else:
-            attributes = found.items.copy()
+            attributes = found.items.copy()  # passes rewrite it, and the original is cached
             if operands:
                 inputs, paths = self._read_operands(operands)
         instruction = Instruction(name, op, type_, inputs, paths, attributes, (), origin, number)
@@ -222,6 +224,7 @@ class _Body:
         # A caller binds its operands by these numbers.
         if strange := self._parameters - {*range(len(self._parameters))}:
             raise HloTextError(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
+        # As in XLA's own parser, the last instruction is the root if none is marked.
         self.computation.results = [(self._root or self.computation.instructions[-1], ())]
         for instruction in self._ordered:
             names = instruction.attributes[_ORDER]
@@ -253,6 +256,7 @@ class _Body:
                 found = tuple([by_name[name] for name in text.split(", ")])
             return found, _make_whole_paths(len(found))
         except KeyError:
+            # Operands with types, comments or paths, or an unknown name, which is an error there.
             each = [self._read_operand(part) for part in split_parts(strip_comments(text))]
             return tuple([node for node, _ in each]), tuple([path for _, path in each])
 

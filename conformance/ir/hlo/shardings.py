@@ -40,6 +40,7 @@ _UNREDUCED = re.compile(r"unreduced[ =]([a-z]+)", re.ASCII)
 _PLAIN = frozenset({"replicated", "manual", "unknown", "unreduced"})
 
 MOST_AXES = 64
+"""How many axes a mesh may have: each axis of size 1 costs time without adding devices."""
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -219,7 +220,7 @@ def read_device_groups(text: str) -> Groups:
         # A group shares its coordinates on all other axes, so these come first.
         devices = transpose(devices, [size, sizes[2]], [1, 0])
     if not size:
-        return ()
+        return ()  # no groups, as in `{}`
     return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
 
 
@@ -321,6 +322,7 @@ def make_tiled(
         shape += (prod([tiles[n] for n in members]),)
     if len(kinds) == 1 and prod(tiles[:data]) == 1:
         return Sharding(kinds[0])
+    # A single device holds everything, which is the same as replication.
     if not kinds and devices == (0,):
         return Sharding("replicated")
     if kinds[-1:] == ["replicated"]:

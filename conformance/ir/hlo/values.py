@@ -149,9 +149,11 @@ def _read_array(text: str, type_: Tensor) -> str:
     if match := _GAP.search(text):
         raise HloTextError(match[0], "','")
     text = text.translate(_BLANK)
+    # The length of the text bounds the work where the shape is dynamic.
     if prod(sizes) > LONGEST or len(text) > 100 * LONGEST:
         return _digest_array(text, None if dynamic else prod(sizes), type_.dtype)
     elements = _ELEMENT.findall(text)
+    # A constant has few distinct elements, such as zeros and ones.
     known = {element: _read_element(element, type_.dtype) for element in set(elements)}
     if not dynamic and (len(elements) != prod(sizes) or text != _format_array(elements, sizes)):
         raise HloTextError(text, f"{prod(sizes)} elements in braces, for each dimension")
@@ -202,4 +204,5 @@ def _read_element(text: str, dtype: str) -> str:
 def _read_number(text: str) -> str:
     match_all(_FLOAT, text, "a number")
     value = float(text) if "nan" not in text else None
+    # `repr` gives 1e3 and 1000. the same text; a NaN keeps its payload.
     return repr(value) if value is not None and isfinite(value) else text

@@ -70,6 +70,7 @@ class _Reader:
             Origin(name, pick(document.files, file, "file") if file >= 0 else "", line)
             for name, file, line in document.sources
         ]
+        # All exist before any is read: an equation may call a later jaxpr.
         self._computations = [Computation("") for _ in document.jaxprs]
         self._module = Module("jaxpr", document.name, self._computations[0])
         self._open = self._computations[0]
@@ -98,6 +99,7 @@ class _Reader:
         made = self._add(eqn.primitive, eqn.outputs)
         made.inputs = inputs
         made.origin = pick(self._origins, eqn.source, "source")
+        # Parameters come first: `_add` has noted the results already.
         made.attributes = {**dict(self._read_params(made, eqn)), **made.attributes}
         if len(eqn.outputs) == 1:
             self._variables.append((made, ()))

@@ -93,6 +93,7 @@ def normalise_spelling(module: Module) -> None:
         rename_parameters(instruction)
         for rule in (*OF_PRIMITIVE.get(instruction.op, ()), *RULES):
             rule(instruction)
+    # After renaming: which reductions take each operand separately is known by the newest name.
     for computation in module.find_reachable():
         split_reductions(computation)
 
@@ -220,6 +221,7 @@ def drop_neutral(instruction: Instruction) -> None:
 def _is_neutral(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> bool:
     if isinstance(value, tuple) and name in ALL_OF:
         return all(part == ALL_OF[name] for part in value)
+    # The types are compared as well, because 0 == False in Python.
     return value is None or any(type(value) is type(other) and value == other for other in neutral)
 
 

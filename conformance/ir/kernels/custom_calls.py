@@ -51,6 +51,7 @@ def read_kernels(module: Module) -> None:
     Args:
         module: Rewritten in place; attributes have their usual names already.
     """
+    # Equal bytecode is read once: a model calls the same kernel in each layer.
     kernels: dict[bytes, Computation | None] = {}
     for instruction in module.walk():
         if instruction.op in _CALLS and _CONFIG in instruction.attributes:
@@ -62,6 +63,7 @@ def _read_kernels_of(
 ) -> None:
     config = call.attributes[_CONFIG]
     if isinstance(config, str):
+        # A look for the magic number, raw, in base64 or escaped, before any parsing.
         if _RAW not in config and _BASE64 not in config and "ML\\EFR" not in config:
             return
         config = _parse_config(config)

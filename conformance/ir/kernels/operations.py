@@ -151,7 +151,7 @@ class KernelReader:
             inner = self._enter_isolated(cursor) if count and isolated else (cursor, scope)
             for _ in range(count):
                 self._read_region(instruction, *inner, depth=depth)
-        del scope[begin:]
+        del scope[begin:]  # values of a region end with it
         order_effects(block.computation, self._effectful)
         functions = find_functions(block.computation)
         block.computation.results += [(function, ()) for function in functions]

@@ -227,7 +227,7 @@ class KernelValues:
         dtype, width = self._read_scalar(cursor)
         bits = f"0x{_read_whole(cursor, width) & ((1 << width) - 1):x}"
         if width > _WORD or dtype == "tf32":
-            return bits
+            return bits  # NumPy has no such type
         try:
             return literals.read_number(bits, dtype)
         except literals.LiteralError as error:
@@ -251,6 +251,7 @@ class KernelValues:
             raise BytecodeError("the type of a tensor")
         if kind := _KIND.fullmatch(tensor.dtype):
             tensor = tensor._replace(dtype=kind[1])
+        # A splat of truth values is stored as a byte of equal bits.
         if tensor.dtype == "pred" and raw in {b"\xff", b"\0"}:
             return str(raw != b"\0").lower(), tensor
         try:

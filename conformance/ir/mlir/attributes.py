@@ -157,6 +157,7 @@ class Attributes:
         begin = scan.start
         scan.advance()
         start = scan.start
+        # Without a string inside, the next bracket is the end: constants have megabytes of digits.
         close = scan.text.find(">", start)
         text = scan.text[start + 1 : close]
         if scan.next == "<" and close > 0 and '"' not in text:
@@ -206,6 +207,7 @@ class Attributes:
             return self._known[text]
         before = len(self._unknown)
         found = self._interpret(name, scan.open_nested(text, line))
+        # An attribute that is not understood is read each time, so that it is counted each time.
         if len(self._unknown) == before:
             self._known[text] = found
         return found
@@ -231,7 +233,7 @@ class Attributes:
             if not scan.next:
                 return found
         except UndefinedSymbolError:
-            raise
+            raise  # a defect of the module, not an unknown grammar
         except IrSyntaxError:
             pass
         del self._unknown[before:]

@@ -257,10 +257,12 @@ def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
         notes["replicated"] = tuple(
             [f"{x.name}:({x.before}){x.size}" if x.size else x.name for x in named["replicated"]]
         )
+    # A mesh without axes is a single device, or nothing at all.
     if not found.axes and not any([*dimensions, *named.values()]):
         single = Sharding("maximal", devices=found.devices)
         return Spread(single if found.devices else REPLICATED, notes)
     try:
+        # This call only checks that each axis occurs once; replicated axes need no dimension.
         found.cut([*dimensions, *named.values()])
         sizes, devices = found.cut([*dimensions, named.get("unreduced", [])])
     except HloTextError as error:

@@ -89,6 +89,7 @@ def read_elements(text: str, tensor: Tensor) -> Elements | None:
         values = _read_list(text, dtype, width)
     if values.size not in (width, total * width):
         raise LiteralError(f"1 or {total} elements")
+    # Bytes are compared, not values: NaN differs from itself, and 0.0 equals -0.0.
     if total and values.size > width:
         raw = values.tobytes()
         if raw == raw[: width * values.itemsize] * total:
@@ -124,6 +125,7 @@ def nest_integers(values: Elements, tensor: Tensor) -> Attribute:
     shape = [size for size in tensor.shape if isinstance(size, int)]
     if prod([max(size, 1) for size in shape]) > MOST_NESTED or len(shape) > DEEPEST:
         raise LiteralError(f"at most {MOST_NESTED} elements in {DEEPEST} dimensions")
+    # A splat is stored once, whatever the shape.
     single = values.reshape(()) if values.size == 1 else values.reshape(shape)
     return freeze(np.broadcast_to(single, shape).tolist())
 
@@ -168,6 +170,7 @@ def _read_list(text: str, dtype: str, width: int) -> Elements:
     try:
         if kind.kind == "b":
             return np.array([_TRUTH[token] for token in tokens], np.bool_)
+        # `int` accepts more, such as underscores.
         if not all(map(_INTEGER.fullmatch, tokens)):
             raise LiteralError("whole numbers")
         numbers = [int(token) for token in tokens]

@@ -18,6 +18,7 @@ class _Place(NamedTuple):
 
 
 _NOWHERE = _Place("", "", 0)
+# The locations that jax writes, each matched at once; a module has one for every few instructions.
 _USUAL = re.compile(
     r"""loc\((?: "([^"\\\n]*)"(?:\((\#loc\d*)\))?           # "name"(#loc1)
         |   callsite\((\#loc\d*)[ ]at[ ](\#loc\d*)\)         # callsite(#loc1 at #loc2)

@@ -27,6 +27,7 @@ DEEPEST = 500
 """How deep regions may nest."""
 # The longest text after the operands of an operation that is cached.
 _LONGEST = 4000
+# An operation without regions on a line of its own, up to the end of its operands and of the line.
 _LINE = re.compile(
     r'\s*+(?:(%[\w$.-]+)(?::(\d+))? = )?"([\w$.-]+)"\(([^()\n]*+)\)'
     rf"([^\n]{{0,{_LONGEST}}}+)(?=\n|\Z)"
@@ -124,6 +125,7 @@ class _Reader:
         self._not_understood: Counter[str] = Counter()
         self._names: Counter[str] = Counter()
         self._module: Module | None = None
+        # Shardings refer to meshes by name, so all meshes are read before the module.
         for place in header.meshes:
             self._read_mesh(place)
         self._scan.seek(header.start)
@@ -299,7 +301,7 @@ class _Reader:
             tail.type,
             operands,
             paths,
-            tail.attributes.copy(),
+            tail.attributes.copy(),  # passes rewrite it, and the tail is cached
             bodies,
             origin,
             line,
@@ -319,6 +321,7 @@ class _Reader:
             refuse(line, op, f"as many operands as types, {len(tail.takes)}")
         for (maker, path), of in zip(links, tail.takes, strict=True):
             made = maker.type[path[0]] if path else maker.type
+            # Equal types are one object, so the comparison is rarely needed.
             if made is not of and made != of:
                 refuse(line, f"%{maker.name}", "an operand of the type it was given above")
         if key and (count or "1") != str(tail.gives):
@@ -330,6 +333,7 @@ class _Reader:
             self._scan.fail("a module before it")
         if len(self._stack) >= DEEPEST:
             self._scan.fail(f"regions nested at most {DEEPEST} deep")
+        # A function sees no values of another.
         if len(self._stack) == 1:
             self._values = ValueScopes()
         self._stack.append(frame)

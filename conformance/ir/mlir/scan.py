@@ -16,6 +16,7 @@ DEEPEST = 64
 """How deep attributes and types may nest; regions have a limit of their own."""
 
 QUOTED = r'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"'
+# Atomic groups: a malformed text must not make the pattern backtrack.
 _TOKEN = re.compile(
     rf"""(?>(?:[ \t\r\n]|//[^\n]*)*)                              # space and comments
     (   {QUOTED}                                                  # "text"
@@ -194,6 +195,7 @@ class Scanner:
 
     def find_line(self, position: int) -> int:
         """Return the line of a position; it counts from the position of the last call."""
+        # Counting from the start of the text each time would be quadratic.
         if position >= self._counted:
             self._line += self.text.count("\n", self._counted, position)
         else:

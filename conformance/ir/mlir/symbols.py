@@ -91,6 +91,7 @@ class ValueScopes:
         try:
             return [links[name] for name in operands.split(", ")]
         except KeyError:
+            # Other spacing, `%1` for `%1#0`, or a name that is not defined.
             return [self._resolve_variant(name.strip(), line) for name in operands.split(",")]
 
     def _resolve_variant(self, name: str, line: int) -> Value:

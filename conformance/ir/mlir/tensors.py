@@ -42,6 +42,7 @@ class Types:
 
     def read(self, scan: Scanner) -> Type:
         """Read a type."""
+        # Most types recur: a look at the text saves all tokens but the first.
         plain = _PLAIN.match(scan.text, scan.start)
         if plain is not None:
             known = self._known.get(plain[0])

@@ -82,6 +82,7 @@ def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
                 places = sorted(range(carried), key=order.__getitem__)
                 if carried:  # without carries, as in a branch, results do not move
                     moved[instruction] = [(instruction, (place,)) for place in places]
+        # The bodies come after their slots are sorted, because their hashes depend on that order.
         for _, inner in instruction.bodies:
             _order_computation(inner, hashes)
         hashes.add(instruction)

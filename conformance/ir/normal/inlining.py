@@ -93,6 +93,7 @@ def inline_calls(module: Module) -> None:
         module: Rewritten in place.
     """
     callable_ = CALLS[module.kind]
+    # Callees first: a callee is flat by the time its callers inline it.
     order = module.find_reachable()
     uses = Counter(id(inner) for computation in order for inner in computation.callees)
     shared = grows_reasonably(order, lambda _: True)

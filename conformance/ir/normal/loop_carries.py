@@ -304,6 +304,7 @@ def _tidy_captures(slots: Slots) -> bool:
         value = values[number]
         if value[0].op in CONSTANTS:
             for own, replaced, inner in zip(parameters, replacements, bodies, strict=True):
+                # Some compilers define a constant outside of the loop, others inside.
                 constant = copy_instruction(value[0])
                 inner.instructions.insert(0, constant)
                 replaced[own[number]] = (constant, value[1])

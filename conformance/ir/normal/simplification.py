@@ -121,7 +121,7 @@ def eliminate_common_subexpressions(module: Module) -> None:
         return same, ()
 
     for computation in module.find_reachable():
-        first.clear()
+        first.clear()  # an instruction reads only those of its own computation
         rewrite(computation, merge)
         hashes.close(computation)
         pure.add(computation)

@@ -192,6 +192,7 @@ _LINE = re.compile(r"  (%\S+) = (.+?) ([^\s()]+)\(((?:%[^\s,()]+(?:, )?)*)\)(?:,
 _REFERENCE = re.compile(r"%[^\s,()]+")
 _NAME = re.compile(r"(?:, )?([^=,]+)=")
 _BODY = re.compile(r"@(\S+?)(?=, |$)")
+# A dtype may contain angle brackets: `key<fry>[2]{0}S(5)`.
 _TENSOR = re.compile(r"([^\[\](){},]+(?:<[^>]*>)?)\[([^\]]*)\](?:\{([^}]*)\})?(?:S\((\w+)\))?")
 _DECODER = json.JSONDecoder()
 

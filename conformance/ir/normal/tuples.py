@@ -40,6 +40,7 @@ def fold_tuples(module: Module) -> None:
     Raises:
         IrSyntaxError: If copies of shared loops and branches would be too large.
     """
+    # Passes change the parameters of loops and branches, each for its own instruction.
     _unshare_control_flow(module)
     for computation in module.find_reachable():
         rewrite(computation, _fold)
