@@ -55,8 +55,7 @@ from conformance.ir import diff, facts  # noqa: E402
 from conformance.model.value import decode_value, encode_value  # noqa: E402
 from conformance.report.conformance_data import decode_history  # noqa: E402
 from conformance.report.conformance_markdown import render_conformance  # noqa: E402
-from conformance.report.upgrade_data import make_upgrade_file  # noqa: E402
-from conformance.report.upgrade_file import upgrade_of  # noqa: E402
+from conformance.report.upgrade_file import decode_upgrade, make_upgrade_file  # noqa: E402
 from conformance.review.decisions import DecisionLog  # noqa: E402
 from conformance.store.address import parse_address  # noqa: E402
 from conformance.store.store import Store  # noqa: E402
@@ -365,7 +364,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
     yield Reader(
         "upgrade.json",
         [msgspec.json.encode(make_upgrade_file(upgraded))],
-        lambda file: upgrade_of(file.read_bytes(), str(file)),
+        lambda file: decode_upgrade(file.read_bytes(), str(file)),
     )
     yield Reader("calibration", [CALIBRATION], _read_calibration)
     yield Reader(

@@ -29,7 +29,13 @@ from conformance.engine.transitions import make_transition
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.ir.graph import IRS, IrSyntaxError, kind_of_artifact
 from conformance.model.run import RunCase
-from conformance.report.diff_data import JobsDiff, NormalForms, SuiteDiff, TextDiff, normal_form
+from conformance.report.diff_data import (
+    JobsDiff,
+    NormalForms,
+    SuiteDiff,
+    TextDiff,
+    make_normal_form,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -152,7 +158,7 @@ def _compare_files(names: Sequence[str], options: DiffOptions) -> TextDiff | Nor
     for name, text in zip(names, texts, strict=True):
         try:
             if len(names) == 1:
-                form = normal_form(text)
+                form = make_normal_form(text)
                 return NormalForms(text=form["text"], data=form)
             text.module()
         except IrSyntaxError as error:
@@ -291,7 +297,7 @@ def _normal_forms(
     for record, text in found:
         where = {"case": record.case, "cell": record.cell, "ir": text.kind}
         try:
-            forms.append({**where, **normal_form(text)})
+            forms.append({**where, **make_normal_form(text)})
         except IrSyntaxError as error:
             raise UsageError(f"{record.case} on {record.cell}: {error}") from None
     return NormalForms(text="\n".join(form["text"] for form in forms), data=forms)

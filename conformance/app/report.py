@@ -33,7 +33,7 @@ from conformance.report.markdown import render_markdown
 from conformance.report.report import CauseEvidence, Report
 from conformance.report.site.site import find_first_page, render_site
 from conformance.report.tables import render_jobs_csv, render_matrix_csv
-from conformance.report.upgrade_file import upgrade_of
+from conformance.report.upgrade_file import decode_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -231,7 +231,7 @@ def _upgrades(
         try:
             content = run.read_file(UPGRADE) if run.id in loaded else None
             if content is not None:
-                found[run.id] = upgrade_of(content, str(run.path / UPGRADE))
+                found[run.id] = decode_upgrade(content, str(run.path / UPGRADE))
         except ConformanceError as error:
             problems.append(str(error))
     return found, problems

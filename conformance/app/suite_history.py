@@ -27,9 +27,9 @@ from conformance.report.conformance_history import (
 from conformance.report.conformance_markdown import render_conformance
 from conformance.report.conformance_runs import (
     explain_incomplete,
+    get_suite,
     make_suite_history,
     merge_histories,
-    suite_of,
 )
 from conformance.report.text import flatten
 from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
@@ -197,7 +197,7 @@ def _add_runs(
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
     group = grouping(suite.folder)
     for run, named in _load_complete_runs(paths, suite.name):
-        settings = suite_of(run).settings
+        settings = get_suite(run).settings
         deviations = known_failures(
             suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
             standard=settings.get("standard", CLAIMED),
@@ -235,8 +235,8 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
             run = load_run(directory)
             if not named and (run.info.suite is None or run.info.suite.name != suite):
                 continue
-            if suite_of(run).name != suite:
-                raise UsageError(f"{run.id}: is a run of {suite_of(run).name}, expected {suite}")
+            if get_suite(run).name != suite:
+                raise UsageError(f"{run.id}: is a run of {get_suite(run).name}, expected {suite}")
             wrong = explain_incomplete(run)
             if wrong and named:
                 raise UsageError(

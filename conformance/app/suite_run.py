@@ -199,7 +199,8 @@ class CollectedRun:
             warnings=collect_warnings(
                 report.jobs.values(), report.cells, read_collection_warnings(report.runs)
             ),
-            tracebacks=partial(render_cause_tracebacks, report, every=every), every=every,
+            tracebacks=partial(render_cause_tracebacks, report.render_traceback, every=every),
+            every=every,
         )  # fmt: skip
         options = self.origin.options
         if options.repeat is not None:

@@ -19,9 +19,8 @@ from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_culprits import unclear, with_culprits
-from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_result import UpgradeResult
+from conformance.report.upgrade_file import make_upgrade_file
+from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_unclear
 from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
 from conformance.search.axes import AxisCells
 from conformance.suites.suite import suite_of
@@ -276,7 +275,7 @@ class UpgradeRun:
             locks=self._locks, wanted=self._subject.wanted,
         )  # fmt: skip
         found: dict[int, Culprits] = {}
-        changes = list(unclear(upgraded, BLAMED[self._options.blame]))
+        changes = list(find_unclear(upgraded, BLAMED[self._options.blame]))
         try:
             for number, (one, step) in enumerate(changes, 1):
                 head = f"which package: {number} of {len(changes)}: {one.case.id}"
@@ -284,8 +283,8 @@ class UpgradeRun:
                 report = partial(_say_below, say, head)
                 found[id(step)] = search_culprits(one, step, partial(search, say=report))
         except KeyboardInterrupt:
-            return with_culprits(upgraded, found), False
-        return with_culprits(upgraded, found), True
+            return add_culprits(upgraded, found), False
+        return add_culprits(upgraded, found), True
 
     def _describe(self, upgraded: UpgradeResult) -> None:
         """Describe the jobs as a run, which reports read as any other."""

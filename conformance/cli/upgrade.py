@@ -26,7 +26,7 @@ from conformance.cli.target_options import suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_data import make_upgrade_file
+from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.search.axes import RESTART
 from conformance.suites.suite import TIMEOUT

@@ -271,14 +271,14 @@ def _step(
     found: dict[str, list[str]] = {"regressed": [], "fixed": [], "added": [], "removed": []}
     for name, tested in tests.items():
         was, now = (tested.of(held.release).outcome for held in (before, after))
-        if word := changed(was, now):
+        if word := classify_change(was, now):
             found[word].append(name)
     return ReleaseStep(
         before=before, after=after, **{word: tuple(names) for word, names in found.items()}
     )
 
 
-def changed(was: SuiteOutcome, now: SuiteOutcome) -> str:
+def classify_change(was: SuiteOutcome, now: SuiteOutcome) -> str:
     """Return the change of a test from one release to the next, empty for none.
 
     Only a test that was run in both regresses or is fixed.
@@ -296,7 +296,7 @@ def changed(was: SuiteOutcome, now: SuiteOutcome) -> str:
     return ""
 
 
-def short_name(test: str) -> str:
+def shorten_test(test: str) -> str:
     """Return the name of a test without the folders that its file is in.
 
     Args:
@@ -306,7 +306,7 @@ def short_name(test: str) -> str:
     return f"{function.rpartition('/')[2]}{sign}{parameters}"
 
 
-def cause_of_failure(test: str, result: SuiteResult) -> tuple[str, ...]:
+def find_failure_cause(test: str, result: SuiteResult) -> tuple[str, ...]:
     """Return what failures are told together by: a declared reason, else the function of the test.
 
     Args:

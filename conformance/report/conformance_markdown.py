@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.conformance_history import SuiteOutcome, cause_of_failure, short_name
+from conformance.report.conformance_history import SuiteOutcome, find_failure_cause, shorten_test
 from conformance.report.markup import fold, to_code, to_table, wrap
 from conformance.report.text import find_thread_url, flatten
 
@@ -70,7 +70,7 @@ def _releases(history: SuiteHistory) -> Iterator[str]:
         row = [held.release, held.date, *([held.standard] if standards else [])]
         row += [_share(found, percent=True), str(found.known or NOTHING)]
         unexpected = f"**{found.unexpected}**" if found.unexpected else NOTHING
-        row += [unexpected, str(found.skipped or NOTHING), summary(step)]
+        row += [unexpected, str(found.skipped or NOTHING), summarize_step(step)]
         rows.append(row)
     yield to_table(rows)
     yield "## Groups of functions"
@@ -93,7 +93,7 @@ def _share(found: Counts, *, percent: bool = False) -> str:
     return f"**{found.passed}** of {found.ran}{part}"
 
 
-def summary(step: ReleaseStep) -> str:
+def summarize_step(step: ReleaseStep) -> str:
     """Return what a release changed, in a few words; empty if nothing."""
     said = [f"{len(tests)} {word}" for word in CHANGES if (tests := getattr(step, word))]
     if step.standards is not None:
@@ -103,7 +103,9 @@ def summary(step: ReleaseStep) -> str:
 
 def _changes(history: SuiteHistory) -> Iterator[str]:
     yield "## What changed"
-    told = [step for step in reversed(history.steps) if step.before is not None and summary(step)]
+    told = [
+        step for step in reversed(history.steps) if step.before is not None and summarize_step(step)
+    ]
     if not told:
         yield "Nothing, from one release to the next."
     for step in told:
@@ -112,15 +114,15 @@ def _changes(history: SuiteHistory) -> Iterator[str]:
 
 def _change(step: ReleaseStep, tests: Mapping[str, TrackedTest]) -> str:
     before = step.before.release if step.before is not None else ""
-    head = f"{step.after.release} against {before}: {summary(step)}"
+    head = f"{step.after.release} against {before}: {summarize_step(step)}"
     lines: list[str] = []
     if step.standards is not None:
         was, now = step.standards
         lines.append(f"- it claims version {now} of the standard, the one before {was}")
     for word in CHANGES:
         for group, names in _by_group(getattr(step, word), tests):
-            lines.append(f"- {SIGNS.get(word, '')}{word}, {group}: {listed(names)}")
-    return folded(head, lines)
+            lines.append(f"- {SIGNS.get(word, '')}{word}, {group}: {join_tests(names)}")
+    return fold_list(head, lines)
 
 
 def _by_group(
@@ -150,17 +152,17 @@ def _failures(history: SuiteHistory) -> Iterator[str]:
 def _table_of(found: Mapping[str, SuiteResult]) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, one in found.items():
-        groups.setdefault(cause_of_failure(name, one), []).append(name)
+        groups.setdefault(find_failure_cause(name, one), []).append(name)
     rows = [["tests", "which", "why", "upstream"]]
     for names in groups.values():
         first = found[names[0]]
         said = to_code(first.why) if first.why else first.outcome
         told = flatten(first.reason) or (f"{said} and the like" if len(names) > 1 else said)
-        rows.append([str(len(names)), listed(names), told, thread(first.issue)])
+        rows.append([str(len(names)), join_tests(names), told, link_thread(first.issue)])
     return to_table(rows)
 
 
-def thread(issue: str) -> str:
+def link_thread(issue: str) -> str:
     """Return an upstream thread as a link, if it is one."""
     address = find_thread_url(issue)
     return f"[{issue}]({address})" if address else issue
@@ -185,20 +187,20 @@ def _beside(history: SuiteHistory) -> Iterator[str]:
                 if name in cases
             ]
             if lines and step.before is not None:
-                yield folded(f"{step.after.release} against {step.before.release}", lines)
+                yield fold_list(f"{step.after.release} against {step.before.release}", lines)
         newest = history.newest
         failing = history.failing(newest.release, family) if newest is not None else {}
         if newest is not None and failing:
             yield f"Deviations of {newest.release}:"
             rows = [["case", "what", "why", "upstream"]]
             rows += [
-                [f"`{name}`", flatten(cases[name].doc), flatten(one.reason), thread(one.issue)]
+                [f"`{name}`", flatten(cases[name].doc), flatten(one.reason), link_thread(one.issue)]
                 for name, one in failing.items()
             ]
             yield to_table(rows)
 
 
-def listed(names: Sequence[str]) -> str:
+def join_tests(names: Sequence[str]) -> str:
     """Return names of tests in a line, the parametrisations of one test behind it.
 
     Args:
@@ -214,12 +216,12 @@ def listed(names: Sequence[str]) -> str:
         more = len(parameters) - PARAMETERS
         rest = f" and {more} more" if more > 0 else ""
         told.append(
-            to_code(short_name(function)) + (f" ({', '.join(named)}{rest})" if named else "")
+            to_code(shorten_test(function)) + (f" ({', '.join(named)}{rest})" if named else "")
         )
     return ", ".join(told)
 
 
-def folded(head: str, lines: Sequence[str]) -> str:
+def fold_list(head: str, lines: Sequence[str]) -> str:
     """Return a list under a heading, folded where it is long.
 
     Args:

@@ -25,7 +25,7 @@ from conformance.report.conformance_history import (
     TrackedTest,
 )
 from conformance.report.text import flatten
-from conformance.report.tracks import group_tracks, release_order
+from conformance.report.tracks import group_tracks, make_release_key
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def make_suite_histories(
     Raises:
         UsageError: If the run is of no suite.
     """
-    suite = suite_of(run)
+    suite = get_suite(run)
     tracks = group_tracks(cell for cell in run.info.cells if not _is_development(cell))
     settings = {name: said for name, said in suite.settings.items() if name in COUNTING}
     return tuple(
@@ -146,7 +146,7 @@ def _find_declared(
     return () if case is None else case.deviations
 
 
-def suite_of(run: LoadedRun) -> RunSuite:
+def get_suite(run: LoadedRun) -> RunSuite:
     """Return the suite that a run is of.
 
     Raises:
@@ -163,7 +163,7 @@ def explain_incomplete(run: LoadedRun) -> str:
     Args:
         run: A run of a suite.
     """
-    suite = suite_of(run)
+    suite = get_suite(run)
     if not suite.complete:
         return "only a part of the suite was asked for"
     if not run.info.finished:
@@ -211,7 +211,7 @@ def merge_histories(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory
     return replace(
         new,
         title=new.title or old.title,
-        releases=tuple(by_release[name] for name in sorted(by_release, key=release_order)),
+        releases=tuple(by_release[name] for name in sorted(by_release, key=make_release_key)),
         tests=tests,
         beside=new.beside or old.beside,
     )
@@ -276,10 +276,10 @@ def make_result(
 def _explain(record: Record, outcome: SuiteOutcome) -> str:
     if outcome is SuiteOutcome.SKIPPED or record.error is None:
         return flatten("; ".join(record.reasons), WHY)
-    return flatten(said_first(record.error.signature or record.error.type), WHY)
+    return flatten(strip_assertion(record.error.signature or record.error.type), WHY)
 
 
-def said_first(signature: str) -> str:
+def strip_assertion(signature: str) -> str:
     """Return what an error says, without what pytest tells of the assertion itself.
 
     Args:

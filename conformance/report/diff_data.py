@@ -136,7 +136,7 @@ class SuiteDiff:
         return make_diff_json(self.changes, self.names)
 
 
-def normal_form(text: IrText) -> dict[str, Any]:
+def make_normal_form(text: IrText) -> dict[str, Any]:
     """Return the canonical form of a text, with its facts.
 
     Args:

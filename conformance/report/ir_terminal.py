@@ -221,7 +221,7 @@ class DiffReport:
             self._print_ir(one.ir, one.diff)
 
     def _print_ir(self, ir: str, diff: IrDiff) -> None:
-        self._print_line(Text.assemble((f"\n{ir}", "bold"), "  ", headline(diff)))
+        self._print_line(Text.assemble((f"\n{ir}", "bold"), "  ", describe_difference(diff)))
         if not diff.neutral_equal:
             self._print_line(_describe_alignment(diff))
         self._print_warnings(diff)
@@ -363,7 +363,7 @@ def _find_problems(job: JobComparison) -> list[str]:
     return [f"{', '.join(irs)}: {said}" for said, irs in by_words.items()]
 
 
-def headline(diff: IrDiff) -> Text:
+def describe_difference(diff: IrDiff) -> Text:
     """Say in a few words how two IRs differ."""
     if diff.equal:
         return Text("equal", style="green")

@@ -16,7 +16,6 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase
 from conformance.report.summary import EVERY
 from conformance.report.text import flatten, make_rerun_command, parse_time, sanitize
-from conformance.report.tracebacks import render_record_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +142,7 @@ def _describe_end(record: Record, report: Report, *, whole: bool) -> Iterator[st
         if record.error.where:
             yield f"raised at {sanitize(record.error.where, MOST_TEXT)}"
     if whole:
-        yield from render_record_traceback(report, record)
+        yield from report.render_traceback(record)
     about = report.cases[record.case]
     if about.file:
         yield f"case at {sanitize(about.file, MOST_TEXT)}:{about.line}"

@@ -40,7 +40,6 @@ from conformance.report.summary import (
     render_exit,
 )
 from conformance.report.text import make_rerun_command
-from conformance.report.tracebacks import render_record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.triage.evidence import render_evidence
 from conformance.wording import plural
@@ -175,7 +174,7 @@ def _render_cause(report: Report, cause: RootCause) -> str:
     said = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
         said.append(f"at {first.error.where}")
-    lines = render_record_traceback(report, first)
+    lines = report.render_traceback(first)
     return "\n\n".join(
         [
             f"**{first.verdict}** {_join_names(cases)} on {_join_names(cells)}",

@@ -12,6 +12,7 @@ from conformance.engine.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
 from conformance.report.text import sanitize
+from conformance.report.tracebacks import render_traceback
 from conformance.report.tracks import Track, group_tracks
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ class Report:
     def roots(self) -> frozenset[str]:
         """Folders of the projects, which files are named from."""
         return frozenset(run.info.root for run in self.runs)
+
+    def render_traceback(self, record: Record) -> list[str]:
+        """Return the traceback of a job in lines, none for a job without a traceback."""
+        return render_traceback(self.jobs[record.case, record.cell], self.roots)
 
     def sides(self, case: str) -> list[StoredJob]:
         """Return the jobs of a case."""

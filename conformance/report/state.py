@@ -132,13 +132,13 @@ def _find_steps(
             if (name, cell.id) in state.recorded
         ]
         for (_, before), (release, after) in pairwise(seen):
-            kind = kind_of(before, after)
+            kind = classify_step(before, after)
             if kind is not TransitionKind.SAME:
                 found[release].append(StateStep(case=case, kind=kind))
     return list(reversed(found.items()))
 
 
-def kind_of(before: Recorded, after: Recorded) -> TransitionKind:
+def classify_step(before: Recorded, after: Recorded) -> TransitionKind:
     """Return what a change between two releases is to those who upgrade.
 
     Args:

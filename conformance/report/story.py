@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.engine.transitions import TOLD
 from conformance.model.outcome import Verdict
 from conformance.report.text import flatten
-from conformance.report.tracks import release_order
+from conformance.report.tracks import make_release_key
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def make_story(report: Report) -> Story:
         changes={str(kind): kinds[kind] for kind in TOLD if kinds[kind]},
         cases=len(report.cases),
         families=len(report.families),
-        releases=tuple(map(flatten, sorted(releases, key=release_order))),
+        releases=tuple(map(flatten, sorted(releases, key=make_release_key))),
         tracks=tuple(flatten(track.name) for track in report.tracks),
         ended=max((run.info.finished or run.info.started for run in report.runs), default=""),
         problems=tuple(flatten(problem, 400) for problem in report.problems),

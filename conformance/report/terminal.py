@@ -93,7 +93,7 @@ def print_report(
     # What changed is what a reader of a nightly looks for.
     _print_since(console, report)
     rows = _count_rows(records, verbose=verbose)
-    labels = cell_labels(report.cells)
+    labels = label_cells(report.cells)
     table = (
         _tabulate_families(rows, labels)
         if len(labels) <= MAX_COLUMNS
@@ -139,7 +139,7 @@ def _print_causes(
 ) -> None:
     for cause in causes:
         console.print(_render_group(cause.reason, cause.records), soft_wrap=True)
-        for line in render_cause_tracebacks(report, cause.records, every=verbose):
+        for line in render_cause_tracebacks(report.render_traceback, cause.records, every=verbose):
             console.print(Text(f"  {line}", style="bright_black"), soft_wrap=True)
 
 
@@ -210,7 +210,7 @@ def _render_timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iter
             yield line
 
 
-def cell_labels(cells: Sequence[RunCell]) -> dict[str, str]:
+def label_cells(cells: Sequence[RunCell]) -> dict[str, str]:
     """Return a short name for each cell: its release, and what sets it apart.
 
     A factor of the id says nothing where all cells have it, nor does the Python that all cells

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
 from conformance.model.traceback import FRAMES, Raised, TracebackFrame, decode_traceback
+from conformance.report.grouping import group_by
 from conformance.report.text import flatten, join_names, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from conformance.engine.job_comparison import StoredJob
     from conformance.model.record import Record
-    from conformance.report.report import Report
 
 MOST_PARTS, FIRST, LAST = 14, 5, 8
 """Parts of one exception's stack that are shown, and of more the outer and the inner ones."""
@@ -141,31 +141,18 @@ def render_traceback(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
     return [*head, *(line for stack in stacks for line in _render_stack(stack))]
 
 
-def render_record_traceback(report: Report, record: Record) -> list[str]:
-    """Return the traceback of a job of a report, as `traceback_lines` does.
-
-    Args:
-        report: The report.
-        record: The job.
-    """
-    return render_traceback(report.jobs[record.case, record.cell], report.roots)
-
-
 def render_cause_tracebacks(
-    report: Report, records: Sequence[Record], *, every: bool
+    render: Callable[[Record], list[str]], records: Sequence[Record], *, every: bool
 ) -> Iterator[str]:
     """Yield the tracebacks of jobs with one root cause, in lines; equal ones once.
 
     Args:
-        report: The report.
+        render: Returns the traceback of a job.
         records: The jobs.
-        every: Whether those of all jobs are shown, not only that of the first.
+        every: Whether to show the tracebacks of all jobs, not only that of the first.
     """
     shown = records if every else records[:1]
-    found: dict[tuple[str, ...], list[Record]] = {}
-    for record in shown:
-        found.setdefault(tuple(render_record_traceback(report, record)), []).append(record)
-    for lines, members in found.items():
+    for lines, members in group_by(shown, key=lambda record: tuple(render(record))).items():
         if lines and len(shown) > 1:
             yield sanitize(join_names([f"{member.case} on {member.cell}" for member in members]))
         yield from lines

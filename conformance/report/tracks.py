@@ -90,14 +90,14 @@ def _baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunCell |
     found = _CELL.fullmatch(oldest.id)
     if found is None or not found["stem"]:
         return None
-    wanted = release_order(oldest.release)
+    wanted = make_release_key(oldest.release)
     before = [
         cell
         for cell in cells
         if (match := _CELL.fullmatch(cell.id)) is not None
         and not match["stem"]
         and match["place"] == found["place"]
-        and release_order(cell.release) <= wanted
+        and make_release_key(cell.release) <= wanted
     ]
     # Of several Pythons of that release the own one is nearest.
     return max(
@@ -129,10 +129,10 @@ def _rank(kind: str) -> int:
 
 
 def _order(cell: RunCell) -> tuple[tuple[Version, str], str]:
-    return release_order(cell.release), cell.id
+    return make_release_key(cell.release), cell.id
 
 
-def release_order(release: str) -> tuple[Version, str]:
+def make_release_key(release: str) -> tuple[Version, str]:
     """Return what releases are sorted by; what is no version comes first, a nightly last.
 
     Args:

@@ -1,30 +1,40 @@
-"""The file of an upgrade: what `conformance upgrade --json` writes, and reports read back."""
+"""The file of an upgrade, which `conformance upgrade --json` writes and reports read back."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
 from conformance.errors import ConformanceError
 from conformance.files import MALFORMED
-from conformance.triage.upgrade.effect import Effect  # noqa: TC001 - msgspec reads the annotations
+from conformance.report.upgrade_result import UpgradeCaseStep, group_changes
+from conformance.report.upgrade_text import describe_failure, summarize_upgrade
+from conformance.triage.upgrade.effect import Effect, show_change
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.report.upgrade_result import UpgradeResult
+    from conformance.search.axes import PackageMove
+    from conformance.triage.upgrade.comparison import ComparedCase, Culprits, UpgradeAxis
 
 FORMAT: Final = 1
-"""What is written now; what another number means is not known."""
-ANEW: Final = "the same `conformance upgrade` writes it anew"
+"""Version of the format that is written, and the only one that is read."""
+REWRITE: Final = "run the same `conformance upgrade` again to write it"
 
 
 class CorruptUpgradeError(ConformanceError):
-    """A file that does not tell of an upgrade, or not in a way that is known."""
+    """A file that is not an upgrade, or has another format."""
 
 
 class UpgradePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A place of an axis.
+    """A point of an axis.
 
     Attributes:
-        label: What it is called: its release, or what names an end.
-        cell: Its cell's id.
+        label: Its release, or the name of an end.
+        cell: Id of its cell.
     """
 
     label: str
@@ -36,7 +46,7 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         platform: The platform.
-        points: The places, in order; both ends at least.
+        points: The points in order, including both ends.
     """
 
     platform: str
@@ -55,10 +65,10 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     """The packages that made a change, by trial.
 
     Attributes:
-        case: Case that it was tried with.
+        case: Case of the trials.
         guilty: Sets of packages, each of which makes the change.
         beside: Packages without which those of the first set cannot be moved.
-        untold: What could not be told, and why.
+        untold: Why packages were not found; empty if they were.
     """
 
     case: str
@@ -72,23 +82,23 @@ class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         case: Case id.
-        platform: Where.
-        kind: What it does.
-        artifact: What is shown of it: `ending`, `value`, a fact or a figure.
+        platform: The platform.
+        kind: Its effect.
+        artifact: What it is shown by: `ending`, `value`, a fact or a figure.
         last: The last release that was tried before it.
         changed_in: The first that was tried after it.
         cells: Ids of the cells that were compared.
-        before: What it was, in a line.
-        after: What it is.
-        changed: What differs, by name.
+        before: The artifact before the change, in a line.
+        after: The artifact after it.
+        changed: Names of all artifacts that differ.
         culprit: The package that made it, empty where more than one may have.
         suspects: Packages that may have made it, with both versions.
         beside: Those of them that are not packages of jax.
-        searched: Which package it is by trial; None where that was not tried.
+        searched: Result of a search for the package; None if none was made.
         upstream: Thread of the declared deviation.
         known: Why the failure of a test is known, empty if it is not.
-        command: What shows it.
-        blame: What tells which package made it.
+        command: Shell command that shows it.
+        blame: Shell command that finds the package that made it.
     """
 
     case: str
@@ -115,8 +125,8 @@ class ChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Cases that one release changed in the same way.
 
     Attributes:
-        kind: What the upgrade does to them.
-        transitions: The change of each case that did it: places in the list of all changes.
+        kind: Effect of the upgrade on them.
+        transitions: Decisive change of each case, as an index into `transitions` of the file.
     """
 
     kind: Effect
@@ -124,7 +134,7 @@ class ChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseOf(msgspec.Struct, frozen=True, kw_only=True):
-    """A case on a platform, and what the upgrade does to it."""
+    """A case on a platform, and the effect of the upgrade on it."""
 
     case: str
     platform: str
@@ -141,7 +151,7 @@ class Between(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Untried(msgspec.Struct, frozen=True, kw_only=True):
-    """A case, and on how many releases that it applies to it was not tried."""
+    """A case, and the number of releases it applies to and was not tried on."""
 
     case: str
     platform: str
@@ -149,7 +159,7 @@ class Untried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
-    """A case on a platform, and why little is said of it."""
+    """A case on a platform that is not compared in full, and the reason."""
 
     case: str
     platform: str
@@ -164,7 +174,7 @@ class SkippedCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that were tried, of those that there would be with every case on every release."""
+    """Number of jobs that were tried, and of a run with every case on every release."""
 
     tried: int
     of: int
@@ -181,17 +191,17 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
         noun: Noun for what is compared: `case`, or `test` of a suite.
         verdict: The summary, one paragraph.
         counts: How many cases by effect.
-        axes: What lies between both ends, by platform.
+        axes: The points between both ends, by platform.
         transitions: Every change on the way.
         groups: Changes by effect, release and root cause, the gravest first.
         cases: Every case that was compared.
         between: Cases that break between the ends alone.
         untried: Cases that were not tried on every release.
-        flaky: Cases that did not do the same twice, and how they differ.
+        flaky: Cases whose attempts disagree, and how.
         not_compared: Cases that do not run at an end, and why.
         fails_alike: Cases that fail at both ends, undeclared, and how.
         left_out: Cells that could not be tried.
-        jobs: What it took.
+        jobs: Number of jobs.
     """
 
     format: int = FORMAT
@@ -214,28 +224,28 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     jobs: Jobs
 
     def __post_init__(self) -> None:
-        """Refuse groups of changes that are not there, or of none."""
+        """Refuse empty groups, and groups of changes that the file does not have."""
         known = range(len(self.transitions))
         for group in self.groups:
             if not group.transitions or any(n not in known for n in group.transitions):
-                raise ValueError("a group of changes that are not there")
+                raise ValueError("a group without changes, or of changes that are missing")
 
 
 class _Format(msgspec.Struct, frozen=True):
-    """As much of the file as every version of it has."""
+    """The part of the file that every format has."""
 
     format: int
 
 
-def upgrade_of(content: bytes, file: str) -> UpgradeFile:
+def decode_upgrade(content: bytes, file: str) -> UpgradeFile:
     """Return the upgrade in a file.
 
     Args:
-        content: What it holds.
-        file: Its name, for the message.
+        content: The content of the file.
+        file: Name of the file, for the message.
 
     Raises:
-        CorruptUpgradeError: If that is no upgrade, or of another version.
+        CorruptUpgradeError: If the content is not an upgrade, or has another format.
     """
     try:
         found = msgspec.json.decode(content, type=_Format).format
@@ -243,8 +253,104 @@ def upgrade_of(content: bytes, file: str) -> UpgradeFile:
             return msgspec.json.decode(content, type=UpgradeFile)
     except MALFORMED as error:
         raise CorruptUpgradeError(
-            f"{file}: expected what tells of an upgrade: {str(error).lower()}; {ANEW}"
+            f"{file}: expected the JSON of an upgrade: {str(error).lower()}; {REWRITE}"
         ) from None
-    raise CorruptUpgradeError(
-        f"{file}: is of format {found}, expected {FORMAT}: another version wrote it; {ANEW}"
+    raise CorruptUpgradeError(f"{file}: format {found}, expected {FORMAT}; {REWRITE}")
+
+
+def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
+    """Return an upgrade as its file has it.
+
+    Args:
+        upgraded: The upgrade.
+    """
+    before, after = upgraded.axes[0].ends
+    whole = upgraded.whole
+    changes = [UpgradeCaseStep(case, step) for case in whole for step in case.steps]
+    # Equal changes of two cases are two transitions: they are told apart by identity.
+    numbers = {id(change.step): number for number, change in enumerate(changes)}
+    counts = Counter(case.effect for case in whole)
+
+    def list_asides(explain: Callable[[ComparedCase], str]) -> tuple[Aside, ...]:
+        reasons = ((case, explain(case)) for case in upgraded.compared)
+        return tuple(Aside(**_name_case(case), reason=reason) for case, reason in reasons if reason)
+
+    return UpgradeFile(
+        from_=before,
+        to=after,
+        platforms=tuple(axis.platform for axis in upgraded.axes),
+        noun=upgraded.noun,
+        verdict=summarize_upgrade(upgraded),
+        counts={effect: counts[effect] for effect in Effect},
+        axes=tuple(map(_make_axis, upgraded.axes)),
+        transitions=tuple(map(_make_change, changes)),
+        groups=tuple(
+            ChangeGroup(
+                kind=group.effect,
+                transitions=tuple(numbers[id(member.step)] for member in group.members),
+            )
+            for group in group_changes(upgraded)
+        ),
+        cases=tuple(CaseOf(**_name_case(case), kind=case.effect) for case in whole),
+        between=tuple(
+            Between(**_name_case(case), kind=step.effect, changed_in=case.axis.labels[step.after])
+            for case, step in upgraded.passing
+        ),
+        untried=tuple(
+            Untried(**_name_case(case), releases=case.untried) for case in whole if case.untried
+        ),
+        flaky=list_asides(lambda case: case.flaky),
+        not_compared=list_asides(lambda case: case.refused),
+        fails_alike=list_asides(describe_failure),
+        left_out=tuple(SkippedCell(cell=e.cell, reason=e.reason) for e in upgraded.left_out),
+        jobs=Jobs(tried=upgraded.jobs, of=upgraded.every_job),
     )
+
+
+def _name_case(compared: ComparedCase) -> dict[str, str]:
+    return {"case": compared.case.id, "platform": compared.axis.platform}
+
+
+def _make_axis(axis: UpgradeAxis) -> PlatformAxis:
+    points = zip(axis.labels, axis.cells, strict=True)
+    return PlatformAxis(
+        platform=axis.platform,
+        points=tuple(UpgradePoint(label=label, cell=planned.cell.id) for label, planned in points),
+    )
+
+
+def _make_change(change: UpgradeCaseStep) -> UpgradeChange:
+    step, (last, changed_in) = change.step, change.releases
+    shown, culprits = show_change(step.change), step.culprits
+    return UpgradeChange(
+        **_name_case(change.compared),
+        kind=step.effect,
+        artifact=shown.artifact,
+        last=last,
+        changed_in=changed_in,
+        cells=(step.change.before.record.cell, step.change.after.record.cell),
+        before=shown.before,
+        after=shown.after,
+        changed=step.change.changed,
+        culprit=change.culprit,
+        suspects=change.suspects,
+        beside=change.other_suspects,
+        searched=None if culprits is None else _make_searched(culprits),
+        upstream=change.thread,
+        known=change.known,
+        command=change.command,
+        blame=change.blame_command,
+    )
+
+
+def _make_searched(culprits: Culprits) -> Searched:
+    return Searched(
+        case=culprits.case,
+        guilty=tuple(tuple(map(_make_package, packages)) for packages in culprits.guilty),
+        beside=tuple(map(_make_package, culprits.beside)),
+        untold=culprits.untold,
+    )
+
+
+def _make_package(move: PackageMove) -> Package:
+    return Package(package=move.package, from_=move.before, to=move.after)

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.transitions import ENDING
 from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.report.markup import fence, fold, to_code
+from conformance.report.grouping import group_by
+from conformance.report.markup import fence, fold, to_code, to_table
 from conformance.report.text import join_names, sanitize
 from conformance.report.tracebacks import render_traceback
-from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
-from conformance.report.upgrade_result import command, group_changes, known, upstream
+from conformance.report.upgrade_result import (
+    UpgradeCaseStep,
+    describe_culprits,
+    find_unclear,
+    group_changes,
+    render_culprits,
+)
 from conformance.search.equivalence import format_ending, shorten
 from conformance.triage.upgrade.effect import BREAKING, COST_METRICS, SILENT, Effect, show_change
 from conformance.wording import plural
@@ -35,7 +41,7 @@ WORDS: Final = {
     Effect.FIXED: ("is fixed", "are fixed"),
     Effect.UNCHANGED: ("is unchanged", "are unchanged"),
 }
-"""What is said of one case, and of more."""
+"""Verb phrases for a single case and for several."""
 TITLES: Final = {
     Effect.BROKEN: "broken",
     Effect.WRONG: "silently wrong",
@@ -53,7 +59,7 @@ MOST: Final = 8
 ENDS: Final = 2
 
 
-def verdict(upgraded: UpgradeResult) -> str:
+def summarize_upgrade(upgraded: UpgradeResult) -> str:
     """Return the summary, a paragraph without a line break.
 
     Args:
@@ -61,12 +67,12 @@ def verdict(upgraded: UpgradeResult) -> str:
     """
     before, after = upgraded.axes[0].ends
     where = " and ".join(axis.platform for axis in upgraded.axes)
-    found = Counter(one.effect for one in upgraded.whole)
-    first = {effect: _find_first_release(upgraded, effect) for effect in BREAKING if found[effect]}
+    counts = Counter(compared.effect for compared in upgraded.whole)
+    first = {effect: _find_first_release(upgraded, effect) for effect in BREAKING if counts[effect]}
     phrases = [
-        f"{found[effect]} {WORDS[effect][found[effect] > 1]}{first.get(effect, '')}"
+        f"{counts[effect]} {WORDS[effect][counts[effect] > 1]}{first.get(effect, '')}"
         for effect in Effect
-        if found[effect]
+        if counts[effect]
     ]
     text = f"From {_name_end(before)} to {after} on {where}, "
     if phrases:
@@ -74,21 +80,24 @@ def verdict(upgraded: UpgradeResult) -> str:
         text += _describe_unbroken(upgraded) + _describe_between(upgraded)
     else:
         text += "nothing can be compared."
-    silent = sum(found[effect] for effect in SILENT)
-    if silent and found[Effect.BROKEN]:
-        text += f" No error tells of {silent} of them."
-    if flaky := sum(bool(one.flaky) for one in upgraded.compared):
+    silent = sum(counts[effect] for effect in SILENT)
+    if silent and counts[Effect.BROKEN]:
+        verb = "raises" if silent == 1 else "raise"
+        text += f" {silent} of them {verb} no error."
+    if flaky := sum(bool(compared.flaky) for compared in upgraded.compared):
+        verb = "is" if flaky == 1 else "are"
         text += (
-            f" {plural(flaky, upgraded.noun)} did not do the same twice: nothing is said of that."
+            f" {plural(flaky, upgraded.noun)} gave different results in two attempts and "
+            f"{verb} not compared."
         )
     return text
 
 
 def _describe_unbroken(upgraded: UpgradeResult) -> str:
-    """Return that nothing breaks, unless something does; what never worked cannot break."""
+    """Return that nothing breaks, empty if a case breaks; a case that never worked cannot break."""
     if upgraded.breaks or upgraded.passing:
         return ""
-    failing = sum(bool(failure(one)) for one in upgraded.whole)
+    failing = sum(bool(describe_failure(compared)) for compared in upgraded.whole)
     if not failing:
         return " Nothing breaks."
     if failing == len(upgraded.whole):
@@ -98,38 +107,43 @@ def _describe_unbroken(upgraded: UpgradeResult) -> str:
 
 
 def _describe_between(upgraded: UpgradeResult) -> str:
-    """Return what breaks between the ends alone, and how many cases may do so unseen."""
+    """Return how many cases break only between the ends, and how many may do so unseen."""
     text = ""
     if passing := upgraded.passing:
-        releases = {step.after: one.axis.labels[step.after] for one, step in passing}
-        first = releases[min(releases)]
-        where = f"the first in {first}" if len(releases) > 1 else f"in {first}"
+        verb = "breaks" if len(passing) == 1 else "break"
         text += (
-            f" Between the ends {plural(len(passing), upgraded.noun)} "
-            f"{'breaks' if len(passing) == 1 else 'break'} ({where}), but not in "
-            f"{upgraded.axes[0].ends[1]}."
+            f" Between the ends {plural(len(passing), upgraded.noun)} {verb} "
+            f"({_describe_first_release(passing)}), but not in {upgraded.axes[0].ends[1]}."
         )
-    unseen = sum(bool(one.untried) and one.effect not in BREAKING for one in upgraded.whole)
+    unseen = sum(bool(c.untried) and c.effect not in BREAKING for c in upgraded.whole)
     if unseen:
         were = "was" if unseen == 1 else "were"
         text += (
-            f" {plural(unseen, upgraded.noun)} {were} tried on some of the releases alone: "
+            f" {plural(unseen, upgraded.noun)} {were} tried on some of the releases only: "
             "--thorough tries all."
         )
     return text
 
 
 def _name_end(end: str) -> str:
-    """Return what the end that is left is called; a lock or a path is no release."""
+    """Return the name of the old end; a lock or a path is not a release of jax."""
     return f"jax {end}" if end[0].isdigit() else end
 
 
 def _find_first_release(upgraded: UpgradeResult, effect: Effect) -> str:
     """Return the release that had an effect first, in brackets."""
-    of_effect = [one for one in upgraded.whole if one.effect is effect]
-    releases = {s.after: one.axis.labels[s.after] for one in of_effect if (s := one.decisive)}
-    label = releases[min(releases)]
-    return f" (the first in {label})" if len(releases) > 1 else f" (in {label})"
+    decisive = [
+        UpgradeCaseStep(case, step)
+        for case in upgraded.whole
+        if case.effect is effect and (step := case.decisive)
+    ]
+    return f" ({_describe_first_release(decisive)})"
+
+
+def _describe_first_release(changes: Sequence[UpgradeCaseStep]) -> str:
+    first = min(changes, key=lambda change: change.step.after)
+    several = len({change.step.after for change in changes}) > 1
+    return f"{'the first in' if several else 'in'} {first.releases[1]}"
 
 
 def _join_phrases(parts: Sequence[str]) -> str:
@@ -143,15 +157,15 @@ def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[
         upgraded: The upgrade.
         every: Whether every case is named, and every group shown.
     """
-    yield verdict(upgraded)
-    for effect, made in group_by_effect(upgraded):
+    yield summarize_upgrade(upgraded)
+    for effect, groups in group_by_effect(upgraded):
         yield ""
-        yield f"{TITLES[effect]}: {sum(len(group.members) for group in made)}"
-        shown = made if every or effect in BREAKING else made[:MOST]
+        yield f"{TITLES[effect]}: {sum(len(group.members) for group in groups)}"
+        shown = groups if every or effect in BREAKING else groups[:MOST]
         for group in shown:
             yield from (f"  {line}" for line in _render_group(group, upgraded.root, every=every))
-        if len(shown) < len(made):
-            yield f"  and {len(made) - len(shown)} more kinds, with --verbose"
+        if len(shown) < len(groups):
+            yield f"  and {len(groups) - len(shown)} more kinds, with --verbose"
     yield ""
     yield from render_asides(upgraded)
 
@@ -162,72 +176,75 @@ def group_by_effect(upgraded: UpgradeResult) -> Iterator[tuple[Effect, list[Upgr
     Args:
         upgraded: The upgrade.
     """
-    made = group_changes(upgraded)
+    groups = group_changes(upgraded)
     for effect in Effect:
-        if found := [group for group in made if group.effect is effect]:
-            yield effect, found
+        if counts := [group for group in groups if group.effect is effect]:
+            yield effect, counts
 
 
 def _render_group(group: UpgradeGroup, root: str, *, every: bool) -> Iterator[str]:
-    first, step = group.members[0], group.step
-    names = [one.case.id for one in group.members]
-    many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
-    yield f"{since(first, step)}{many}: {sanitize(said(show_change(step.change)))}"
+    first = group.first
+    names = [member.compared.case.id for member in group.members]
+    many = f" ({len(names)} {first.compared.case.noun}s)" if len(names) > 1 else ""
+    change = describe_change(show_change(first.step.change))
+    yield f"{describe_release(first)}{many}: {sanitize(change)}"
     yield f"  {', '.join(names) if every else join_names(names)}"
-    if others := "; ".join(_render_others(first, step)):
+    if others := "; ".join(_render_others(first)):
         yield f"  also {others}"
-    if reason := known(first, step):
+    if reason := first.known:
         yield f"  known: {sanitize(shorten(reason))}"
-    if issue := upstream(first, step):
-        yield f"  upstream {issue}"
-    yield from (f"  {line}" for line in culprit_lines(first, step))
+    if thread := first.thread:
+        yield f"  upstream {thread}"
+    yield from (f"  {line}" for line in render_culprits(first))
     if every or group.effect is Effect.BROKEN:
-        yield from (f"  {line}" for line in _render_traceback(step, root))
-    yield f"  {command(first, step)}"
+        yield from (f"  {line}" for line in _render_traceback(first.step, root))
+    yield f"  {first.command}"
 
 
 def _render_traceback(step: UpgradeStep, root: str) -> list[str]:
-    """Return the traceback of the newer job that a change of an ending is about."""
+    """Return the traceback of the newer job that raised, if the ending changed."""
     if show_change(step.change).artifact != ENDING:
         return []
     sides = (step.change.after, step.change.before)
-    found = (render_traceback(side, [root]) for side in sides if side.record.error is not None)
-    return next(found, [])
+    tracebacks = (render_traceback(side, [root]) for side in sides if side.record.error is not None)
+    return next(tracebacks, [])
 
 
-def _render_others(one: ComparedCase, decisive: UpgradeStep) -> Iterator[str]:
-    """Yield what else changed on the way, by effect."""
-    found: dict[Effect, list[str]] = {}
-    for step in one.steps:
-        if step is not decisive:
-            found.setdefault(step.effect, []).append(one.axis.labels[step.after])
-    for effect, labels in found.items():
-        what = "another error" if effect is Effect.ENDING else TITLES[effect].partition(":")[0]
-        yield f"{what} in {', '.join(labels)}"
+def _render_others(decisive: UpgradeCaseStep) -> Iterator[str]:
+    """Yield the other changes of a case on the way, by effect."""
+    labels = decisive.compared.axis.labels
+    others = (step for step in decisive.compared.steps if step is not decisive.step)
+    for effect, steps in group_by(others, key=lambda step: step.effect).items():
+        title = "another error" if effect is Effect.ENDING else TITLES[effect].partition(":")[0]
+        yield f"{title} in {', '.join(labels[step.after] for step in steps)}"
 
 
-def since(one: ComparedCase, step: UpgradeStep) -> str:
+def describe_release(change: UpgradeCaseStep) -> str:
     """Return the release of a change; both sides where releases between could not be tried.
 
     Args:
-        one: The case.
-        step: The change.
+        change: The change.
     """
-    labels = one.axis.labels
-    if step.after - step.before == 1:
-        return f"in {labels[step.after]}"
-    return f"after {labels[step.before]}, by {labels[step.after]}"
+    before, after = change.releases
+    if change.step.after - change.step.before == 1:
+        return f"in {after}"
+    return f"after {before}, by {after}"
 
 
-def said(seen: ShownChange) -> str:
+def describe_change(shown: ShownChange) -> str:
     """Return what of a change is shown, in a line.
 
     Args:
-        seen: What it was and is.
+        shown: What it was and is.
     """
-    name = COST_METRICS.get(seen.artifact, seen.artifact)
-    what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
-    return f"{what}{seen.before} -> {seen.after}"
+    return f"{_label_artifact(shown)}{shown.before} -> {shown.after}"
+
+
+def _label_artifact(shown: ShownChange) -> str:
+    """Return the name of what changed with a colon; endings and values need no name."""
+    if shown.artifact in {"ending", "value"}:
+        return ""
+    return f"{COST_METRICS.get(shown.artifact, shown.artifact)}: "
 
 
 def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
@@ -236,12 +253,13 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
     Args:
         upgraded: The upgrade.
     """
-    for one in upgraded.compared:
-        if one.flaky:
-            yield f"flaky: {one.case.id} on {one.axis.platform}: {sanitize(one.flaky)}"
-    refused = (one.refused for one in upgraded.compared if one.refused)
+    for compared in upgraded.compared:
+        if compared.flaky:
+            place = f"{compared.case.id} on {compared.axis.platform}"
+            yield f"flaky: {place}: {sanitize(compared.flaky)}"
+    refused = (compared.refused for compared in upgraded.compared if compared.refused)
     yield from _render_reasons("not compared", upgraded.noun, refused)
-    alike = filter(None, map(failure, upgraded.whole))
+    alike = filter(None, map(describe_failure, upgraded.whole))
     yield from _render_reasons("fails at both ends alike", upgraded.noun, alike)
     yield from _render_unclear(upgraded)
     for entry in upgraded.left_out:
@@ -251,28 +269,28 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
     yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
 
 
-def failure(one: ComparedCase) -> str:
+def describe_failure(compared: ComparedCase) -> str:
     """Return how a case fails that is unchanged, and fails for no reason that it declares.
 
     Args:
-        one: The case.
+        compared: The case.
     """
-    if one.whole is None or one.effect is not Effect.UNCHANGED:
+    if compared.whole is None or compared.effect is not Effect.UNCHANGED:
         return ""
-    record = one.whole.after.record
+    record = compared.whole.after.record
     if record.outcome is Outcome.OK or record.conformance is Conformance.CONFORMS:
         return ""
     if record.verdict is Verdict.KNOWN:  # as a test says itself
         return ""
-    cell = one.axis.cells[-1]
-    declared = select_deviations(one.case, cell.release, cell.cell.platform, cell.versions)
+    cell = compared.axis.cells[-1]
+    declared = select_deviations(compared.case, cell.release, cell.cell.platform, cell.versions)
     return "" if declared else shorten(format_ending(record))
 
 
 def _render_unclear(upgraded: UpgradeResult) -> Iterator[str]:
     """Yield of how many changes the package is not known that made them, and how it is found."""
-    if every := sum(1 for _ in unclear(upgraded, frozenset(Effect))):
-        breaking = sum(1 for _ in unclear(upgraded, BREAKING))
+    if every := sum(1 for _ in find_unclear(upgraded, frozenset(Effect))):
+        breaking = sum(1 for _ in find_unclear(upgraded, BREAKING))
         how = f"--blame asks of {breaking}, " if breaking else ""
         yield f"which package: not asked of {plural(every, 'change')}; {how}--blame-all of all"
 
@@ -289,31 +307,28 @@ def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
         upgraded: The upgrade.
     """
     before, after = upgraded.axes[0].ends
-    lines = [f"# {_name_end(before)} to {after}", "", verdict(upgraded), ""]
-    for effect, made in group_by_effect(upgraded):
+    lines = [f"# {_name_end(before)} to {after}", "", summarize_upgrade(upgraded), ""]
+    for effect, groups in group_by_effect(upgraded):
         lines += [f"## {TITLES[effect].capitalize()}", ""]
-        lines += ["| since | cases | before | after | package | upstream |"]
-        lines += ["|---|---|---|---|---|---|"]
-        lines += [*map(_render_row, made), ""]
-        for group in made[:MOST] if effect is Effect.BROKEN else ():
-            if raised := _render_traceback(group.step, upgraded.root):
-                title = f"Traceback of {escape(group.members[0].case.id)}"
+        rows = [["since", "cases", "before", "after", "package", "upstream"]]
+        lines += [to_table([*rows, *map(_render_row, groups)]), ""]
+        for group in groups[:MOST] if effect is Effect.BROKEN else ():
+            if raised := _render_traceback(group.first.step, upgraded.root):
+                title = f"Traceback of {escape(group.first.compared.case.id)}"
                 lines += [fold(title, fence("\n".join(raised), LONGEST)), ""]
     lines += [f"- {line}" for line in render_asides(upgraded)]
     return "\n".join(lines) + "\n"
 
 
-def _render_row(group: UpgradeGroup) -> str:
-    first, step = group.members[0], group.step
-    seen = show_change(step.change)
-    name = COST_METRICS.get(seen.artifact, seen.artifact)
-    what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
-    cells = (
-        since(first, step).removeprefix("in "),
-        ", ".join(to_code(one.case.id) for one in group.members),
-        to_code(shorten(f"{what}{seen.before}")),
-        to_code(shorten(f"{what}{seen.after}")),
-        culprit_cell(first, step),
-        upstream(first, step),
-    )
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _render_row(group: UpgradeGroup) -> list[str]:
+    first = group.first
+    shown = show_change(first.step.change)
+    label = _label_artifact(shown)
+    return [
+        describe_release(first).removeprefix("in "),
+        ", ".join(to_code(member.compared.case.id) for member in group.members),
+        to_code(shorten(f"{label}{shown.before}")),
+        to_code(shorten(f"{label}{shown.after}")),
+        describe_culprits(first),
+        first.thread,
+    ]

@@ -22,7 +22,7 @@ from conformance.notify.night import read_night
 from conformance.report.junit import render_junit
 from conformance.report.markdown import render_markdown
 from conformance.report.terminal import print_report
-from conformance.report.upgrade_data import make_upgrade_file
+from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.store.address import parse_address
 from conformance.store.entries import make_entry

@@ -10,9 +10,9 @@ from conformance.report.conformance_history import (
     SuiteRelease,
     SuiteResult,
     TrackedTest,
-    cause_of_failure,
-    changed,
-    short_name,
+    classify_change,
+    find_failure_cause,
+    shorten_test,
 )
 
 RELEASES = ("0.5.3", "0.6.2", "0.7.0")
@@ -80,8 +80,8 @@ def test_steps() -> None:
 def test_a_change_has_its_opposite(was: SuiteOutcome, now: SuiteOutcome) -> None:
     """What is a regression one way is a fix the other way, and what is new is gone."""
     opposite = {"regressed": "fixed", "fixed": "regressed", "added": "removed", "removed": "added"}
-    word = changed(was, now)
-    assert changed(now, was) == opposite.get(word, "")
+    word = classify_change(was, now)
+    assert classify_change(now, was) == opposite.get(word, "")
     assert was is not now or not word
 
 
@@ -97,8 +97,8 @@ def test_groups_and_failures() -> None:
 
 def test_short_names() -> None:
     """Without folders; a parameter keeps all of its signs."""
-    assert short_name("a/b/test_c.py::test_d[pi/2 [x]]") == "test_c.py::test_d[pi/2 [x]]"
-    assert short_name("own/case") == "case"
+    assert shorten_test("a/b/test_c.py::test_d[pi/2 [x]]") == "test_c.py::test_d[pi/2 [x]]"
+    assert shorten_test("own/case") == "case"
 
 
 def test_failures_are_told_together() -> None:
@@ -106,7 +106,7 @@ def test_failures_are_told_together() -> None:
     known = SuiteResult(
         outcome=SuiteOutcome.KNOWN, why="TypeError: a", reason="lost", issue="a/b#1"
     )
-    assert cause_of_failure("t::f[1]", known) == cause_of_failure("t::g[2]", known)
+    assert find_failure_cause("t::f[1]", known) == find_failure_cause("t::g[2]", known)
     one, two = (SuiteResult(outcome=SuiteOutcome.FAILED, why=f"TypeError: {n}") for n in "ab")
-    assert cause_of_failure("t::f[1]", one) == cause_of_failure("t::f[2]", two)
-    assert cause_of_failure("t::f[1]", one) != cause_of_failure("t::g[1]", one)
+    assert find_failure_cause("t::f[1]", one) == find_failure_cause("t::f[2]", two)
+    assert find_failure_cause("t::f[1]", one) != find_failure_cause("t::g[1]", one)

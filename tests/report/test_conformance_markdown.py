@@ -12,7 +12,7 @@ from conformance.report.conformance_history import (
     SuiteResult,
     TrackedTest,
 )
-from conformance.report.conformance_markdown import folded, listed, render_conformance
+from conformance.report.conformance_markdown import fold_list, join_tests, render_conformance
 from conformance.report.conformance_runs import make_suite_history
 
 from .suites import suite_run
@@ -105,8 +105,8 @@ def test_nothing_to_tell() -> None:
 def test_lists() -> None:
     """Parametrisations of one test are told behind it, and long lists are folded."""
     names = [f"t/a.py::test_x[{n}]" for n in range(9)]
-    assert listed([*names, "t/b.py::test_y"]) == (
+    assert join_tests([*names, "t/b.py::test_y"]) == (
         "`a.py::test_x` (`0`, `1`, `2`, `3` and 5 more), `b.py::test_y`"
     )
-    assert folded("head", ["- a"]) == "**head**\n\n- a"
-    assert folded("head", ["- a"] * 20).startswith("<details><summary>head</summary>")
+    assert fold_list("head", ["- a"]) == "**head**\n\n- a"
+    assert fold_list("head", ["- a"] * 20).startswith("<details><summary>head</summary>")

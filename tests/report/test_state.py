@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
 from conformance.engine.transitions import TransitionKind
-from conformance.report.state import Recorded, RecordedState, kind_of, render_state
+from conformance.report.state import Recorded, RecordedState, classify_step, render_state
 from tests.builders import case, deviation
 from tests.engine.worlds import planned
 
@@ -32,7 +32,7 @@ def test_what_a_change_is(
 ) -> None:
     """Deviations say what is wrong; without them another ending is just another."""
     one, other = (Recorded(ending=end, deviates=wrong) for end, wrong in (before, after))
-    assert kind_of(one, other) is kind
+    assert classify_step(one, other) is kind
 
 
 def made(endings: dict[str, str], *cases_: str) -> str:

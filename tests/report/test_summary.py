@@ -26,7 +26,7 @@ from conformance.report.summary import (
     render_exclusions,
     render_notes,
 )
-from conformance.report.terminal import COLOURS, cell_labels, print_report
+from conformance.report.terminal import COLOURS, label_cells, print_report
 from conformance.report.verdicts import LETTERS
 from tests.builders import f32
 from tests.engine.records import record
@@ -121,10 +121,10 @@ def test_every_verdict_has_a_letter_of_its_own() -> None:
 def test_a_cell_is_called_by_its_release_while_that_is_enough() -> None:
     """Beside it stands what sets two cells apart."""
     made = plan("0.5.3", "0.6.0")
-    assert list(cell_labels(cells_of(made)).values()) == ["0.5.3", "0.6.0"]
+    assert list(label_cells(cells_of(made)).values()) == ["0.5.3", "0.6.0"]
     several = (planned("0.6.0"), planned("0.6.0", platform="tpu:v5e:2x2", x64=True))
     made = Plan(jobs=(), exclusions=(), cells=several)
-    assert list(cell_labels(cells_of(made)).values()) == [
+    assert list(label_cells(cells_of(made)).values()) == [
         "0.6.0 cpu8",
         "0.6.0 tpu.v5e.2x2 x64",
     ]

@@ -161,8 +161,11 @@ def test_equal_tracebacks_of_a_cause_are_shown_once(tmp_path: Path) -> None:
     made.job("f/a", CELLS[2], error=("E", "m"), texts={"traceback": "another"})
     made.job("f/b", CELLS[2], error=("E", "m"))
     report = made.report()
-    assert tuple(render_cause_tracebacks(report, report.records, every=False)) == LINES
-    every = list(render_cause_tracebacks(report, report.records, every=True))
+    assert (
+        tuple(render_cause_tracebacks(report.render_traceback, report.records, every=False))
+        == LINES
+    )
+    every = list(render_cause_tracebacks(report.render_traceback, report.records, every=True))
     assert every[0] == f"f/a on {CELLS[0]}, f/a on {CELLS[1]}"
     assert tuple(every[1 : 1 + len(LINES)]) == LINES
     assert every[1 + len(LINES)] == f"f/a on {CELLS[2]}"

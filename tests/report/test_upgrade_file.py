@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from conformance.model.run import Exclusion
-from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_file import CorruptUpgradeError, upgrade_of
+from conformance.report.upgrade_file import CorruptUpgradeError, decode_upgrade, make_upgrade_file
 from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case
@@ -58,30 +57,30 @@ def edited(tmp_path: Path, **more: Any) -> bytes:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"format": 2}, "u.json: is of format 2, expected 1: another version wrote it"),
-        ({"format": None}, "u.json: expected what tells of an upgrade: expected `int`"),
-        ({"verdict": 3}, "u.json: expected what tells of an upgrade: expected `str`"),
-        ({"groups": [{"kind": "broken", "transitions": [1]}]}, "changes that are not there"),
-        ({"groups": [{"kind": "broken", "transitions": [-1]}]}, "changes that are not there"),
-        ({"groups": [{"kind": "broken", "transitions": []}]}, "changes that are not there"),
+        ({"format": 2}, "u.json: format 2, expected 1; run the same `conformance upgrade` again"),
+        ({"format": None}, "u.json: expected the JSON of an upgrade: expected `int`"),
+        ({"verdict": 3}, "u.json: expected the JSON of an upgrade: expected `str`"),
+        ({"groups": [{"kind": "broken", "transitions": [1]}]}, "changes that are missing"),
+        ({"groups": [{"kind": "broken", "transitions": [-1]}]}, "changes that are missing"),
+        ({"groups": [{"kind": "broken", "transitions": []}]}, "changes that are missing"),
         ({"axes": [{"platform": "cpu8", "points": []}]}, "expected `array` of length >= 2"),
         ({"groups": [{"kind": "bent", "transitions": [0]}]}, "invalid enum value 'bent'"),
     ],
 )
 def test_what_is_no_upgrade(tmp_path: Path, more: dict[str, Any], said: str) -> None:
     """One sentence, with the file and what to do."""
-    with pytest.raises(CorruptUpgradeError, match="writes it anew") as refused:
-        upgrade_of(edited(tmp_path, **more), "u.json")
+    with pytest.raises(CorruptUpgradeError, match="again to write it") as refused:
+        decode_upgrade(edited(tmp_path, **more), "u.json")
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
 def test_what_is_no_json(content: bytes) -> None:
     """The same."""
-    with pytest.raises(CorruptUpgradeError, match="expected what tells of an upgrade"):
-        upgrade_of(content, "u.json")
+    with pytest.raises(CorruptUpgradeError, match="expected the JSON of an upgrade"):
+        decode_upgrade(content, "u.json")
 
 
 def test_what_a_later_version_adds_is_no_error(tmp_path: Path) -> None:
     """It is passed over."""
-    assert upgrade_of(edited(tmp_path, more=1), "u.json").to == "0.6.2"
+    assert decode_upgrade(edited(tmp_path, more=1), "u.json").to == "0.6.2"

@@ -12,8 +12,7 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.report.report import Report
-from conformance.report.upgrade_data import make_upgrade_file
-from conformance.report.upgrade_file import upgrade_of
+from conformance.report.upgrade_file import decode_upgrade, make_upgrade_file
 from conformance.report.upgrade_result import UpgradeResult
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
 from conformance.triage.upgrade.upgrade import CaseUpgrade
@@ -93,4 +92,4 @@ def told(*cases: ComparedCase, **more: Any) -> UpgradeResult:
 
 def file_of(upgraded: UpgradeResult) -> UpgradeFile:
     """Return an upgrade as it is read back."""
-    return upgrade_of(msgspec.json.encode(make_upgrade_file(upgraded)), "upgrade.json")
+    return decode_upgrade(msgspec.json.encode(make_upgrade_file(upgraded)), "upgrade.json")

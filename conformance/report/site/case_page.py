@@ -14,7 +14,7 @@ from conformance.judge.suite_verdict import FALSIFYING
 from conformance.model.value import CorruptValueError
 from conformance.report.ir_differences import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
-from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side
+from conformance.report.site.excerpts import Excerpt, Row, align_sides, make_excerpt, render_ending
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, make_strip
 from conformance.report.suite_warnings import collect_warnings
@@ -315,7 +315,7 @@ class _Evidence:
         self._shown[key] = (f"{anchor}.{ir}", f"{track} at {anchor.partition('@')[2]}")
         case = point.after.record.case
         shown = diff.changes[:PATTERNS]
-        patterns = tuple(excerpt_of(change, case, self._roots) for change in shown)
+        patterns = tuple(make_excerpt(change, case, self._roots) for change in shown)
         return IrChange(ir=ir, patterns=patterns, more=len(diff.changes) - len(patterns))
 
 
@@ -326,7 +326,7 @@ def _irs(point: Transition) -> list[str]:
 def _compare_endings(point: Transition) -> tuple[Row, ...]:
     if ENDING not in point.changed and point.kind in {TransitionKind.SAME, TransitionKind.CHANGED}:
         return ()
-    return side_by_side(*(ending_lines(side.record) for side in (point.before, point.after)))
+    return align_sides(*(render_ending(side.record) for side in (point.before, point.after)))
 
 
 def _describe_values(point: Transition) -> tuple[str, ...]:

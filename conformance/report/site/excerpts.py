@@ -53,7 +53,7 @@ class Excerpt:
     rows: tuple[Row, ...]
 
 
-def excerpt_of(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
+def make_excerpt(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
     """Return a pattern as a page shows it.
 
     Args:
@@ -67,20 +67,20 @@ def excerpt_of(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
         severity=change.severity,
         title=f"{change.title}{about}{times}",
         where=relative_to_project(change.where, case, *roots),
-        rows=side_by_side(change.before, change.after),
+        rows=align_sides(change.before, change.after),
     )
 
 
-def ending_lines(record: Record) -> tuple[str, ...]:
+def render_ending(record: Record) -> tuple[str, ...]:
     """Return how a job ended, in a few lines.
 
     Args:
         record: The job.
     """
-    return (f"{record.outcome}, {record.conformance}", *error_lines(record))
+    return (f"{record.outcome}, {record.conformance}", *render_error(record))
 
 
-def error_lines(record: Record) -> tuple[str, ...]:
+def render_error(record: Record) -> tuple[str, ...]:
     """Return the error that a job ended with, in a few lines; none where there is none.
 
     Args:
@@ -94,7 +94,7 @@ def error_lines(record: Record) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def side_by_side(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
+def align_sides(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
     """Return lines set against each other, the words that differ marked.
 
     Args:
@@ -113,10 +113,10 @@ def _runs(line: str | None, other: str | None) -> tuple[TextRun, ...] | None:
     if line is None:
         return None
     shown = flatten(line)
-    return split(style_line(shown, None if other is None else flatten(other), MARK).text)
+    return split_runs(style_line(shown, None if other is None else flatten(other), MARK).text)
 
 
-def split(text: Text) -> tuple[TextRun, ...]:
+def split_runs(text: Text) -> tuple[TextRun, ...]:
     """Return a text in runs of what is marked and what is not.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from conformance.report.history import NOTHING, carry_forward, encode_run_lengths, find_verdict
 from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
-from conformance.report.tracks import release_order
+from conformance.report.tracks import make_release_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -116,7 +116,7 @@ def render_history_pages(history: History, report: Report) -> Iterator[tuple[str
 def _releases(history: History, cells: Iterable[str]) -> list[str]:
     """Return the releases of jax in some cells, where they are known."""
     found = {history.releases[cell] for cell in cells}
-    return sorted(filter(None, found), key=release_order)
+    return sorted(filter(None, found), key=make_release_key)
 
 
 def make_case_history(history: History, case: str) -> dict[str, Any] | None:

@@ -191,7 +191,7 @@ class _Drawing:
         cells = [cell.id for cell in track.shown]
         jobs = history.jobs if history is not None else (None,) * len(cells)
         points = history.points if history is not None else ()
-        edges = {point.after.record.cell: EDGES[point.kind] for point in points if drawn(point)}
+        edges = {point.after.record.cell: EDGES[point.kind] for point in points if is_drawn(point)}
         shown = [self._number_job(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
         found = make_segments(shown, [edges.get(cell, "") for cell in cells])
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
@@ -215,7 +215,7 @@ def find_title(doc: str) -> str:
     return flatten(doc.strip().partition("\n")[0], MOST_TITLE)
 
 
-def drawn(point: Transition) -> bool:
+def is_drawn(point: Transition) -> bool:
     """Say whether a change is drawn: not where only the optimised HLO differs.
 
     Args:

@@ -51,8 +51,8 @@ def _environment() -> Environment:
         sanitize=sanitize,
         flatten=flatten,
         moment=format_moment,
-        python=python,
-        prose=prose,
+        python=highlight_python,
+        prose=mark_code,
         href=href,
         upstream=find_thread_url,
         case_page=case_page,
@@ -71,12 +71,12 @@ def _finalize(value: object) -> object:
 
 
 @lru_cache(maxsize=1024)
-def python(code: str) -> Markup:
+def highlight_python(code: str) -> Markup:
     """Return Python source as highlighted markup."""
     return Markup(highlight(sanitize(code), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704 - pygments escapes
 
 
-def prose(text: str) -> Markup:
+def mark_code(text: str) -> Markup:
     """Return a text in which what stands between backticks is code."""
     parts = [escape(part) for part in sanitize(text).split("`")]
     if len(parts) % 2 == 0:  # one of them stands alone

@@ -10,8 +10,8 @@ from conformance.model.outcome import Verdict
 from conformance.report.conformance_history import (
     SuiteHistory,
     SuiteOutcome,
-    cause_of_failure,
-    short_name,
+    find_failure_cause,
+    shorten_test,
 )
 from conformance.report.conformance_runs import (
     explain_incomplete,
@@ -259,7 +259,7 @@ def render_suite_pages(
             "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
             "group_of": {name: one.group for name, one in history.tests.items()},
             "changes": CHANGES,
-            "short_name": short_name,
+            "short_name": shorten_test,
             "pages": frozenset(report.cases if cases is None else cases),
             "run_pages": {run: run_page(run) for run in shown},
             "warnings": collect_warnings(
@@ -323,7 +323,7 @@ def _make_group(history: SuiteHistory, name: str) -> GroupView:
 def _group_failures(found: Mapping[str, SuiteResult]) -> tuple[FailureGroup, ...]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, result in found.items():
-        groups.setdefault((result.outcome, *cause_of_failure(name, result)), []).append(name)
+        groups.setdefault((result.outcome, *find_failure_cause(name, result)), []).append(name)
     failures = [
         FailureGroup(tests=tuple(names), result=found[names[0]]) for names in groups.values()
     ]

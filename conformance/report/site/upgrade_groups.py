@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
-from conformance.report.site.excerpts import TextRun, error_lines, side_by_side
+from conformance.report.site.excerpts import TextRun, align_sides, render_error
 from conformance.report.site.upgrade_strips import make_strip, make_ticks
 from conformance.report.text import flatten
 from conformance.report.tracebacks import collect_stacks
@@ -230,7 +230,7 @@ class _Drawing:
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
             return (_format_side(change, told),)
-        return error_lines(job) or (describe_ending(job),)
+        return render_error(job) or (describe_ending(job),)
 
     def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[Rows]:
         first = changes[0]
@@ -277,7 +277,7 @@ def _format_side(change: UpgradeChange, told: str) -> str:
 
 def _align_rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
     """Return lines set against each other; those that have nothing in common are not marked."""
-    rows = side_by_side(before, after)
+    rows = align_sides(before, after)
     if any(one is not None and other is not None for one, other in rows):
         return rows
     return tuple(

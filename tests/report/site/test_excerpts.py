@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from conformance.ir.change import Change
-from conformance.report.site.excerpts import Excerpt, excerpt_of
+from conformance.report.site.excerpts import Excerpt, make_excerpt
 
 
 def excerpt(before: tuple[str, ...], after: tuple[str, ...], **more: object) -> Excerpt:
     """Return the excerpt of a replaced instruction."""
     made = {"kind": "replaced", "count": 1, "severity": "semantic", "title": "add"} | more
     change = Change(before=before, after=after, **made)  # type: ignore[arg-type]
-    return excerpt_of(change, "f/a", ["/home/me"])
+    return make_excerpt(change, "f/a", ["/home/me"])
 
 
 def test_the_words_that_differ_are_marked() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.report.upgrade_culprits import culprit, suspects, unclear, with_culprits
-from conformance.report.upgrade_data import make_upgrade_file
+from conformance.report.upgrade_file import make_upgrade_file
+from conformance.report.upgrade_result import UpgradeCaseStep, add_culprits, find_unclear
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.search.axes import PackageMove
 from conformance.triage.upgrade.comparison import Culprits
@@ -33,9 +33,9 @@ def searched(folder: Path, **more: object) -> UpgradeResult:
     """Return an upgrade of four cases; of those that two broke alike, one was searched."""
     cases = {"f/a": (OK, RAISED, RAISED, RAISED), "f/b": LATER, "f/c": LATER, "f/d": (OK,) * 4}
     upgraded = told(*(compared(folder, name, *seen) for name, seen in cases.items()))
-    ((one, step),) = unclear(upgraded, BREAKING)
+    ((one, step),) = find_unclear(upgraded, BREAKING)
     assert one.case.id == "f/b"
-    return with_culprits(upgraded, {id(step): Culprits(case="f/b", **more)})  # type: ignore[arg-type]
+    return add_culprits(upgraded, {id(step): Culprits(case="f/b", **more)})  # type: ignore[arg-type]
 
 
 def lines(upgraded: UpgradeResult) -> list[str]:
@@ -46,8 +46,8 @@ def lines(upgraded: UpgradeResult) -> list[str]:
 def test_one_change_of_each_cause_is_asked_about(tmp_path: Path) -> None:
     """Where another package than jax's own moved, and the upgrade does what is asked about."""
     upgraded = told(*(compared(tmp_path, name, *LATER) for name in ("f/b", "f/c")))
-    assert [one.case.id for one, _ in unclear(upgraded, {Effect.BROKEN})] == ["f/b"]
-    assert list(unclear(upgraded, {Effect.FACTS})) == []
+    assert [one.case.id for one, _ in find_unclear(upgraded, {Effect.BROKEN})] == ["f/b"]
+    assert list(find_unclear(upgraded, {Effect.FACTS})) == []
     assert f"with numpy 2.2.0 -> 2.3.0: {COMMAND}" in lines(upgraded)
     assert "which package: not asked of 1 change; --blame asks of 1, --blame-all of all" in lines(
         upgraded
@@ -59,7 +59,7 @@ def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> Non
     """In words, tables and data; what only jax can have done stays as it is."""
     upgraded = searched(tmp_path, guilty=((NUMPY,),))
     first, second, third, _ = upgraded.compared
-    assert [culprit(one, one.steps[0]) for one in (first, second, third)] == [
+    assert [UpgradeCaseStep(one, one.steps[0]).culprit for one in (first, second, third)] == [
         "jax", "numpy", "numpy",
     ]  # fmt: skip
     said = lines(upgraded)
@@ -75,7 +75,7 @@ def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> Non
         "case": "f/b", "beside": (), "untold": "",
         "guilty": (({"package": "numpy", "from": "2.2.0", "to": "2.3.0"},),),
     }  # fmt: skip
-    assert list(unclear(upgraded, frozenset(Effect))) == []
+    assert list(find_unclear(upgraded, frozenset(Effect))) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_a_culprit_is_called(
 ) -> None:
     """Jax is what is released with it; each of several sets is enough."""
     upgraded = searched(tmp_path, guilty=guilty)
-    assert culprit(upgraded.compared[1], upgraded.compared[1].steps[0]) == called
+    assert UpgradeCaseStep(upgraded.compared[1], upgraded.compared[1].steps[0]).culprit == called
     as_well = "to blame as well, each for itself: flax 0.2.2.0 -> 0.2.3.0"
     assert (as_well in lines(upgraded)) == (len(guilty) > 1)
 
@@ -100,10 +100,10 @@ def test_what_a_culprit_is_called(
 def test_what_could_not_be_told(tmp_path: Path) -> None:
     """It says why, and the command that says more."""
     upgraded = searched(tmp_path, untold="no Python goes with both")
-    assert culprit(upgraded.compared[1], upgraded.compared[1].steps[0]) == ""
-    said = f"which package could not be told: no Python goes with both; {COMMAND}"
+    assert UpgradeCaseStep(upgraded.compared[1], upgraded.compared[1].steps[0]).culprit == ""
+    said = f"the package was not found: no Python goes with both; {COMMAND}"
     assert said in lines(upgraded)
-    assert "| not told: no Python goes with both |" in render_upgrade_markdown(upgraded)
+    assert "| not found: no Python goes with both |" in render_upgrade_markdown(upgraded)
     apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), untold="not told apart: without flax")
     assert "to blame: numpy 2.2.0 -> 2.3.0, flax 0.2.2.0 -> 0.2.3.0" in lines(apart)
     assert f"not told apart: without flax; {COMMAND}" in lines(apart)
@@ -114,7 +114,12 @@ def test_what_may_import_anything(tmp_path: Path) -> None:
     one = compared(tmp_path, "f/a", *LATER)
     cells = tuple(replace(planned, overlay="folder") for planned in AXIS.cells)
     beside = replace(one, axis=replace(AXIS, cells=cells))
-    assert suspects(one, one.steps[0]).keys() == {"jax", "jaxlib", "numpy"}
+    assert UpgradeCaseStep(one, one.steps[0]).suspects.keys() == {"jax", "jaxlib", "numpy"}
     test = replace(one, case=replace(one.case, kind="test"))
     for any_ in (beside, test):
-        assert suspects(any_, one.steps[0]).keys() == {"jax", "jaxlib", "numpy", "flax"}
+        assert UpgradeCaseStep(any_, one.steps[0]).suspects.keys() == {
+            "jax",
+            "jaxlib",
+            "numpy",
+            "flax",
+        }
