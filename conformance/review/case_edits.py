@@ -130,6 +130,7 @@ def _add_deviation(
         new_argument = cst.Arg(items.build(), cst.Name(KEYWORD), equal)
         arguments.append(new_argument, len(INDENT))
     module = replace_node(module, call, arguments.build())
+    # With a prefix, e.g. `kit.`, the module itself is imported already.
     if not prefix:
         module = add_import(module, KIT, NAME, width)
     return module, (*before.deviations, new)
@@ -234,6 +235,7 @@ def _check(
         _, after = _read(parse_source(data, function), function)
     except UsageError as error:
         raise _make_error(function, str(error)) from None
+    # The edit is syntactic; what it means is known when it is read back.
     if msgspec.structs.replace(after, deviations=before.deviations) != before:
         raise _make_error(function, "something else in it would change")
     if list(map(_normalize, after.deviations)) != list(map(_normalize, wanted)):

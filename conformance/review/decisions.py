@@ -23,10 +23,10 @@ FORMAT: Final = 1
 
 
 class Choice(StrEnum):
-    """What becomes of a group."""
+    """A decision on a group."""
 
     ACCEPT = "accept"
-    """What was seen becomes golden."""
+    """Its observations become golden."""
     REJECT = "reject"
     """It stays unexpected, and is reported again."""
     DEVIATION = "deviation"
@@ -175,6 +175,8 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.replace(one, written=True) if one in written else one
             for one in self.decisions
         )
+        # A case file may be written several times: the hash of the run must lead to the newest
+        # content.
         chain = {before: same.get(after, after) for before, after in self.same.items()}
         return msgspec.structs.replace(self, decisions=tuple(decisions), same={**chain, **same})
 

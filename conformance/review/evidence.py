@@ -115,6 +115,7 @@ class WrappedLines:
         for one in self._lines:
             body = one.plain.lstrip(" ")
             indent = min(len(one.plain) - len(body), options.max_width // 2)
+            # rich wraps without a hanging indent.
             parts = textwrap.wrap(
                 body,
                 max(options.max_width, _LEAST_WIDTH),
@@ -330,6 +331,7 @@ def _compare_irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Itera
         if kept.status is not IrStatus.CHANGED or policy is Policy.INFORM:
             continue
         own = one.record.ir.get(kind)
+        # The same change of two IRs of one kind is shown once.
         if own is not None and own is not kept and own.changes == kept.changes:
             yield make_line(f"{ir} ({policy}): as {kind}")
             continue

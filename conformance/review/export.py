@@ -40,7 +40,7 @@ _PLAIN: Final = (
     "-c", "commit.gpgSign=false", "-c", "format.signOff=false", "-c", "format.useAutoBase=false",
     "-c", "format.subjectPrefix=PATCH", "-c", "diff.renames=false",
 )  # fmt: skip
-"""What a user's configuration would otherwise say of a patch."""
+"""Settings that override those of the user that change how a patch looks."""
 _ANYBODY: Final = "conformance review <conformance@localhost>"
 
 
@@ -238,6 +238,8 @@ def make_patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
     with temporary_folder("review") as folder:
         objects = _run(["rev-parse", "--git-path", "objects"], root).decode().strip()
         env = {
+            # Own index and object folder: the work tree, the index and the repository stay
+            # unchanged.
             "GIT_INDEX_FILE": str(folder / "index"),
             "GIT_OBJECT_DIRECTORY": str(folder / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _format_alternates(root / objects),
@@ -260,6 +262,7 @@ def make_patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
 
 
 def _format_alternates(objects: Path) -> str:
+    # git unquotes an entry that begins with a quote; a path may contain the separator.
     quoted = str(objects.resolve()).replace("\\", "\\\\").replace('"', '\\"')
     inherited = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
     return os.pathsep.join([f'"{quoted}"', *([inherited] if inherited else [])])
@@ -280,6 +283,7 @@ def _make_commit(root: Path, commit: Commit, parent: str, env: Mapping[str, str]
             entries.append(b"0 " + b"0" * len(parent) + b"\t" + name + b"\0")
             continue
         mode = b"100755" if file.exists() and os.access(file, os.X_OK) else b"100644"
+        # --path applies the filters of .gitattributes, e.g. line endings, as `git add` does.
         hashed = _run(
             ["hash-object", "-w", "--stdin", "--path", os.fsdecode(name)], root, data, env
         )
@@ -296,6 +300,7 @@ def _run(
     try:
         done = subprocess.run(
             ["git", *arguments], input=data, cwd=folder, capture_output=True, check=False,
+            # Errors quote the message of git: in English on every host.
             env={**os.environ, "LC_ALL": "C", **(env or {})},
         )  # fmt: skip
     except OSError as error:

@@ -137,6 +137,7 @@ def _group_by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
         if changed:
             first = min(changed, key=lambda ir: (_STAGES.index(kind_of_artifact(ir)), ir))
             by_change.setdefault((first, one.record.ir[first].changes), []).append(one)
+    # The most frequent change first: deciding on it settles most jobs.
     for (ir, changes), found in sorted(by_change.items(), key=lambda item: -len(item[1])):
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         title = f"{ir}: {changes[0] if changes else 'differs'}{more}"

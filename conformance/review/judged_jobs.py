@@ -18,6 +18,7 @@ from conformance.model.traceback import FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from conformance.cells.releases import Releases
     from conformance.engine.record_judge import Judge
@@ -64,6 +65,21 @@ class JudgedJob:
         return self.job.planned.release
 
     @property
+    def platform(self) -> str:
+        """Platform of its cell."""
+        return self.job.planned.cell.platform
+
+    @property
+    def function(self) -> tuple[Path, str]:
+        """File and name of its case, without the parametrisation."""
+        return self.job.case.file, self.job.case.name
+
+    @property
+    def param(self) -> str:
+        """Parametrisation of its case, empty for none."""
+        return self.record.case.partition("[")[2].removesuffix("]")
+
+    @property
     def refusal(self) -> str:
         """Why it may not become golden, empty when it may."""
         return find_refusal(self.record, self.job.planned.versions)
@@ -84,6 +100,7 @@ class JudgedRun:
 
 def hash_texts(*parts: str) -> str:
     """Return a short hash of some texts."""
+    # Messages may hold bytes that are not UTF-8, as surrogates.
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:_DIGITS]
 
@@ -123,6 +140,7 @@ def judge_run(
         record, case = records.get(key), known.get(key[0])
         if record is None or case is None or key[1] not in cells:
             continue
+        # An observation of other code must not become golden.
         if case.content_hash not in {record.case_hash, (same or {}).get(record.case_hash)}:
             changed[case.id] = case
             continue

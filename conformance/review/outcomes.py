@@ -78,6 +78,7 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
         UsageError: If a case file cannot be edited as meant, or a deviation would not be shown.
     """
     effective = tuple(one for one in decisions if one.decision.choice is not Choice.REJECT)
+    # Deviations first: their jobs are judged with what the case files declare then.
     declarations = {
         one.group.id: _propose_declarations(one, data)
         for one in effective
@@ -128,6 +129,7 @@ def read_line_length(file: Path) -> int:
     Args:
         file: The file.
     """
+    # The nearest configuration applies, as for Ruff and Black.
     for folder in file.resolve().parents:
         for name in _CONFIGURATIONS:
             try:

@@ -115,18 +115,19 @@ def propose(
     terms = terms or Terms()
     if why := next(filter(None, map(_find_refusal, jobs)), ""):
         return EditProposal(refusal=why)
+    # One pattern for all jobs of the group, so that one deviation covers them.
     if terms.match is None:
         terms = msgspec.structs.replace(
             terms, match=find_common_pattern([*map(_get_message, jobs)])
         )
-    by_function: dict[tuple[Path, str], list[JudgedJob]] = {_get_function(one): [] for one in jobs}
+    by_function: dict[tuple[Path, str], list[JudgedJob]] = {one.function: [] for one in jobs}
     for one in run:
-        if _get_function(one) in by_function:
-            by_function[_get_function(one)].append(one)
+        if one.function in by_function:
+            by_function[one.function].append(one)
     ends: list[DeviationEdit] = []
     new: list[DeviationEdit] = []
     for function, every in by_function.items():
-        mine = [one for one in jobs if _get_function(one) == function]
+        mine = [one for one in jobs if one.function == function]
         over = [one for one in mine if find_ended(one)]
         ends += _propose_ends(over, every, known, terms)
         new += _propose_new([one for one in mine if not find_ended(one)], every, known, terms)
@@ -156,18 +157,6 @@ def _find_declared(one: JudgedJob) -> tuple[Deviation, ...]:
     planned, declared = one.job.planned, one.job.case.deviations
     platform = planned.cell.platform
     return tuple(d for d in declared if d.covers(planned.release, platform, planned.versions))
-
-
-def _get_function(one: JudgedJob) -> tuple[Path, str]:
-    return one.job.case.file, one.job.case.name
-
-
-def _get_param(one: JudgedJob) -> str:
-    return one.record.case.partition("[")[2].removesuffix("]")
-
-
-def _get_platform(one: JudgedJob) -> str:
-    return one.job.planned.cell.platform
 
 
 def _get_message(one: JudgedJob) -> str:
@@ -203,17 +192,17 @@ def _propose_new(
         record = one.record
         failed = record.error is not None and record.outcome is not Outcome.OK
         error = record.error.type if failed and record.error else ""
-        alike.setdefault((record.outcome, error, _get_param(one)), []).append(one)
+        alike.setdefault((record.outcome, error, one.param), []).append(one)
     params: dict[tuple[Outcome, str, str, str], list[str]] = {}
     for (outcome, error, param), where in alike.items():
-        elsewhere = [o for o in (*others, *showing) if _get_param(o) == param and o not in where]
+        elsewhere = [o for o in (*others, *showing) if o.param == param and o not in where]
         for releases, platform in _propose_ranges(where, elsewhere, known, terms):
             params.setdefault((outcome, error, releases, platform), []).append(param)
     for (outcome, error, releases, platform), named in params.items():
         yield DeviationEdit(
             file=showing[0].job.case.file,
             function=showing[0].job.case.name,
-            params=() if set(named) == set(map(_get_param, every)) else tuple(named),
+            params=() if set(named) == {one.param for one in every} else tuple(named),
             deviation=Deviation(
                 outcome=str(outcome),
                 error=error,
@@ -230,14 +219,14 @@ def _propose_ranges(
     seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[tuple[str, str]]:
     """Yield ranges and platforms that cover some jobs and, if possible, none of others."""
-    platforms = list(dict.fromkeys(map(_get_platform, seen)))
+    platforms = list(dict.fromkeys(one.platform for one in seen))
     if terms.platform is not None:
         platforms = [terms.platform]
     elif not _is_platform_specific(seen, unseen):
         platforms = [""]
     for platform in platforms:
-        mine = [one for one in seen if _get_platform(one) == platform] or seen
-        theirs = [one for one in unseen if not platform or _get_platform(one) == platform]
+        mine = [one for one in seen if one.platform == platform] or seen
+        theirs = [one for one in unseen if not platform or one.platform == platform]
         tight = find_tightest_range({o.release for o in mine}, {o.release for o in theirs}, known)
         yield tight if terms.releases is None else terms.releases, platform
 
@@ -245,10 +234,8 @@ def _propose_ranges(
 def _is_platform_specific(seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob]) -> bool:
     """Say whether only the platform sets some jobs apart from others of the same release."""
     releases = {one.release for one in seen}
-    places = {(one.release, _get_platform(one)) for one in seen}
-    return any(
-        o.release in releases and (o.release, _get_platform(o)) not in places for o in unseen
-    )
+    places = {(one.release, one.platform) for one in seen}
+    return any(o.release in releases and (o.release, o.platform) not in places for o in unseen)
 
 
 def _propose_ends(

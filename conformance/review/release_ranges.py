@@ -53,6 +53,7 @@ def find_tightest_range(
 
 def _make_bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
     """Return a bound: by the release that a nightly leads to, where that tells all apart."""
+    # A deviation from a nightly on is one from its release on: that bound stays readable.
     short = f"{sign}{_shorten_release(version(release).base_version)}"
     is_exact = all(in_range(r, short) for r in seen) and not any(in_range(r, short) for r in unseen)
     return short if is_exact else f"{sign}{_format_public(release)}"

@@ -85,6 +85,7 @@ def make_option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[Axi
         cells = [replace(cell, config=(*others, (name, value))) for value in values]
     else:
         name = axis.removeprefix(FLAG).removeprefix("--")
+        # XLA takes the last of equal flags: a value at the end overrides that of the cell.
         flags = cell.xla_flags
         cells = [replace(cell, xla_flags=(*flags, f"--{name}={value}")) for value in values]
     return [AxisPoint(label=value, cell=one) for value, one in zip(values, cells, strict=True)]
@@ -185,6 +186,8 @@ class AxisCells:
         self.exclusions += found.exclusions
         for planned in found.cells:
             if planned.failure:
+                # A nightly without wheels is normal. An index that does not answer would exclude
+                # all of them.
                 self._check_index()
                 left_out = Exclusion(case="", cell=planned.cell.id, reason=planned.failure)
                 self.exclusions.append(left_out)

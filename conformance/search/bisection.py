@@ -78,9 +78,10 @@ def choose_points(
         eager: Whether to cut an interval into more than two parts where there are fewer intervals
             than `width`: more points in all, in fewer rounds.
     """
-    if len(points) < 2:  # noqa: PLR2004 - nothing to compare
+    if not points[1:]:
         return []
     left = [number for number in points if number not in tried]
+    # Until both ends are known, no interval is known to hold a change.
     if at_ends := [number for number in left if number in (points[0], points[-1])]:
         return at_ends
     if every:
@@ -96,6 +97,7 @@ def choose_points(
         [number for number in left if before < number < after]
         for before, after in find_changes(known, differ)
     )
+    # The longest interval first: with few trials at a time it narrows the search most.
     intervals = sorted(filter(None, inner), key=len, reverse=True)
     width = len(intervals) if width is None else width
     spare = max(width - len(intervals), 0) if eager else 0
@@ -103,6 +105,7 @@ def choose_points(
     for number, interval in enumerate(intervals[:width]):
         parts = min(1 + (spare if number == 0 else 0), len(interval))
         cuts = (interval[(n + 1) * len(interval) // (parts + 1)] for n in range(parts))
+        # The cuts of a short interval may coincide.
         found += dict.fromkeys(cuts)
     return found
 

@@ -122,6 +122,7 @@ class SetTest(Generic[U]):
     ) -> None:
         self.units = units
         self._test = test
+        # No unit is moved in the empty set, so it cannot make the difference.
         self._known = {frozenset[U](): SetResult.NOT_ENOUGH, **(known or {})}
 
     def __call__(self, chosen: Iterable[U]) -> SetResult:
@@ -158,6 +159,8 @@ def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -
     rest = _subtract([frozenset(group) & everything for group in groups], kept)
     is_wide = False
     while not test.is_enough(kept):
+        # The last unit of the shortest head that is enough is needed: keep it, and search before
+        # it.
         low, high = _bisect_heads(test, kept, rest, strict=strict)
         found = frozenset[U]().union(*rest[low:high])
         if len(found) > high - low:  # groups of units were searched as one so far
@@ -166,6 +169,7 @@ def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -
             continue
         kept = units.add_needs(kept | found)
         rest = _subtract(rest[:low], kept)
+        # Heads between both were unresolved: any of their units may be superfluous.
         is_wide |= high - low > 1
     if is_wide:
         kept = _thin_out(test, kept, units.sort(kept))
@@ -207,6 +211,7 @@ def _bisect_heads(
 def _pick_head(low: int, high: int, unresolved: set[int]) -> int | None:
     """Return a head between two that was not tried, far from those that were."""
     tried = [low, *sorted(number for number in unresolved if low < number < high), high]
+    # The neighbours of an unresolved head tend to be unresolved, so go far from all of them.
     one, other = max(pairwise(tried), key=lambda pair: pair[1] - pair[0])
     return (one + other) // 2 if other - one > 1 else None
 
@@ -227,12 +232,14 @@ def _leave_out(test: SetTest[U], kept: frozenset[U]) -> MinimalSet[U]:
     units = test.units
     needed = frozenset[U]().union(*(units.needs.get(unit, ()) for unit in kept))
     unresolved: list[U] = []
+    # From the end: later units need earlier ones, never the reverse.
     for unit in reversed(units.sort(kept)):
         if unit in needed and not unresolved:
             continue  # what needs it cannot be left out: nor can the unit
         left = kept - units.add_dependents([unit])
         result = test(left)
         if result is SetResult.ENOUGH:
+            # Without this unit, units that were needed before may be superfluous: start again.
             return _leave_out(test, left)
         if result is SetResult.UNRESOLVED:
             unresolved.append(unit)
@@ -255,6 +262,7 @@ def minimize_all(test: SetTest[U]) -> tuple[list[MinimalSet[U]], SetResult]:
     result = SetResult.ENOUGH
     while result is SetResult.ENOUGH:
         found.append(minimize(test, universe))
+        # A second cause shows only without the first one, and without units that need it.
         universe -= test.units.add_dependents(found[-1].culprits)
         result = test(universe)
     return found, result
@@ -346,6 +354,7 @@ def sweep(
     while size:
         while take(list(split_into_chunks(units, size))):
             units = find_units()
+        # Reductions may have left fewer units than the current size.
         size = min(size, len(units)) // 2
 
 

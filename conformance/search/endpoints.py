@@ -60,7 +60,7 @@ PREDICATES: Final[Mapping[str, Callable[[Endpoints], Predicate]]] = {
     "output": OutputPredicate,
     "text": partial(OutputPredicate, verbatim=True),
 }
-"""Predicates by their names for `--when`, the most telling one first."""
+"""Predicates by their names for `--when`, the most informative one first."""
 
 
 _ON_REQUEST: Final = frozenset({"text"})
@@ -95,8 +95,11 @@ def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predica
         predicate = PREDICATES[name](ends)
         _check_predicate(predicate, ends)
         return predicate
+    # Otherwise `ending` would separate any two failures, and the search would find the release in
+    # which one error became another.
     _refuse_two_failures(ends)
     for when, build in PREDICATES.items():
+        # Verbatim output separates any two releases as soon as a program prints a version.
         if when in _ON_REQUEST:
             continue
         if when == "value" and any("value" not in side.record.artifacts for side in sides):

@@ -176,4 +176,5 @@ def _is_close(one: str, other: str) -> bool:
 
 def _strip_numbers(line: str) -> str:
     """Return a line without its decimal numbers, and without the spaces that align them."""
+    # NumPy pads the columns of an array to the widest number, so digits change the spaces.
     return _PADDING.sub("", _SPACE.sub(" ", _DECIMAL.sub("#", line)).strip())

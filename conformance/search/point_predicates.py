@@ -42,6 +42,7 @@ MARGIN: Final = 3
 """How many more samples on one side decide: 64 to 1 where four of five samples are right. As many
 more samples of an endpoint forgive one of it that is on the other's side."""
 MIB: Final = 2**20
+MILLISECOND: Final = 1e-3
 SHORTEST: Final = 1e-5
 """Seconds that a clock of microseconds cannot tell apart on a host that does other work, too."""
 
@@ -56,7 +57,7 @@ class PointPredicate(Protocol):
 
     @property
     def about(self) -> str:
-        """What a bad point does, in a few words."""
+        """The behaviour of a bad point, in a few words."""
         ...
 
     def state(self, samples: Sequence[StoredJob]) -> PointState | None:
@@ -89,13 +90,14 @@ class RepeatedPredicate:
 
     @property
     def about(self) -> str:
-        """What a bad point does, in a few words."""
+        """The behaviour of a bad point, in a few words."""
         return self.predicate.about
 
     def state(self, samples: Sequence[StoredJob]) -> PointState | None:
         """Return the worst state of all samples; None while they are good, but too few."""
         states = [classify_sample(self.predicate, side) for side in samples]
         worst = states[_find_worst(states)]
+        # One bad sample decides. A sample that is not bad may be luck at a flaky point.
         waits = worst.kind in (PointKind.GOOD, PointKind.OTHER) and len(samples) < self.repeat
         if waits:
             return None
@@ -178,7 +180,7 @@ def make_region_metric(region: str) -> Metric:
 def _format_seconds(value: float) -> str:
     if value >= 1:
         return f"{value:.2f} s"
-    return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"  # noqa: PLR2004
+    return f"{value * 1e3:.3g} ms" if value >= MILLISECOND else f"{value * 1e6:.3g} µs"
 
 
 def _make_time_metric(name: str, *keys: str) -> Metric:
@@ -259,6 +261,7 @@ class MetricPredicate:
         margin = 2 * bad - len(values)
         if abs(margin) >= MARGIN:
             return BAD if margin > 0 else GOOD
+        # A point near the threshold would be measured for ever.
         if len(records) < MOST:
             return None
         return PointState(PointKind.UNKNOWN, f"ambiguous: {bad} of {len(values)} samples are bad")

@@ -81,7 +81,7 @@ class Predicate(Protocol):
 
     @property
     def about(self) -> str:
-        """What a bad point does, in a few words."""
+        """The behaviour of a bad point, in a few words."""
         ...
 
     def state(self, side: StoredJob) -> PointState:
@@ -122,15 +122,11 @@ class EndingPredicate:
     def __init__(self, ends: Endpoints, *, exact: bool = False) -> None:
         self.name = "message" if exact else "ending"
         self._good, self._bad = format_ending(ends.good.record), format_ending(ends.bad.record)
+        self.about = f"ends with {shorten(self._bad)}"
         self._exact = exact
         self._failures = EquivalenceClasses(is_same_failure, self._bad, self._good)
         good, bad = classify_failure(ends.good.record), classify_failure(ends.bad.record)
         self._kinds = {bad: PointKind.BAD, good: PointKind.GOOD} if bad != good else {}
-
-    @property
-    def about(self) -> str:
-        """The ending that is bad."""
-        return f"ends with {shorten(self._bad)}"
 
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
@@ -151,7 +147,7 @@ class ExitPredicate:
     """
 
     name = "exit"
-    about = "fails, in whatever way"
+    about = "fails, in any way"
 
     def __init__(self, ends: Endpoints) -> None:
         self._bad = format_ending(ends.bad.record)
@@ -221,18 +217,15 @@ class OutputPredicate:
         self._good, bad = (self.text(side) for side in (ends.good, ends.bad))
         self._unstable = ends.unstable
         self._exact = verbatim or is_same_output(self._good, bad, self._unstable)
+        only_digits = self._exact and not verbatim
+        self.about = (
+            f"prints {'other digits' if only_digits else 'something else'} than the good end"
+        )
         self._texts = EquivalenceClasses(
             lambda text, known: is_same_output(text, known, self._unstable, exact=self._exact),
             self._good,
             bad,
         )
-
-    @property
-    def about(self) -> str:
-        """That it prints something else."""
-        if self.name == "output" and self._exact:
-            return "prints other digits than the good end"
-        return "prints something else than the good end"
 
     def state(self, side: StoredJob) -> PointState:
         """Return the state of a point."""

@@ -50,7 +50,7 @@ class CaseProber:
     """A prober of a case.
 
     Attributes:
-        case: The case.
+        case: The case that is tried.
         runner: Runs jobs.
         calls: How often a compiled program is called again, for the time of a warm call.
     """

@@ -72,6 +72,7 @@ class Trials(Generic[K]):
         """Sort the records of the earlier search by all that decides them."""
         self._past = defaultdict(deque)
         for record in self.known:
+            # The fault of a host may be gone by now: such records are not reused.
             if record.outcome not in SILENT and record.cell_hash:
                 self._past[record.cell, record.cell_hash].append(record)
 
@@ -103,6 +104,7 @@ class Trials(Generic[K]):
             cell = self.cell_of(point)
             # A user's own environment may have changed since.
             past = None if cell.cell.interpreter else self._past.get((cell.cell.id, cell.cell_hash))
+            # Fewer samples than the margin cannot decide on a metric.
             for _ in range(1 if self.metric is None else MARGIN):
                 if past and not again:
                     self._replayed.add(point)
@@ -113,6 +115,7 @@ class Trials(Generic[K]):
         # A second sample, or a metric, must not come from the cache of results.
         again = again or self.metric is not None or any(point in self.samples for point in points)
         for record in self.prober.probe(cells, again=again):
+            # Written to the log before it counts: an interrupted search loses no trial.
             self.keep(record)
             point = point_of[record.cell]
             self._replayed.discard(point)
@@ -206,6 +209,7 @@ class Trials(Generic[K]):
         for point, state in self.decide(predicate, points, again=True).items():
             if state.kind is not self.states[point].kind:
                 flaky[point] = Counter([self.states[point], state])
+        # Only a flaky point needs a rate; a stable one has been confirmed.
         for _ in range(RECOUNTS if flaky else 0):
             for point, state in self.decide(predicate, flaky, again=True).items():
                 flaky[point][state] += 1

@@ -125,7 +125,7 @@ def find_last_right(digests: Iterable[Digest], case: str, place: str) -> str:
 
     Args:
         digests: Runs, the newest first.
-        case: The case.
+        case: The case of the root cause.
         place: The name of its cell in every run.
     """
     return next((found for digest in digests for found in _find_right(digest, case, place)), "")
@@ -148,7 +148,7 @@ def add_recorded_claims(case: Case, record: Record, golden: GoldenEntry | None) 
     """Return a case that claims the facts of its golden that a job does not state.
 
     Args:
-        case: The case.
+        case: The case of the root cause.
         record: Its record.
         golden: Its golden, if there is one.
     """

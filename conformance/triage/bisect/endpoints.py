@@ -97,6 +97,7 @@ class EndpointSearch:
         """
         self.trials.try_endpoints(*self.ends)
         good, bad = self._find_installable_ends()
+        # A report names the point where its author saw the behaviour: a better end than the newest.
         if (reported := self._choose_by_report(good, bad)) is not None:
             return reported
         if self._is_fix(good, bad):

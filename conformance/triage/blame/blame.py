@@ -132,6 +132,7 @@ class Blame:
                     choose_predicate(back, self.when, self.fact), inverted=True
                 )
             except EndpointsError:
+                # The error about the direction that the user named.
                 raise error from None
 
     def _check_originals(self, predicate: PointPredicate) -> None:

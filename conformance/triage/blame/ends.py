@@ -103,7 +103,7 @@ def make_ends(
         original = None
         if same.interpreter is not None:
             locks[same.id] = lock
-            planned, lock, original = make_stand_in(planned, lock, cache, wanted)
+            planned, lock, original = make_stand_in(planned, same.interpreter, lock, cache, wanted)
         elif same != cell:
             own, locks[cell.id] = _plan_end(cell, prepare)
             original = Original(
@@ -183,6 +183,7 @@ def provide(
     planned = (
         plan_cell_with(planned.cell, lock, wanted, cache, planned.passed) if wanted else planned
     )
+    # A mixture of an earlier search is used again.
     if planned.missing or is_provisioned(planned.cell, lock, cache):
         return planned
     made = provision(planned.cell, lock=lock, cache=cache).python.parent.parent
@@ -192,12 +193,13 @@ def provide(
 
 
 def make_stand_in(
-    planned: PlannedCell, lock: Lock, cache: Path, wanted: tuple[str, ...]
+    planned: PlannedCell, interpreter: Path, lock: Lock, cache: Path, wanted: tuple[str, ...]
 ) -> tuple[PlannedCell, Lock, Original]:
     """Return a cell that has the packages of an environment that must not be touched.
 
     Args:
         planned: The environment, a `path:` cell.
+        interpreter: Its Python.
         lock: The packages that are installed there.
         cache: Cache folder.
         wanted: Requirements in addition.
@@ -210,11 +212,12 @@ def make_stand_in(
         InfrastructureError: If the index does not answer.
     """
     cell = planned.cell
-    assert cell.interpreter is not None  # noqa: S101 - it is one
-    local = read_installed(cell.interpreter).local
+    local = read_installed(interpreter).local
+    # A local version, e.g. 0.6.0+cuda, and a package from a folder are on no index.
     left_out = {name for name, version in lock.pins.items() if "+" in version} | local
     pinned = {n: v for n, v in lock.pins.items() if n not in left_out | INSTALLERS}
     hosts = HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {})
+    # Without a cut-off date: the environment may hold packages newer than any release of jax.
     resolver = Resolver(
         python=cell.python, cut_off=_NO_CUT_OFF, newer={}, excluded=(), hosts=hosts,
         nightly_index="", work=cache,
@@ -326,4 +329,6 @@ def _link_bytecode(here: Path, files: list[str], there: Path) -> None:
         with contextlib.suppress(OSError):
             if (here / source).samefile(there / source):
                 (there / _CACHE).mkdir(exist_ok=True)
+                # A hard link: Python accepts bytecode by the time and size of its source, which is
+                # the same.
                 (there / _CACHE / file).hardlink_to(here / _CACHE / file)

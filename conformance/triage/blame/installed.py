@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from importlib.metadata import Distribution
     from pathlib import Path
 
@@ -93,6 +93,7 @@ def find_wants(installed: Installed, lock: Lock) -> Wants:
         extras[requirement.name] |= requirement.extras
     python = lock.headers.get("python", "")
     while True:
+        # An extra adds requirements that may add extras: repeat until nothing is new.
         known = sum(map(len, extras.values()))
         wants = {
             name: tuple(_find_requirements(installed, name, extras, python)) for name in lock.pins
@@ -114,6 +115,7 @@ def _find_requirements(
     minor = ".".join(python.split(".")[:2])
     world = {"python_version": minor, "python_full_version": f"{minor}.0"}
     for requirement in installed.requires.get(name, ()):
+        # A marker without an extra must hold as well.
         wanted = ("", *extras.get(name, ()))
         if requirement.marker is None or any(
             requirement.marker.evaluate({**world, "extra": e}) for e in wanted
@@ -132,27 +134,31 @@ def is_met(requirement: Requirement, versions: Mapping[str, str]) -> bool:
     return version is not None and requirement.specifier.contains(version, prereleases=True)
 
 
-def find_closure(names: Iterable[str], *environments: Wants) -> set[str]:
-    """Return packages, and those that they ask for, directly or not.
+def find_closure(names: Iterable[str], needs: Callable[[str], Iterable[str]]) -> set[str]:
+    """Return packages together with those that they need, directly or not.
 
     Args:
         names: The packages.
-        environments: Requirements by package, of each environment.
+        needs: Returns the packages that a package needs directly.
     """
     found: set[str] = set()
     left = list(names)
     while left:
         if (name := left.pop()) not in found:
             found.add(name)
-            requirement = (one for wants in environments for one in wants.get(name, ()))
-            left += (one.name for one in requirement)
+            left += needs(name)
     return found
+
+
+def list_needed(name: str, *environments: Wants) -> list[str]:
+    """Return the packages that a package asks for in any of some environments."""
+    return [wanted.name for wants in environments for wanted in wants.get(name, ())]
 
 
 def count_users(wants: Wants) -> dict[str, int]:
     """Return how many packages ask for each one, directly or not."""
     counts: dict[str, int] = defaultdict(int)
     for name in wants:
-        for used in find_closure([name], wants) - {name}:
+        for used in find_closure([name], lambda user: list_needed(user, wants)) - {name}:
             counts[used] += 1
     return dict(counts)

@@ -18,7 +18,13 @@ from conformance.engine.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.axes import ABSENT, RESTART, find_package_moves
 from conformance.search.ddmin import Units
-from conformance.triage.blame.installed import count_users, find_closure, find_wants, is_met
+from conformance.triage.blame.installed import (
+    count_users,
+    find_closure,
+    find_wants,
+    is_met,
+    list_needed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -50,7 +56,8 @@ class MixedCell(Cell):
     mixture: str
 
     def _install_id(self) -> str:
-        return f"{Cell._install_id(self)}-mix.{self.mixture}"  # noqa: SLF001 - its own
+        # slots=True replaces the class, so that super() without arguments fails.
+        return f"{super(MixedCell, self)._install_id()}-mix.{self.mixture}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +204,7 @@ def mix(before: BlameEnd, after: BlameEnd, moved: Collection[str]) -> tuple[Plan
     entries: dict[str, str] = {}
     nightly: set[str] = set()
     for end, names in chosen:
+        # Entries are copied with their hashes: nothing is resolved, so nothing else can change.
         entries |= {name: end.lock.entries[name] for name in names if name in end.lock.entries}
         nightly |= set(names) & set(end.lock.nightlies)
     body = "".join(entries[name] for name in sorted(entries))
@@ -241,6 +249,7 @@ def make_mixed_cell(base: PlannedCell, packages: str) -> MixedCell:
         base: The cell.
         packages: The packages, as a lock spells them.
     """
+    # The same packages on another Python are another environment.
     digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
     same = {one.name: getattr(base.cell, one.name) for one in fields(Cell) if one.init}
     return MixedCell(
@@ -266,7 +275,7 @@ def make_units(
         users: How many packages use each one; those used by few come first. A new package
             excludes the old ones that it does not work with, an old one knows no new ones.
     """
-    reach = {name: _find_reach(name, needs) for name in packages}
+    reach = {name: find_closure([name], lambda one: needs.get(one, ())) for name in packages}
     unit_of = {
         name: tuple(sorted({name, *(other for other in reach[name] if name in reach[other])}))
         for name in packages
@@ -291,18 +300,6 @@ def make_units(
         suspects=frozenset(chosen),
         groups=_group_units(order, chosen),
     )
-
-
-def _find_reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
-    """Return the packages that one needs, directly or not."""
-    found: set[str] = set()
-    left = [name]
-    while left:
-        for other in needs.get(left.pop(), ()):
-            if other not in found:
-                found.add(other)
-                left.append(other)
-    return found
 
 
 def _group_units(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
@@ -336,7 +333,8 @@ def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> se
         if not packages:
             return set()  # a module of the user's own, which may import anything
         found |= packages
-    return find_closure(found, *(end.wants for end in ends))
+    wants = [end.wants for end in ends]
+    return find_closure(found, lambda name: list_needed(name, *wants))
 
 
 def read_sources(case: Case) -> list[str]:

@@ -190,6 +190,7 @@ class PassBisection:
         culprits: tuple[str, ...] = ()
         changes = None
         if found.enough:
+            # strict takes fewer trials: culprits seldom hide in sets with which XLA fails.
             culprits = minimize(tested, found.enough, strict=True).culprits
             step = next(step for step in self._steps if step.point.disabled == culprits)
             changes = compare_hlo(self._bad, StoredJob(step.samples[0], self._bad.blobs))
@@ -208,6 +209,7 @@ class PassBisection:
         if answer.culprits:
             expected[Setting(disabled=answer.culprits)] = GOOD
         expected |= {step.point: GOOD for step in answer.settings}
+        # A new process: the old one may have cached what it compiled.
         self._prober.renew()
         flaky: dict[Setting, Counter[PointState]] = {}
         for setting, first in expected.items():

@@ -7,7 +7,7 @@ import shutil
 import socket
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -30,7 +30,6 @@ from conformance.worker import frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.client import Worker
@@ -73,7 +72,7 @@ class _Session:
     config: Mapping[str, Any]
 
 
-class PassProber:
+class PassProber(contextlib.AbstractContextManager["PassProber"]):
     """Tries one program of one cell with passes disabled and other flags.
 
     Use it as a context: at its end nothing is left running.
@@ -95,16 +94,8 @@ class PassProber:
         self.lost = 0
         """Processes that ended before they answered."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # First the worker: it ends its children, whatever they are at.
+    def __exit__(self, *_: object) -> None:
+        # The worker first: it ends its children, so that the thread that waits for one returns.
         self._worker.close()
         self.renew()
         self._scratch.close()
@@ -145,6 +136,7 @@ class PassProber:
         options = {DISABLED: ",".join(disabled), "xla_dump_to": str(folder), **DUMP}
         self._compile({"options": options, "run": False})
         names = [file.name for file in folder.iterdir()]
+        # A search dumps many times, so the files of each dump are removed at once.
         shutil.rmtree(folder)
         return names
 
@@ -203,6 +195,7 @@ class PassProber:
             thread = threading.Thread(target=self._serve, args=(str(path), ended), daemon=True)
             thread.start()
             link = self._accept(listener, thread, ended)
+        # The supervisor enforces the limit of the case; this limit is for a supervisor that hangs.
         link.settimeout(self._job.case.timeout + GRACE)
         session = _Session(link, thread, ended, frames.Decoder(), [], [], {})
         try:
@@ -217,6 +210,7 @@ class PassProber:
         self, listener: socket.socket, thread: threading.Thread, ended: list[Finished]
     ) -> socket.socket:
         """Wait for a process to ask for work, as long as there is one."""
+        # A process that ends before it connects must not block `accept` for ever.
         listener.settimeout(0.1)
         while thread.is_alive():
             with contextlib.suppress(TimeoutError):
@@ -288,7 +282,7 @@ def _read_frame(session: _Session) -> frames.Frame:
     return session.pending.pop(0)
 
 
-class ProgramPasses:
+class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
     """Tries a script, a test or a command; see `conformance.triage.passes.prober.PassProber`.
 
     A pass is disabled for all that the program compiles, each time in a process of its own.
@@ -305,15 +299,7 @@ class ProgramPasses:
         self._runner = runner
         self._planned = planned
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._runner.stopped.set()
 
     @property

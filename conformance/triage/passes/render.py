@@ -32,6 +32,8 @@ LISTS_SINCE: Final = Version("0.6.0")
 """Release of jax from which a compiler option may be a list."""
 PATTERNS: Final = 6
 """Patterns of HLO changes that are shown."""
+LISTED: Final = 2
+"""Disabled passes that fit into the line of a step."""
 NAMED: Final = 8
 """Passes that are named of many."""
 _VERDICTS: Final = {PointKind.GOOD: "flips", PointKind.BAD: "stays"}
@@ -55,7 +57,7 @@ def format_step(step: SearchStep[Setting]) -> str:
 def _format_disabled(disabled: Sequence[str]) -> str:
     if not disabled:
         return "as it is"
-    if len(disabled) <= 2:  # noqa: PLR2004 - what fits into a line
+    if len(disabled) <= LISTED:
         return f"without {', '.join(disabled)}"
     return f"without {plural(len(disabled), 'pass', 'passes')}: {disabled[0]} ... {disabled[-1]}"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 _SUGGESTION: Final = re.compile(r"\. Did you mean: .*\?\Z")
-"""What a traceback adds to a message: an exception itself does not have it."""
+"""The suggestion that a traceback appends to a message; the exception does not have it."""
 _LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
 """Lines that libraries log."""
 _REFUSED: Final = 2

@@ -160,6 +160,7 @@ def add_echoes(script: str) -> str:
         script: Plain Python, no two statements of which share a line.
     """
     lines = script.encode().splitlines(keepends=True)
+    # From the end, so that line numbers before an edit stay valid.
     for node in reversed(ast.parse(script).body):
         if not isinstance(node, ast.Expr) or _is_print(node.value):
             continue
@@ -181,6 +182,7 @@ def _is_print(value: ast.expr) -> bool:
 
 def _find_block(text: str, notes: list[str]) -> str:
     """Return the first fenced block that is Python; the whole text where there is none."""
+    # Plain Python is taken whole: its docstrings may contain fences.
     if is_python(text):
         return text
     found = [(kind.lower(), block) for _, kind, block in _FENCE.findall(text)]

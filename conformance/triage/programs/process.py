@@ -70,6 +70,7 @@ def run(
     Raises:
         OSError: If no process can be started, or the disk refuses.
     """
+    # Files instead of pipes: the program never blocks on a full one, and their size can be limited.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         with _start_guarded(command, environment, out, err) as (process, result):
@@ -103,7 +104,7 @@ def _start_guarded(
     """Start a program under a guard; yield the guard and the pipe that gets its report."""
     read_end, write_end = os.pipe()
     guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(write_end), *command]
-    with open(read_end, "rb") as result:  # noqa: PTH123 - a descriptor
+    with os.fdopen(read_end, "rb") as result:
         try:
             process = subprocess.Popen(
                 guarded,

@@ -131,6 +131,7 @@ def find_program(text: str, *, command: bool = False) -> ProgramTarget | None:
     if len(_split_words(text)) > 1:
         return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
     if Path(text).is_file() and os.access(text, os.X_OK):
+        # An absolute path: the shell looks up a bare name on PATH only.
         return ProgramTarget(kind=ProgramKind.COMMAND, text=shlex.quote(str(Path(text).absolute())))
     if is_python:
         raise UsageError(f"{file}: no such file, expected a Python script or test")

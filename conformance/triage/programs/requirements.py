@@ -103,6 +103,7 @@ def find_common_versions(
         found = [_resolve(end, locks[end.cell.id], requirements, cache) for end in ends]
         if found[0] == found[1]:
             return _format_pins(found[0])
+        # Both ends need the same versions: each end is tried with those of the other.
         for versions, end in zip(found, reversed(ends), strict=True):
             pins = _format_pins(versions)
             with suppress(NoSolutionError):

@@ -126,7 +126,7 @@ def find_metric(stdout: bytes, metric: re.Pattern[str]) -> float | None:
     """Return the last number that a pattern finds in what a program printed.
 
     Args:
-        stdout: It.
+        stdout: Standard output of the program.
         metric: The pattern; its first group is the number, or all of it.
 
     Returns:

@@ -152,6 +152,7 @@ class ProgramRunner:
                     **({TIMES: str(times)} if self.timed else {}), **(variables or {}),
                 }  # fmt: skip
                 ended, versions = self._run_process(planned, note, flags, more)
+                # Before anything is stored: a program may print secrets of its environment.
                 masker = Masker(self.outer)
                 ended = replace(
                     ended, stdout=masker.content(ended.stdout), stderr=masker.content(ended.stderr)
@@ -207,10 +208,13 @@ class ProgramRunner:
             self.outer, cell.place.environment,
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
+        # Garbage collection must not remove the environment while the program runs in it.
         with hold_environment(environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
+            # A command finds the interpreter of the cell first.
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
             variables |= make_option_variables(planned)
+            # XLA takes the last of equal flags: those of the pasted report apply.
             flags = (*flags, *self.target.variables.get("XLA_FLAGS", "").split())
             variables |= {k: v for k, v in self.target.variables.items() if k != "XLA_FLAGS"}
             variables |= more
@@ -219,6 +223,7 @@ class ProgramRunner:
                 variables["XLA_FLAGS"] = " ".join(own)
                 variables[script.FLAGS] = " ".join(flags)
             overlay = self._find_overlay(python, lock)
+            # First on the path, so that Python imports this sitecustomize and no other.
             path = (str(INSTRUMENTATION), str(overlay or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             ended = process.run(

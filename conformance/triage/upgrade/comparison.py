@@ -83,7 +83,7 @@ class ComparedCase:
     """One case on one platform, both ends compared.
 
     Attributes:
-        case: The case.
+        case: The case that changed.
         axis: The platform, and what was tried.
         whole: Both ends; None if they cannot be compared.
         steps: The changes on the way, in order; none where nothing differs.

@@ -57,7 +57,7 @@ def find_cells(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, Plann
     """Return the cells of the jobs that a change is between.
 
     Args:
-        one: The case.
+        one: The case that changed.
         step: The change.
     """
     cells = {planned.cell.id: planned for planned in one.axis.cells}
@@ -68,7 +68,7 @@ def search_culprits(one: ComparedCase, step: UpgradeStep, search: Search) -> Cul
     """Search for the packages that made a change; an error becomes a part of the answer.
 
     Args:
-        one: The case.
+        one: The case that changed.
         step: The change.
         search: Searches, given a case, its cells and the options of the predicate.
     """

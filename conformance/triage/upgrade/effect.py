@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Transition
-    from conformance.judge.values import Difference
+    from conformance.judge.values import Comparison, Difference
     from conformance.model.record import Record
     from conformance.model.value import Value
 
@@ -139,8 +139,8 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
         yield ShownChange(ENDING, *contrast(describe_ending(before), describe_ending(after)))
-    if VALUE in change.changed:
-        yield ShownChange(VALUE, *_contrast_values(change))
+    if VALUE in change.changed and change.value is not None:
+        yield ShownChange(VALUE, *_contrast_values(change, change.value))
     if WAYS in change.changed:
         ways = _describe_ways(change.before), _describe_ways(change.after)
         if ways[0] != ways[1]:
@@ -199,16 +199,16 @@ def contrast(before: str, after: str) -> tuple[str, str]:
     short = shorten(before), shorten(after)
     if short[0] != short[1]:
         return short
+    # Both texts were shortened to the same beginning: show where they begin to differ.
     same = next(n for n, (a, b) in enumerate(zip_longest(before, after)) if a != b)
     start = max(0, before.rfind(" ", 0, max(0, same - CONTEXT)) + 1)
     head = before[: before.find(":") + 1]
     return shorten(f"{head} ... {before[start:]}"), shorten(f"{head} ... {after[start:]}")
 
 
-def _contrast_values(change: Transition) -> tuple[str, str]:
+def _contrast_values(change: Transition, compared: Comparison) -> tuple[str, str]:
     """Return the values, where they differ most."""
-    assert change.value is not None  # noqa: S101 - they were compared, since they differ
-    worst = next(d for d in change.value.differences if d.agreement is change.value.agreement)
+    worst = next(d for d in compared.differences if d.agreement is compared.agreement)
     one, other = (_format_value(load_value(side), worst) for side in (change.before, change.after))
     return (one, other) if one == other else contrast(one, other)
 

@@ -128,9 +128,7 @@ def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
         found = blamed(tmp_path / (when or "any"), target, when=when)
         assert names(found) == {"scipy"}
         (line,) = (line for line in render_answer(found) if line.startswith("to blame: "))
-        assert line.endswith(
-            "(before: fails, in whatever way)" if when else "(after: ends with ok)"
-        )
+        assert line.endswith("(before: fails, in any way)" if when else "(after: ends with ok)")
 
 
 class Judged(Target):
