@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING, Final
 from common import ROOT, line, seconds, setting
 
 from conformance.app.suites import prepare_suite, suite_wanted
-from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.catalogue.definition import load_suite
 from conformance.suites.running.cells import SuiteCells
 from conformance.suites.suite import Suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.suites.catalogue.definition import NamedSuite
 
 NAME: Final = "array-api-tests"
 CHECKOUT: Final = "CONFORMANCE_ARRAY_API_TESTS"
@@ -41,7 +43,7 @@ TOLD: Final = {"ok": "passed", "raised": "failed", "unsupported": "skipped"}
 
 def plain_command(checkout: Path, report: Path) -> list[str]:
     """Return what runs the suite by plain pytest."""
-    definition = named_suite(NAME, setting().project.suites).definition
+    definition = load_suite(NAME, setting().project.suites).definition
     return [
         "-m", "pytest", "-q", "-n", WORKERS, "-p", "no:cacheprovider",
         "-o", "junit_family=xunit1", "--junit-xml", str(report),
@@ -107,7 +109,7 @@ def measured(work: Callable[[], object]) -> tuple[float, float]:
 def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
     """Run the suite in both ways, one after the other, and tell how long each took."""
     here = setting()
-    suite = named_suite(NAME, here.project.suites)
+    suite = load_suite(NAME, here.project.suites)
     cells, _ = here.cells(None, [release])
     wanted = (*suite_wanted(here, suite.definition.requires), "pytest-xdist")
     preparation = prepare_suite(here, cells, wanted)
@@ -115,7 +117,7 @@ def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         ours, theirs = Path(scratch) / "ours.json", Path(scratch) / "plain.xml"
         words = (NAME, "--suite-path", str(checkout), "--max-examples", EXAMPLES)
-        bare = bare_suite(checkout, suite.definition.environment)
+        bare = bare_suite(checkout, suite)
         with SuiteCells(preparation.locks, here.cache, bare).provided(planned) as place:
             command = [str(place.python), *plain_command(checkout, theirs)]
 
@@ -141,11 +143,9 @@ def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
             print(told(our_outcomes(ours), plain_outcomes(theirs)))
 
 
-def bare_suite(checkout: Path, environment: Mapping[str, str]) -> Suite:
+def bare_suite(checkout: Path, named: NamedSuite) -> Suite:
     """Return as much of the suite as decides the variables that it runs with."""
-    return Suite(
-        paths=(), arguments=(), timeout=1.0, hash="", folder=checkout, environment=environment
-    )
+    return Suite(paths=(), arguments=(), timeout=1.0, hash="", folder=checkout, named=named)
 
 
 def made_up(number: int, release: str) -> None:

@@ -59,9 +59,8 @@ from conformance.report.upgrade_file import decode_upgrade, make_upgrade_file  #
 from conformance.review.decisions import DecisionLog  # noqa: E402
 from conformance.store.address import parse_address  # noqa: E402
 from conformance.store.store import Store  # noqa: E402
-from conformance.suites.catalogue.definition import named_suite  # noqa: E402
-from conformance.suites.catalogue.groups import grouping  # noqa: E402
-from conformance.suites.known.deviations import load as load_deviations  # noqa: E402
+from conformance.suites.catalogue.definition import load_grouping, load_suite  # noqa: E402
+from conformance.suites.known.deviations import load_deviations  # noqa: E402
 from tests.builders import f32  # noqa: E402
 from tests.engine.worlds import World  # noqa: E402
 from tests.engine.written_runs import A, record, write  # noqa: E402
@@ -314,12 +313,12 @@ def _read_deviations(file: Path) -> None:
 def _read_suite(file: Path) -> None:
     (file.parent / "s").mkdir()
     (file.parent / "s" / "suite.toml").write_bytes(file.read_bytes())
-    named_suite("s", file.parent)
+    load_suite("s", file.parent)
 
 
 def _read_groups(file: Path) -> None:
     (file.parent / "groups.toml").write_bytes(file.read_bytes())
-    grouping(file.parent)("test_creation.py::test_arange")
+    load_grouping(file.parent)("test_creation.py::test_arange")
 
 
 def _read_history(file: Path) -> None:

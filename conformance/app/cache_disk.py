@@ -29,9 +29,8 @@ from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
 from conformance.engine.result_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
-from conformance.suites.catalogue.checkouts import stored_checkouts
-from conformance.suites.catalogue.definition import named_suite
-from conformance.suites.catalogue.named import suite_names
+from conformance.suites.catalogue.checkouts import list_checkouts
+from conformance.suites.catalogue.definition import find_suites, load_suite
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -204,13 +203,13 @@ def _wanted_environments(context: ProjectContext) -> set[str]:
 def _unpinned_checkouts(context: ProjectContext) -> list[Removal]:
     """Return the checkouts in the cache that no suite is pinned to."""
     folder = context.project.suites
-    pinned = {(name, named_suite(name, folder).definition.revision) for name in suite_names(folder)}
+    pinned = {(name, load_suite(name, folder).definition.revision) for name in find_suites(folder)}
     return [
         Removal(
             environment=StoredEnvironment(folder=path, lock="", used=last_used(path) or 0.0),
             reason="no suite is pinned to it",
         )
-        for path in stored_checkouts(context.cache)
+        for path in list_checkouts(context.cache)
         if (path.parent.name, path.name) not in pinned
     ]
 

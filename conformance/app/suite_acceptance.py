@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from conformance.app.output_files import print_note
 from conformance.engine.run_directory import CorruptRunError, RunDirectory
 from conformance.engine.run_loader import load_run
@@ -15,11 +17,10 @@ from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
 from conformance.locking import lock_folders
 from conformance.report.text import sanitize
-from conformance.suites.known.accepting import accepted
-from conformance.suites.known.deviations import FILE, Deviations
-from conformance.suites.known.deviations import load as load_known
-from conformance.suites.known.deviations_text import dumps, ordered
-from conformance.suites.known.evidence import shown_by
+from conformance.suites.known.deviations import FILE, Deviations, render_deviations, sort_entries
+from conformance.suites.known.deviations import load_deviations as load_known
+from conformance.suites.known.evidence import extract_evidence
+from conformance.suites.known.update import update_deviations
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.suites.catalogue.definition import NamedSuite
-    from conformance.suites.known.deviations import Generated
-    from conformance.suites.known.evidence import Shown
+    from conformance.suites.known.deviations import DeviationOrigin
+    from conformance.suites.known.evidence import RunEvidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +124,17 @@ def accept_suite_runs(
             be written.
     """
     name, pinned = suite.name, suite.definition.revision
-    found = [shown_by(load_run(one), name, pinned) for one in runs]
+    found = [extract_evidence(load_run(one), name, pinned) for one in runs]
     # What is only shown changes nothing, and waits for nobody.
     with nullcontext() if dry_run else lock_folders({suite.folder}, print_note):
         known = load_known(suite.folder)
         evidence = [one for shown in found for one in shown.evidence]
-        after = accepted(known, evidence, _common_source(known, found, name))
+        after = update_deviations(known, evidence, _common_source(known, found, name))
         file = suite.folder / FILE
         difference: list[str] = []
         if dry_run:
-            difference = _compare_text(file, dumps(after))
-        elif after != replace(known, entries=ordered(known.entries)):
+            difference = _compare_text(file, render_deviations(after))
+        elif after != replace(known, entries=sort_entries(known.entries)):
             _write_known(context, file, after)
     refused = [sentence for shown in found for sentence in shown.refused]
     return SuiteAcceptance(before=known, after=after, refused=refused, difference=difference)
@@ -143,7 +144,7 @@ def _write_known(context: ProjectContext, file: Path, known: Deviations) -> None
     if not context.project.writable:
         raise UsageError(f"{file}: data of an installed package; accept in a checkout")
     refuse_in_ci()
-    write_atomically(file, dumps(known).encode(), durable=True)
+    write_atomically(file, render_deviations(known).encode(), durable=True)
 
 
 def _compare_text(file: Path, new: str) -> list[str]:
@@ -153,7 +154,7 @@ def _compare_text(file: Path, new: str) -> list[str]:
     return [line.rstrip("\n") for line in lines]
 
 
-def _common_source(known: Deviations, found: Sequence[Shown], name: str) -> Generated:
+def _common_source(known: Deviations, found: Sequence[RunEvidence], name: str) -> DeviationOrigin:
     """Return the settings that all runs, and the known failures, were made with.
 
     Raises:
@@ -171,10 +172,10 @@ def _common_source(known: Deviations, found: Sequence[Shown], name: str) -> Gene
             f"the run is of {settings}, the deviations of {name} are of {recorded}; "
             "expected the same: with other examples, other failures come to light"
         )
-    return replace(first, revision=first.revision or before.revision)
+    return msgspec.structs.replace(first, revision=first.revision or before.revision)
 
 
-def _describe_settings(generated: Generated) -> str:
+def _describe_settings(generated: DeviationOrigin) -> str:
     number = "the suite's own" if generated.examples is None else generated.examples
     seed = "no seed" if generated.seed is None else f"seed {generated.seed}"
     return f"{number} examples, {seed}"

@@ -32,9 +32,9 @@ from conformance.report.conformance_runs import (
     merge_histories,
 )
 from conformance.report.text import flatten
-from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
+from conformance.suites.catalogue.definition import OTHER, load_grouping, load_groups
 from conformance.suites.catalogue.standards import CLAIMED
-from conformance.suites.known.deviations import known_failures
+from conformance.suites.known.deviations import load_known_failures
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -195,10 +195,10 @@ def _add_runs(
     known: SuiteHistory | None, paths: Sequence[Path], suite: NamedSuite, context: ProjectContext
 ) -> SuiteHistory | None:
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
-    group = grouping(suite.folder)
+    group = load_grouping(suite.folder)
     for run, named in _load_complete_runs(paths, suite.name):
         settings = get_suite(run).settings
-        deviations = known_failures(
+        deviations = load_known_failures(
             suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
             standard=settings.get("standard", CLAIMED),
         )  # fmt: skip
@@ -254,7 +254,7 @@ def _collect_own_cases(
     context: ProjectContext, suite: NamedSuite, history: SuiteHistory
 ) -> dict[str, TrackedTest]:
     """Return what goldens and deviations say of our own cases, in the releases of a history."""
-    groups = groups_of(suite.folder)
+    groups = load_groups(suite.folder)
     if groups is None or not groups.beside:
         return {}
     releases = {held.release for held in history.releases}

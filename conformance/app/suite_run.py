@@ -21,7 +21,7 @@ from conformance.report.suite_text import render_suite
 from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
 from conformance.report.summary import render_exit
 from conformance.report.tracebacks import render_cause_tracebacks
-from conformance.suites.suite import suite_of
+from conformance.suites.suite import make_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +75,7 @@ class SuiteRunOptions:
 
     def describe(self, suite: Suite) -> RunSuite:
         """Return the description of a suite, with the repetition among its settings."""
-        described = suite.described()
+        described = suite.describe()
         if self.repeat is None:
             return described
         repetition = {"repeat": self.repeat, "repeat_seed": self.repeat_seed}
@@ -222,7 +222,7 @@ def prepare_suite_run(context: ProjectContext, options: SuiteRunOptions) -> Suit
         NothingSelectedError: If there are no cells.
         InfrastructureError: If a named suite cannot be fetched, or the disk refuses.
     """
-    suite = suite_of(
+    suite = make_suite(
         options.words, timeout=options.timeout, wanted=options.wanted, start=Path.cwd(),
         examples=options.suite.examples, standard=options.suite.standard,
         home=SuiteHome(context=context, path=options.suite.path),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.report.text import join_names
-from conformance.suites.catalogue.named import NODE
-from conformance.suites.suite import suite_of
+from conformance.suites.catalogue.request import NODE
+from conformance.suites.suite import make_suite
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def suite_target(
         UsageError: If there is no such file or suite.
         InfrastructureError: If a named suite cannot be fetched.
     """
-    suite = suite_of(
+    suite = make_suite(
         [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=asked.examples,
         standard=asked.standard, home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip

@@ -17,15 +17,13 @@ from conformance.cells.requirements import parse_requirement
 from conformance.engine.preparation import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.report.text import join_names
-from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
+from conformance.suites.catalogue.checkouts import Checkouts, inspect_own_checkout
 from conformance.suites.catalogue.standards import CLAIMED
-from conformance.suites.known.deviations import refuse_dead
+from conformance.suites.files import compare_scans
+from conformance.suites.known.deviations import reject_unknown_tests
 from conformance.suites.running.cells import SuiteCells
-from conformance.suites.running.collecting import CollectedSuite, Collector
-from conformance.suites.running.collection_cache import Collections, Timings
-from conformance.suites.running.executor import SuiteExecutor
-from conformance.suites.running.session_pool import SessionPool
-from conformance.suites.running.traces import listing, traces
+from conformance.suites.running.collection_cache import CollectionCache, TestTimings
+from conformance.suites.running.executor import CollectedSuite, SuiteExecutor, collect_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,10 +35,11 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
+    from conformance.suites.catalogue.checkouts import Checkout
     from conformance.suites.catalogue.definition import NamedSuite
-    from conformance.suites.catalogue.named import Checkout
+    from conformance.suites.files import FileChanges
     from conformance.suites.running.collection import Collection
-    from conformance.suites.running.traces import Traces
+    from conformance.suites.running.worker_pool import SuiteWorkerPool
     from conformance.suites.suite import Suite
 
 
@@ -58,13 +57,13 @@ def looked_after(suite: Suite, context: ProjectContext) -> Iterator[None]:
         InfrastructureError: If the disk refuses.
     """
     checkouts = Checkouts(context.cache, print_note)
-    held = nullcontext() if suite.checkout is None else checkouts.held(suite.checkout)
-    before = listing(suite)
+    held = nullcontext() if suite.checkout is None else checkouts.hold(suite.checkout)
+    before = suite.scan_files()
     try:
         with held:
             yield
     finally:
-        if left := traces(before, listing(suite)):
+        if left := compare_scans(before, suite.scan_files()):
             said = f"its folder is not as it was before the run: {_words(left, suite)}"
             print_note(f"{suite.name}: {said}{_undone(suite, checkouts)}")
 
@@ -73,11 +72,11 @@ def _undone(suite: Suite, checkouts: Checkouts) -> str:
     """Undo it where that is ours to do, and return what is told of it."""
     if suite.checkout is None or suite.checkout.own:
         return ""
-    tidy = checkouts.tidy(suite.checkout)
+    tidy = checkouts.restore(suite.checkout)
     return "; that is undone" if tidy else "; the next run undoes that"
 
 
-def _words(left: Traces, suite: Suite) -> str:
+def _words(left: FileChanges, suite: Suite) -> str:
     parts = (("added", left.added), ("changed", left.changed), ("removed", left.removed))
     return ", ".join(
         f"{how} {join_names([os.path.relpath(path, suite.root) for path in paths])}"
@@ -108,7 +107,7 @@ class SuiteHome:
     def checkout(self, suite: NamedSuite) -> Checkout:
         """Return the files of a suite, fetched now if they are not there."""
         if self.path is not None:
-            return own_checkout(self.path.expanduser(), suite)
+            return inspect_own_checkout(self.path.expanduser(), suite)
         return Checkouts(self.context.cache, print_note).get(suite)
 
 
@@ -124,7 +123,7 @@ def suite_wanted(
     """
     own = Session(context=context).requirements(wanted)
     named = {parse_requirement(text).name for text in own}
-    more = (*(() if suite is None else suite.requires), PYTEST)
+    more = (*(() if suite is None else suite.definition.requires), PYTEST)
     return (*own, *(text for text in more if parse_requirement(text).name not in named))
 
 
@@ -204,7 +203,7 @@ class SuiteInCells:
         cells = list(planned)
         cases: list[Case] = []
         found, why = [], []
-        for suite in self.suite.each():
+        for suite in self.suite.split_standards():
             try:
                 own, collected = replace(self, suite=suite)._collected(cells)  # noqa: SLF001 - of this class
             except NothingSelectedError as error:
@@ -214,12 +213,12 @@ class SuiteInCells:
                 found.append(collected)
         if not found:
             raise why[0]
-        return tuple(cases), SuiteExecutor(found, slots=self.slots, turns=self._turns)
+        return tuple(cases), SuiteExecutor(found, slots=self.slots, devices=self._turns)
 
     def _collected(self, cells: Sequence[PlannedCell]) -> tuple[tuple[Case, ...], CollectedSuite]:
         """Return the tests of one suite, and where they were collected."""
-        with ThreadPoolExecutor(self.slots) as pool:
-            unable = list(zip(cells, pool.map(self._unable, cells), strict=True))
+        with ThreadPoolExecutor(self.slots) as threads:
+            unable = list(zip(cells, threads.map(self._unable, cells), strict=True))
         able = [one for one, why in unable if not why]
         if not able:
             reasons = "; ".join(dict.fromkeys(f"{one.cell.id}: {why}" for one, why in unable))
@@ -227,22 +226,22 @@ class SuiteInCells:
                 InfrastructureError if any(one.failure for one in cells) else NothingSelectedError
             )
             raise error(f"{self.suite.name}: no cell runs tests; {reasons}")
-        sessions = SessionPool()
+        pools = collect_suite(
+            self.suite, able, cells=self._cells, slots=self.slots, devices=self._turns,
+            cache=CollectionCache(self.context.cache, fresh=self.fresh),
+        )  # fmt: skip
         try:
-            return self._looked(able, sessions)
+            return self._looked(able, pools)
         except BaseException:
-            sessions.close()
+            for pool in pools:
+                pool.close()
             raise
 
     def _looked(
-        self, able: Sequence[PlannedCell], sessions: SessionPool
+        self, able: Sequence[PlannedCell], pools: Sequence[SuiteWorkerPool]
     ) -> tuple[tuple[Case, ...], CollectedSuite]:
         """Return what is collected in cells that run tests."""
-        collector = Collector(
-            suite=self.suite, cells=self._cells, slots=self.slots, turns=self._turns,
-            collections=Collections(self.context.cache, fresh=self.fresh), sessions=sessions,
-        )  # fmt: skip
-        found = collector.collect(able)
+        found = [pool.collection for pool in pools]
         good = self._good(able, found)
         cases = self.suite.cases(found)
         if not cases:
@@ -251,19 +250,20 @@ class SuiteInCells:
         self._refuse_dead(able, found)
         # Node ids start from one folder; of configurations the first that is found counts.
         collected = CollectedSuite(
-            suite=self.suite, cells=self._cells, collection=good,
-            collections=list(zip(able, found, strict=True)), sessions=sessions,
-            timings=Timings(self.context.cache, self.suite),
+            suite=self.suite, cells=self._cells, project=good,
+            collections={pool.planned.cell.id: pool.collection for pool in pools},
+            pools={pool.planned.cell.id: pool for pool in pools},
+            timings=TestTimings(self.context.cache, self.suite),
         )  # fmt: skip
         return cases, collected
 
     def _unable(self, planned: PlannedCell) -> str:
-        return _unable(planned) or self._cells.refusal(planned)
+        return _unable(planned) or self._cells.explain_refusal(planned)
 
     def _refuse_dead(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> None:
         """Refuse known failures of tests that there are no more, where all tests are looked for."""
         asked = self.suite.settings.get("standard", CLAIMED)
-        if self.suite.home is None or not self.suite.complete or asked != CLAIMED:
+        if self.suite.named is None or not self.suite.complete or asked != CLAIMED:
             return
         places, names = [], set[str]()
         problems = [problem for one in found for problem in one.problems]
@@ -271,8 +271,8 @@ class SuiteInCells:
             if not one.failure and "jax" in planned.versions:
                 places.append((planned.release, planned.cell.platform, planned.versions))
             names.update(test.name for test in one.tests)
-        refuse_dead(
-            self.suite.home, places,
+        reject_unknown_tests(
+            self.suite.named.folder, places,
             lambda name: name in names or any(problem.covers(name) for problem in problems),
         )  # fmt: skip
 

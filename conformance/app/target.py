@@ -17,7 +17,7 @@ from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.judge.tolerance import Tolerance
 from conformance.model.case import Case
-from conformance.suites.catalogue.named import NODE
+from conformance.suites.catalogue.request import NODE
 from conformance.triage.programs.pasted_report import extract_script, is_report
 from conformance.triage.programs.program import ProgramKind, ProgramTarget, find_program
 

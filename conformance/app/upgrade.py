@@ -23,7 +23,7 @@ from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_unclear
 from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
 from conformance.search.axes import AxisCells
-from conformance.suites.suite import suite_of
+from conformance.suites.suite import make_suite
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from conformance.triage.upgrade.culprit_search import search_culprits
 from conformance.triage.upgrade.effect import BREAKING, Effect
@@ -129,7 +129,7 @@ def subject_of(
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
     asked = options.suite
-    suite = suite_of(
+    suite = make_suite(
         [*options.suites, *select], timeout=options.timeout, wanted=wanted, start=Path.cwd(),
         examples=asked.examples, standard=asked.standard,
         home=SuiteHome(context=context, path=asked.path),
@@ -142,7 +142,7 @@ def subject_of(
             suite, context, locks, slots=slots, fresh=options.fresh
         ).collected(ends),
         # Of the releases in between only those that differ are tried.
-        described=replace(suite.described(), complete=False),
+        described=replace(suite.describe(), complete=False),
     )  # fmt: skip
 
 

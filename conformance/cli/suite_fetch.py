@@ -13,9 +13,8 @@ from conformance.cli.output import json_option
 from conformance.cli.words import SUITES
 from conformance.errors import UsageError
 from conformance.suites.catalogue.checkouts import Checkouts
-from conformance.suites.catalogue.definition import named_suite
-from conformance.suites.catalogue.fetching import checked_revision
-from conformance.suites.catalogue.named import suite_names
+from conformance.suites.catalogue.definition import find_suites, load_suite
+from conformance.suites.catalogue.git import parse_revision
 
 if TYPE_CHECKING:
     from conformance.cli.output import Output
@@ -43,9 +42,9 @@ def fetch(*, name: str, revision: str, url: str, output: Output) -> int:
     Exit status: 0 fetched, 2 usage or unknown commit, 4 the suite cannot be fetched.
     """
     context = load_context()
-    suite = named_suite(name, context.project.suites)
+    suite = load_suite(name, context.project.suites)
     if revision:
-        revision = checked_revision(revision, "--revision")
+        revision = parse_revision(revision, "--revision")
     if url.startswith("-"):  # git would take it for an option
         raise UsageError(f"--url {url}: expected a URL, or the path of a repository")
     checkout = Checkouts(context.cache, print_note).get(suite, revision=revision, url=url)
@@ -75,7 +74,7 @@ def list_suites(*, output: Output) -> int:
     context = load_context()
     folder = context.project.suites
     checkouts = Checkouts(context.cache, print_note)
-    rows = [_make_row(name, checkouts, named_suite(name, folder)) for name in suite_names(folder)]
+    rows = [_make_row(name, checkouts, load_suite(name, folder)) for name in find_suites(folder)]
     output.show(rows, map(_render_row, rows))
     return 0
 

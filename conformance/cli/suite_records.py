@@ -15,7 +15,7 @@ from conformance.cli.options import HiddenArgument
 from conformance.cli.output import json_option
 from conformance.cli.words import SUITES
 from conformance.model.outcome import ExitCode
-from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.catalogue.definition import load_suite
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def accept(
     status: 0 all failures are declared, 1 some are not, for the printed reasons.
     """
     context = load_context()
-    suite = named_suite(name, context.project.suites)
+    suite = load_suite(name, context.project.suites)
     directories = [context.run(run) for run in (*more_runs, *runs)]
     if not directories:
         directories = [newest_suite_run(context, name)]
@@ -108,7 +108,7 @@ def history(
     Exit status: 0 written, or current; 1 with --check: not current; 2 usage, or an incomplete run.
     """
     context = load_context()
-    suite = named_suite(name, context.project.suites)
+    suite = load_suite(name, context.project.suites)
     paths = (*folders, *(context.run(run).path for run in runs))
     update = update_history(context, suite, paths, file, check=check)
     output.write_json(update.data)

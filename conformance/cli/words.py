@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from conformance.app.context import load_context
 from conformance.cells.matrix import list_matrices
 from conformance.corpus.discovery import discover, find_case_files
-from conformance.suites.catalogue.named import suite_names
+from conformance.suites.catalogue.definition import find_suites
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -115,7 +115,7 @@ MATRICES: Final = Words(
     "matrix", lambda context, _: list_matrices(context.matrix_folders), files=True
 )
 """Matrices by name, or files of them."""
-SUITES: Final = Words("suite", lambda context, _: suite_names(context.project.suites), files=True)
+SUITES: Final = Words("suite", lambda context, _: find_suites(context.project.suites), files=True)
 """Suites by name, or files of tests."""
 KINDS: Final = {
     one.name: one for one in (CASES, FAMILIES, CELLS, RELEASES, PLATFORM, MATRICES, SUITES)

@@ -1,4 +1,4 @@
-"""A suite as it was asked for, and its tests as cases."""
+"""A pytest suite as the user requests it, and its tests as cases."""
 
 from __future__ import annotations
 
@@ -14,36 +14,48 @@ from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.run import RunSuite
 from conformance.suites import plugin
-from conformance.suites.catalogue.definition import no_group
-from conformance.suites.catalogue.groups import grouping
-from conformance.suites.catalogue.named import NODE, asked_by_name, named_arguments, named_paths
-from conformance.suites.catalogue.standards import ALL, CLAIMED, Standards, standards_of
-from conformance.suites.files import hash_of
-from conformance.suites.known.deviations import known_failures
+from conformance.suites.catalogue.definition import (
+    UNNAMED,
+    Definition,
+    find_no_group,
+    load_grouping,
+)
+from conformance.suites.catalogue.request import (
+    NODE,
+    make_arguments,
+    parse_request,
+    resolve_paths,
+)
+from conformance.suites.catalogue.standards import ALL, CLAIMED, Standards, select_standards
+from conformance.suites.files import hash_inputs, scan_files
+from conformance.suites.known.deviations import load_known_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.model.case import Deviation
-    from conformance.suites.catalogue.named import Checkout, Home, Named
+    from conformance.suites.catalogue.checkouts import Checkout
+    from conformance.suites.catalogue.definition import NamedSuite
+    from conformance.suites.catalogue.request import SuiteRequest, SuiteSource
+    from conformance.suites.files import FileStates
     from conformance.suites.running.collection import Collection, Test
 
 PLUGIN: Final = Path(plugin.__file__)
 TIMEOUT: Final = 60.0
-"""Seconds that one test may take, where neither the user nor the suite says so."""
+"""Seconds that one test may take, where neither the user nor the suite sets a limit."""
 MEMORY: Final = 8192
-"""MiB that a session may hold: what its tests leave behind adds up."""
+"""MiB that a session may hold. High, because all tests of a session add up."""
 STANDARD: Final = "--standard"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
-    """How Hypothesis looks for examples, in tests that use it.
+    """Settings of Hypothesis, for tests that use it.
 
     Attributes:
-        number: How many it tries of a test, None for as many as the suite says.
-        seed: What it begins with, None for what each test's own source gives.
-        shrink: Whether the example that fails is made smaller; that costs many runs of a test.
+        number: Examples to try of each test, None for as many as the suite sets.
+        seed: Seed of the examples, None for one that depends on the source of each test.
+        shrink: Whether a failing example is made smaller, which costs many runs of a test.
     """
 
     number: int | None = None
@@ -53,62 +65,52 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Tests of pytest, as they were asked for.
+    """Tests of pytest, as they were requested.
 
     Attributes:
         paths: Absolute paths of files and folders, maybe with the node of a test.
         arguments: Arguments of pytest's own.
         timeout: Seconds that one test may take.
-        hash: Hash of all that decides what they do, but for the cell.
-        requires: Packages that its tests need, as it says itself.
-        again: What `conformance suite run` is told beside a test, to run that alone.
+        hash: Hash of everything that decides the results of the tests, except the cell.
+        options: Options of `conformance suite run` that repeat the request for one test.
         folder: Working directory of its sessions.
-        checkout: Its files, where it has a name.
-        called: Its name, where it has one.
-        title: What it is called on pages, empty for its name.
-        revision: Commit of its checkout, empty where that is not known.
-        complete: Whether it is run whole.
-        environment: Environment variables of its sessions.
-        facts: What sessions tell of what they test: `module:attribute` by name.
-        examples: How Hypothesis looks for examples.
-        standards: What releases are held against, None where that has no versions.
-        family: What all its tests are of; empty for the folder that each is in.
-        settings: What was asked for, as it is told with a run.
+        named: The named suite, None if the tests were requested by path.
+        checkout: Files of the named suite.
+        complete: Whether all of its tests run.
+        examples: Settings of Hypothesis.
+        standards: Versions of its standard, None if it has none.
+        family: Family of all its tests; empty for the folder that each is in.
+        settings: The requested settings, as they are recorded with a run.
         deviations: Known failures, by name of the test.
-        home: Folder of its definition, None where it has none.
         group: Returns the group that a test is counted under, by its name; empty for none.
-        divide: Whether a file of its tests may be divided among workers.
-        seed_random: Whether `random` begins each test with its name.
     """
 
     paths: tuple[str, ...]
     arguments: tuple[str, ...]
     timeout: float
     hash: str
-    requires: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     folder: Path
+    named: NamedSuite | None = None
     checkout: Checkout | None = None
-    called: str = ""
-    title: str = ""
-    revision: str = ""
     complete: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
     examples: Examples = Examples()
     standards: Standards | None = None
     family: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     deviations: Mapping[str, tuple[Deviation, ...]] = field(default_factory=dict)
-    home: Path | None = None
-    group: Callable[[str], str] = no_group
-    divide: bool = False
-    seed_random: bool = False
+    group: Callable[[str], str] = find_no_group
+
+    @property
+    def definition(self) -> Definition:
+        """The definition of the named suite; that of any other suite requires nothing."""
+        return UNNAMED if self.named is None else self.named.definition
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
-        return self.family or self.called or ", ".join(map(_from_here, self.paths))
+        """The name of the suite in messages."""
+        known = self.family or (self.named and self.named.name)
+        return known or ", ".join(map(_relativize, self.paths))
 
     @property
     def is_in_cache(self) -> bool:
@@ -117,123 +119,128 @@ class Suite:
 
     @property
     def root(self) -> Path:
-        """Folder that its files are told from."""
-        return self.folder if self.called else Path.cwd()
+        """The folder that the paths of its files are relative to."""
+        return Path.cwd() if self.named is None else self.folder
 
-    def described(self) -> RunSuite:
-        """Return what is told of it with a run."""
+    def scan_files(self) -> FileStates:
+        """Return the states of its files, to find those that its tests change."""
+        return scan_files(self.paths, self.folder if self.is_in_cache else None)
+
+    def describe(self) -> RunSuite:
+        """Return the description of the suite that is recorded with a run."""
         return RunSuite(
-            name=self.called or self.name, title=self.title, revision=self.revision,
+            name=self.named.name if self.named else self.name, title=self.definition.title,
+            revision=self.checkout.label if self.checkout else "",
             complete=self.complete, settings=dict(self.settings),
         )  # fmt: skip
 
-    def each(self) -> tuple[Suite, ...]:
-        """Return it once for each version of its standard that is asked for.
+    def split_standards(self) -> tuple[Suite, ...]:
+        """Return the suite once for each requested version of its standard.
 
         Of several, each has tests of its own: the version is in the name of their family.
         """
         if self.standards is None or self.standards.asked != ALL:
             return (self,)
-        return tuple(self._held_against(one) for one in self.standards.each())
+        return tuple(map(self._select_standard, self.standards.versions))
 
-    def _held_against(self, standards: Standards) -> Suite:
-        version = standards.asked
-        told = [text for text in self.again if text != ALL]
-        where = told.index(STANDARD) + 1
+    def _select_standard(self, version: str) -> Suite:
+        assert self.standards is not None and self.named is not None  # noqa: S101, PT018 - for mypy
+        at = self.options.index(STANDARD) + 1
         return replace(
-            self, standards=standards, family=f"{self.called}@{version}",
+            self, standards=replace(self.standards, asked=version),
+            family=f"{self.named.name}@{version}",
             hash=hashlib.sha256(f"{self.hash} {version}".encode()).hexdigest()[:16],
-            again=(*told[:where], version, *told[where:]),
+            options=(*self.options[:at], version, *self.options[at + 1 :]),
         )  # fmt: skip
 
-    def _known(self, name: str) -> tuple[Deviation, ...]:
-        """Return the known failures of a test; of a module not imported, those of its tests."""
-        own = list(self.deviations.get(name, ()))
-        if NODE not in name:
-            for test, known in self.deviations.items():
-                if test.startswith(f"{name}{NODE}"):
-                    own += [one for one in known if one not in own]
-        return tuple(own)
-
     def cases(self, collections: Iterable[Collection]) -> tuple[Case, ...]:
-        """Return every test that is collected in some cell, and what none could collect.
+        """Return every test that is collected in some cell, and modules that no cell could import.
 
         Args:
-            collections: What was collected, cell by cell.
+            collections: The collection of each cell.
         """
         found: dict[str, Case] = {}
         known = list(collections)
-        for one in known:
-            for test in one.tests:
-                found.setdefault(test.name, self._case(one.root, test))
-        # A module that cannot be imported anywhere is no test, and is told of all the same.
-        for one in known:
-            for problem in one.problems:
-                covers = any(problem.covers(name) for name in found)
-                if problem.broken and not covers:
-                    found[problem.node] = self._case(one.root, problem.as_test(one.root))
+        for collection in known:
+            for test in collection.tests:
+                found.setdefault(test.name, self._make_case(collection.root, test))
+        # A module that cannot be imported anywhere has no test, and must be reported all the same.
+        for collection in known:
+            for problem in collection.problems:
+                if problem.broken and not any(problem.covers(name) for name in found):
+                    test = problem.as_test(collection.root)
+                    found[problem.node] = self._make_case(collection.root, test)
         return tuple(found.values())
 
-    def _case(self, root: str, test: Test) -> Case:
-        file = _from_here(test.file or root)
+    def _make_case(self, root: str, test: Test) -> Case:
+        file = _relativize(test.file or root)
         name = test.name if "/" in test.name else f"{Path(root).name}/{test.name}"
         name = f"{self.family}/{test.name}" if self.family else name
         return Case(
             id=name, family=name.partition("/")[0], topic=Path(file).stem, name=test.name,
             kind="test", file=Path(file), line=test.line, timeout=self.timeout, memory=MEMORY,
-            content_hash=self.hash, arguments=shlex.join([self._node(file, test), *self.again]),
-            deviations=self._known(test.name), group=self.group(test.name),
+            content_hash=self.hash, arguments=shlex.join([self._spell(file, test), *self.options]),
+            deviations=self._find_deviations(test.name), group=self.group(test.name),
         )  # fmt: skip
 
-    def _node(self, file: str, test: Test) -> str:
-        """Return what names a test on the command line."""
+    def _find_deviations(self, name: str) -> tuple[Deviation, ...]:
+        """Return the known failures of a test; of a module, those of all its tests."""
+        own = list(self.deviations.get(name, ()))
+        if NODE not in name:
+            for test, known in self.deviations.items():
+                if test.startswith(f"{name}{NODE}"):
+                    own += [deviation for deviation in known if deviation not in own]
+        return tuple(own)
+
+    def _spell(self, file: str, test: Test) -> str:
+        """Return the word that names a test on the command line."""
         node = test.name.partition(NODE)[2]
-        if self.called:
+        if self.named is not None:
             path = Path(file).absolute()
             own = path.relative_to(self.folder) if path.is_relative_to(self.folder) else path
-            file = f"{self.called}{NODE}{own}"
+            file = f"{self.named.name}{NODE}{own}"
         return f"{file}{NODE}{node}" if node else file
 
 
-def suite_of(
+def make_suite(
     words: Sequence[str], *, timeout: float | None = None, wanted: Sequence[str] = (),
-    start: Path, home: Home | None = None, examples: Examples = Examples(),
+    start: Path, home: SuiteSource | None = None, examples: Examples = Examples(),
     standard: str = CLAIMED,
 ) -> Suite:  # fmt: skip
-    """Return a suite as it is asked for.
+    """Return the suite that words request.
 
     Args:
         words: Paths of files and folders, or the name of a suite, maybe with the node of a test;
             then, from the first that begins with a dash, arguments of pytest's own.
-        timeout: Seconds that one test may take; None for what the suite says.
-        wanted: Packages that cells have beside their own, and beside what the suite requires.
+        timeout: Seconds that one test may take; None for the limit of the suite.
+        wanted: Packages of the cells, in addition to their own and to those that the suite needs.
         start: Working directory.
-        home: Where named suites are; None for paths alone.
-        examples: How Hypothesis looks for examples; what is left out is as the suite says.
+        home: Finds named suites; None for paths only.
+        examples: Settings of Hypothesis; the suite sets what they leave out.
         standard: The version of its standard that a named suite holds releases against: a version,
             `claimed` or `all`.
 
     Raises:
-        UsageError: If a path is not there, or cannot be read, or there is none; if no suite has
+        UsageError: If a path does not exist or cannot be read, or none is given; if no suite has
             the name, or it does not go with the options.
         InfrastructureError: If a named suite cannot be fetched.
     """
     count = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    named, arguments = words[:count], tuple(words[count:])
-    if not named:
+    names, arguments = words[:count], tuple(words[count:])
+    if not names:
         raise UsageError("no suite is named, expected its name, or the path of a file or folder")
-    asked = _Asked(arguments, timeout, tuple(wanted), examples, standard)
-    by_name = asked_by_name(named, start, home)
-    if by_name is None or home is None:
-        return _by_path(named, start, asked)
-    if by_name.version and standard == CLAIMED:
-        asked = replace(asked, standard=by_name.version)
-    return _by_name(by_name, home, asked)
+    options = _Options(arguments, timeout, tuple(wanted), examples, standard)
+    request = parse_request(names, start, home)
+    if request is None or home is None:
+        return _make_by_path(names, start, options)
+    if request.version and standard == CLAIMED:
+        options = replace(options, standard=request.version)
+    return _make_by_name(request, home, options)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of a suite beside its tests."""
+class _Options:
+    """The options of a request, in addition to its tests."""
 
     arguments: tuple[str, ...]
     timeout: float | None
@@ -241,95 +248,92 @@ class _Asked:
     examples: Examples
     standard: str
 
-    def again(self, *more: str) -> tuple[str, ...]:
-        """Return the options that say it again, pytest's own arguments last.
+    def spell(self, *more: str) -> tuple[str, ...]:
+        """Return the options of the command line, pytest's own arguments last.
 
         Args:
             more: Options of named suites.
         """
         examples = self.examples
-        told = [word for text in self.wanted for word in ("--with", text)]
-        told += ["--max-examples", str(examples.number)] if examples.number is not None else []
-        told += ["--seed", str(examples.seed)] if examples.seed is not None else []
-        told += ["--shrink"] if examples.shrink else []
-        told += [STANDARD, self.standard] if self.standard != CLAIMED else []
-        return (*told, *more, *(("--", *self.arguments) if self.arguments else ()))
+        words = [word for text in self.wanted for word in ("--with", text)]
+        words += ["--max-examples", str(examples.number)] if examples.number is not None else []
+        words += ["--seed", str(examples.seed)] if examples.seed is not None else []
+        words += ["--shrink"] if examples.shrink else []
+        words += [STANDARD, self.standard] if self.standard != CLAIMED else []
+        return (*words, *more, *(("--", *self.arguments) if self.arguments else ()))
 
-    def settings(self, number: int | None) -> dict[str, Any]:
-        """Return what is told of it with a run.
+    def describe(self, number: int | None) -> dict[str, Any]:
+        """Return the settings that are recorded with a run.
 
         Args:
-            number: Examples that Hypothesis tries of a test, None where nobody says.
+            number: Examples that Hypothesis tries of a test, None if nothing sets a number.
         """
-        told: dict[str, Any] = {} if number is None else {"max_examples": number}
+        settings: dict[str, Any] = {} if number is None else {"max_examples": number}
         if self.examples.seed is not None:
-            told["seed"] = self.examples.seed
-        return told | ({"shrink": True} if self.examples.shrink else {})
+            settings["seed"] = self.examples.seed
+        return settings | ({"shrink": True} if self.examples.shrink else {})
 
 
-def _by_path(named: Sequence[str], start: Path, asked: _Asked) -> Suite:
-    """Return a suite that is named by its paths."""
-    if asked.standard != CLAIMED:
-        raise UsageError(f"{STANDARD} {asked.standard}: expected with the name of a suite")
+def _make_by_path(words: Sequence[str], start: Path, options: _Options) -> Suite:
+    if options.standard != CLAIMED:
+        raise UsageError(f"{STANDARD} {options.standard}: expected with the name of a suite")
     files, paths = [], []
-    for word in named:
+    for word in words:
         path, sign, node = word.partition(NODE)
-        file = start / Path(path).expanduser()
-        files.append(file.absolute())
-        paths.append(f"{file.absolute()}{sign}{node}")
-    facts = (_inside(), *asked.arguments, str(start))
-    more = () if asked.examples == Examples() else (repr(asked.examples),)
+        file = (start / Path(path).expanduser()).absolute()
+        files.append(file)
+        paths.append(f"{file}{sign}{node}")
+    facts = (_read_own_sources(), *options.arguments, str(start))
+    more = () if options.examples == Examples() else (repr(options.examples),)
     return Suite(
-        paths=tuple(paths), arguments=asked.arguments, folder=start, again=asked.again(),
-        timeout=TIMEOUT if asked.timeout is None else asked.timeout,
-        examples=asked.examples, settings=asked.settings(asked.examples.number),
-        hash=hash_of(files, *facts, *more),
-        complete=not asked.arguments and not any(NODE in word for word in named),
+        paths=tuple(paths), arguments=options.arguments, folder=start, options=options.spell(),
+        timeout=TIMEOUT if options.timeout is None else options.timeout,
+        examples=options.examples, settings=options.describe(options.examples.number),
+        hash=hash_inputs(files, *facts, *more),
+        complete=not options.arguments and not any(NODE in word for word in words),
     )  # fmt: skip
 
 
-def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
-    """Return a suite that has a name."""
-    suite, given = named.suite, named.suite.definition
-    standards = standards_of(suite, asked.standard)
+def _make_by_name(request: SuiteRequest, home: SuiteSource, options: _Options) -> Suite:
+    suite, given = request.suite, request.suite.definition
+    standards = select_standards(suite, options.standard)
     checkout = home.checkout(suite)
-    number = given.examples if asked.examples.number is None else asked.examples.number
-    arguments = named_arguments(suite, number, asked.arguments)
-    # An argument of the suite's own says how many, and to whom it does.
-    examples = replace(asked.examples, number=None if given.max_examples else number)
-    settings = asked.settings(number) | ({"standard": asked.standard} if standards else {})
+    number = given.examples if options.examples.number is None else options.examples.number
+    arguments = make_arguments(suite, number, options.arguments)
+    # The suite's own argument sets the number, for the tests that the suite chooses.
+    examples = replace(options.examples, number=None if given.max_examples else number)
     facts = (
-        _inside(), checkout.content,
+        _read_own_sources(), checkout.content,
         arguments, sorted(given.environment.items()), sorted(given.facts.items()), examples,
         standards, given.seed_random,
     )  # fmt: skip
-    own = ("--suite-path", _from_here(str(checkout.folder))) if checkout.own else ()
+    own = ("--suite-path", _relativize(str(checkout.folder))) if checkout.own else ()
     return Suite(
-        paths=named_paths(named, checkout), arguments=arguments, folder=checkout.folder,
-        checkout=checkout, again=asked.again(*own),
-        timeout=given.timeout if asked.timeout is None else asked.timeout,
+        paths=resolve_paths(request, checkout), arguments=arguments, folder=checkout.folder,
+        named=suite, checkout=checkout, options=options.spell(*own),
+        timeout=given.timeout if options.timeout is None else options.timeout,
         hash=hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16],
-        requires=given.requires, called=suite.name, title=given.title,
-        revision=checkout.told,
-        complete=not asked.arguments and not named.nodes,
-        environment=given.environment, facts=given.facts, examples=examples,
-        standards=standards, settings=settings, home=suite.folder,
-        deviations=known_failures(
-            suite.folder, examples=number, seed=asked.examples.seed, standard=asked.standard
+        complete=not options.arguments and not request.nodes,
+        examples=examples, standards=standards,
+        settings=options.describe(number) | ({"standard": options.standard} if standards else {}),
+        deviations=load_known_failures(
+            suite.folder, examples=number, seed=options.examples.seed, standard=options.standard
         ),
-        group=grouping(suite.folder), divide=given.divide, seed_random=given.seed_random,
+        group=load_grouping(suite.folder),
     )  # fmt: skip
 
 
 @cache
-def _inside() -> str:
-    """Return all that decides what is told of tests: what runs inside cells, and what hears it."""
-    own = (PLUGIN.parent / name for name in ("known/causes.py", "running/outcomes.py"))
+def _read_own_sources() -> str:
+    """Return the sources of this package that decide what is reported of tests.
+
+    Results that another version of them produced are no longer valid.
+    """
+    own = (PLUGIN.parent / name for name in ("known/error_patterns.py", "running/outcomes.py"))
     files = (PLUGIN, *sorted((PLUGIN.parent / "inside").glob("*.py")), *own)
     return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
-def _from_here(path: str) -> str:
-    """Return a path as it is spelled in the working directory, absolute where it lies elsewhere."""
-    here = f"{Path.cwd()}{os.sep}"
-    return path.removeprefix(here)
+def _relativize(path: str) -> str:
+    """Return a path relative to the working directory, absolute if it is not below it."""
+    return path.removeprefix(f"{Path.cwd()}{os.sep}")

@@ -162,7 +162,7 @@ def test_what_cannot_be_run(project: Project) -> None:
         ending = project.run("suite", "run", "--cell", "0.6.2", *arguments)
         return ending.code, ending.error
 
-    assert ended("testz") == (2, "testz: no such file or folder, expected one of tests")
+    assert ended("testz") == (2, "testz: no such file or folder, expected the path of tests")
     project.write({"empty/test_empty.py": ""})
     assert ended("empty") == (3, f"empty: no tests are collected in {CELL}")
     assert ended("tests", "--", "-k", "nothing_of_it")[0] == 3

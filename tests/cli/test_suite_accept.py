@@ -170,7 +170,7 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
     assert dead.code == 2
     assert dead.error.endswith(
         "deviations.toml:11: deviation 1 names tests/test_mine.py::test_broken: no cell collects "
-        "it, expected tests that there are; remove it, or write its new name"
+        "it, expected an existing test; remove it, or write its new name"
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.suites.files import hash_of, project_of
+from conformance.suites.files import find_project, hash_inputs
 from tests.suites.trials import write
 
 if TYPE_CHECKING:
@@ -40,33 +40,33 @@ FILES = {
 def test_what_counts(tmp_path: Path, changed: str, counts: bool) -> None:
     """Code and configuration of the project, and every file of the suite's own folders."""
     folder = write(tmp_path, FILES) / "tests"
-    before = hash_of([folder])
-    assert hash_of([folder]) == before
+    before = hash_inputs([folder])
+    assert hash_inputs([folder]) == before
     write(tmp_path, {changed: FILES.get(changed, "") + "\n# more\n"})
-    assert (hash_of([folder]) != before) is counts
+    assert (hash_inputs([folder]) != before) is counts
 
 
 def test_what_is_said_counts(tmp_path: Path) -> None:
     """Arguments decide what tests do, too."""
     folder = write(tmp_path, FILES) / "tests"
-    assert hash_of([folder], "-m", "slow") != hash_of([folder], "-m", "not slow")
+    assert hash_inputs([folder], "-m", "slow") != hash_inputs([folder], "-m", "not slow")
 
 
 def test_a_file_of_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beside it counts; not what lies in other folders there."""
-    monkeypatch.setattr("conformance.suites.files.MARKS", ("no such mark",))
+    monkeypatch.setattr("conformance.suites.files.PROJECT_FILES", ("no such mark",))
     write(tmp_path, {"test_one.py": "", "helper.py": "", "other/code.py": ""})
     own = [tmp_path / "test_one.py"]
-    assert project_of(own) is None
-    before = hash_of(own)
+    assert find_project(own) is None
+    before = hash_inputs(own)
     write(tmp_path, {"other/code.py": "# more\n"})
-    assert hash_of(own) == before
+    assert hash_inputs(own) == before
     write(tmp_path, {"helper.py": "# more\n"})
-    assert hash_of(own) != before
+    assert hash_inputs(own) != before
 
 
 def test_a_link_to_nothing(tmp_path: Path) -> None:
     """It is no file, and no fault."""
     folder = write(tmp_path, FILES) / "tests"
     (folder / "link.py").symlink_to(tmp_path / "nothing")
-    assert hash_of([folder])
+    assert hash_inputs([folder])

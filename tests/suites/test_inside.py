@@ -10,8 +10,8 @@ from tests.suites.trials import reports_of, session, write
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.suites.running.collection import TestReport
     from conformance.suites.running.session import PytestSession
-    from conformance.suites.running.session_info import TestReport
 
 WARNS = """\
 import warnings

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.suites.running.collection import Collection, Problem, Test
-from conformance.suites.suite import Suite, suite_of
+from conformance.suites.suite import Suite, make_suite
 from tests.suites.trials import write
 
 if TYPE_CHECKING:
@@ -21,18 +21,18 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     write(tmp_path, {"pytest.ini": "", "tests/test_one.py": ""})
     monkeypatch.chdir(tmp_path)
     words = ("tests", "-m", "not slow")
-    return suite_of(words, timeout=5.0, wanted=("./mine", "einops>=1"), start=tmp_path)
+    return make_suite(words, timeout=5.0, wanted=("./mine", "einops>=1"), start=tmp_path)
 
 
 def test_what_is_asked_for(suite: Suite, tmp_path: Path) -> None:
     """Paths, then what is pytest's own; a node keeps what stands behind its file."""
     assert (suite.paths, suite.arguments) == ((f"{tmp_path}/tests",), ("-m", "not slow"))
-    node = suite_of(["tests/test_one.py::test_a[x/y]"], timeout=5.0, start=tmp_path)
+    node = make_suite(["tests/test_one.py::test_a[x/y]"], timeout=5.0, start=tmp_path)
     assert node.paths == (f"{tmp_path}/tests/test_one.py::test_a[x/y]",)
     assert node.name == "tests/test_one.py::test_a[x/y]"
     for words, said in ((["tests", "nothing"], "nothing: no such file"), (["-k", "x"], "no suite")):
         with pytest.raises(UsageError, match=said):
-            suite_of(words, timeout=5.0, start=tmp_path)
+            make_suite(words, timeout=5.0, start=tmp_path)
 
 
 def test_a_test_is_a_case(suite: Suite, tmp_path: Path) -> None:

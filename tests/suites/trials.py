@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from conformance.engine.job import Job
 from conformance.engine.scheduler import JobUnits
-from conformance.suites.running.collection import Collection, Test
-from conformance.suites.running.session import Launch, PytestSession, pytest_arguments
-from conformance.suites.running.session_info import TestReport, collection_of
-from conformance.suites.running.worker_loop import WorkerLoop
-from conformance.suites.suite import suite_of
+from conformance.suites.running.collection import Collection, Test, TestReport
+from conformance.suites.running.session import PytestSession, SessionLaunch, make_pytest_arguments
+from conformance.suites.running.worker_pool import WorkerLoop
+from conformance.suites.suite import make_suite
 from tests.engine.worlds import planned
 
 if TYPE_CHECKING:
@@ -41,14 +40,14 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 def launch(
     folder: Path, *more: str, timeout: float = 20.0, memory: int = 4096, forks: bool = False,
     facts: Mapping[str, str] | None = None, examples: Examples | None = None,
-) -> Launch:  # fmt: skip
+) -> SessionLaunch:  # fmt: skip
     """Return what a session of all that is in a folder is started with."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PYTHONPATH"))}
-    return Launch(
+    return SessionLaunch(
         python=Path(sys.executable),
         environment={**kept, **ALONE},
         folder=Path.cwd(),
-        arguments=[*pytest_arguments(Collection()), *more, str(folder)],
+        arguments=[*make_pytest_arguments(Collection()), *more, str(folder)],
         timeout=timeout, memory=memory, forks=forks, facts=facts or {}, examples=examples,
     )  # fmt: skip
 
@@ -64,9 +63,8 @@ def collected(folder: Path, *more: str) -> Collection:
     """Return what pytest collects in a folder."""
     one = session(folder, *more)
     assert one.info.ready
-    found = collection_of(one.info)
     one.close()
-    return found
+    return one.info.collection
 
 
 def reports_of(one: PytestSession, *tests: str) -> dict[str, TestReport]:
@@ -84,7 +82,7 @@ def reports_of(one: PytestSession, *tests: str) -> dict[str, TestReport]:
 
 def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
     """Return the tests of a folder as jobs, or those of some names, whether they are there."""
-    suite = suite_of([str(folder)], timeout=more.pop("timeout", 20.0), start=folder)
+    suite = make_suite([str(folder)], timeout=more.pop("timeout", 20.0), start=folder)
     found = collected(folder)
     known = {test.name: test for test in found.tests}
     tests = tuple(
@@ -105,7 +103,7 @@ class Pool:
         known: Names of the tests that were collected before.
     """
 
-    begin: Callable[[bool], Launch]
+    begin: Callable[[bool], SessionLaunch]
     known: Container[str] = frozenset()
     verdicts: dict[str, Callable[[Job], Finished]] = field(default_factory=dict)
     given_up: dict[object, str] = field(default_factory=dict)
@@ -143,7 +141,9 @@ def loop_of(pool: Any, units: JobUnits, key: str = "one") -> WorkerLoop:
     return WorkerLoop(pool, units, cast("ProvidedCell", None), key)
 
 
-def run(jobs: Sequence[Job], begin: Callable[[bool], Launch], **options: Any) -> list[Finished]:
+def run(
+    jobs: Sequence[Job], begin: Callable[[bool], SessionLaunch], **options: Any
+) -> list[Finished]:
     """Run tests in one loop, with sessions as they are made, and return how each ended."""
     pool = Pool(begin, **options)
     loop = loop_of(pool, JobUnits([jobs]))

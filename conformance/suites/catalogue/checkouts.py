@@ -13,15 +13,15 @@ from conformance.cells.environment_locks import hold_environment, lock_creation,
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, disk_error, write_atomically
-from conformance.suites.catalogue.fetching import (
+from conformance.suites.catalogue.git import (
+    GitError,
     RepositorySource,
-    fetch_whole,
-    restore,
-    submodules_of,
+    fetch_repository,
+    read_submodules,
+    restore_checkout,
+    run_git,
 )
-from conformance.suites.catalogue.git import GitError, git
-from conformance.suites.catalogue.named import Checkout
-from conformance.suites.files import content_of
+from conformance.suites.files import hash_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,16 +29,40 @@ if TYPE_CHECKING:
     from conformance.suites.catalogue.definition import NamedSuite
 
 FOLDER: Final = "checkouts"
-"""Folder of the cache that keeps checkouts, each below the name of its suite."""
+"""Folder of checkouts within the cache, each below the name of its suite."""
 _MARK: Final = Path(".git", "conformance.json")
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """What is noted of a checkout once it is whole.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """The files of a named suite.
+
+    Attributes:
+        folder: Their folder, absolute.
+        revision: Their commit, empty if that is unknown.
+        changed: Whether they differ from the commit.
+        own: Whether they are the user's own, and not in the cache.
+        content: Hash of the files.
+    """
+
+    folder: Path
+    revision: str = ""
+    changed: bool = False
+    own: bool = False
+    content: str
+
+    @property
+    def label(self) -> str:
+        """The commit, marked if the files differ from it; empty if it is unknown."""
+        return f"{self.revision}-changed" if self.changed else self.revision
+
+
+class CheckoutMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The file that marks a checkout as complete.
 
     Attributes:
         content: Hash of its files.
-        url: Where it came from, without secrets.
+        url: Its source, without secrets.
     """
 
     content: str
@@ -51,27 +75,27 @@ class Checkouts:
 
     Attributes:
         cache: Cache folder.
-        tell: Told what takes time, or is not as it was left.
+        inform: Receives a line about a fetch, or about a checkout that was changed.
     """
 
     cache: Path
-    tell: Callable[[str], None]
+    inform: Callable[[str], None]
 
     def folder(self, name: str, revision: str) -> Path:
-        """Return where the checkout of a suite lies, or would."""
+        """Return the folder of the checkout of a suite, which may not exist."""
         return self.cache / FOLDER / name / revision
 
     def is_fetched(self, name: str, revision: str) -> bool:
-        """Say whether a suite is there."""
-        return _mark(self.folder(name, revision)) is not None
+        """Say whether the cache has a complete checkout of a suite."""
+        return _read_mark(self.folder(name, revision)) is not None
 
     def get(self, suite: NamedSuite, *, revision: str = "", url: str = "") -> Checkout:
-        """Return the files of a suite as they were fetched, fetched now if they are not there.
+        """Return the files of a suite as they were fetched; fetch them if they are missing.
 
         Args:
             suite: The suite.
             revision: Commit, empty for the suite's own.
-            url: Where it comes from, empty for what the suite says.
+            url: Source, empty for the suite's own.
 
         Raises:
             UsageError: If there is no such commit.
@@ -83,29 +107,29 @@ class Checkouts:
         folder = self.folder(suite.name, source.revision)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with lock_creation(folder) as held:
-                mark = _mark(folder)
-                content = content_of(folder) if mark is not None else ""
-                if mark is not None and content != mark.content:
-                    content = self._restored(suite.name, folder, mark)
-                if not content:
-                    content = self._fetched(suite.name, source, folder, held)
+            with lock_creation(folder) as descriptor:
+                mark = _read_mark(folder)
+                content = "" if mark is None else self._ensure_unchanged(suite.name, folder, mark)
+                content = content or self._fetch(suite.name, source, folder, descriptor)
         except TimeoutError:
             raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
         except OSError as error:
             raise disk_error(folder, error) from error
         return Checkout(folder=folder, revision=source.revision, content=content)
 
-    def _fetched(self, name: str, source: RepositorySource, folder: Path, held: int) -> str:
-        self.tell(f"fetching {name} {source.revision[:12]} from {mask_text(source.url)}")
-        fetch_whole(source, folder, holds=(held,))
-        content = content_of(folder)
-        mark = Mark(content=content, url=mask_text(source.url))
+    def _fetch(self, name: str, source: RepositorySource, folder: Path, descriptor: int) -> str:
+        self.inform(f"fetching {name} {source.revision[:12]} from {mask_text(source.url)}")
+        fetch_repository(source, folder, holds=(descriptor,))
+        content = hash_folder(folder)
+        # Written last: a checkout without it is not complete.
+        mark = CheckoutMark(content=content, url=mask_text(source.url))
         write_atomically(folder / _MARK, msgspec.json.encode(mark))
         return content
 
-    def _restored(self, name: str, folder: Path, mark: Mark) -> str:
-        """Make a checkout that was changed what it was; empty where it is to be fetched anew."""
+    def _ensure_unchanged(self, name: str, folder: Path, mark: CheckoutMark) -> str:
+        """Restore a checkout if it was changed; return the empty text if that fails."""
+        if hash_folder(folder) == mark.content:
+            return mark.content
         with lock_unused(folder) as free:
             if not free:
                 raise InfrastructureError(
@@ -113,25 +137,25 @@ class Checkouts:
                     "wait for that run, or give a checkout of your own: --suite-path DIR"
                 )
             try:
-                restore(folder)
+                restore_checkout(folder)
             except GitError:
                 return ""
-        if content_of(folder) != mark.content:
+        if hash_folder(folder) != mark.content:
             return ""
-        self.tell(
+        self.inform(
             f"{name}: {folder} was changed since it was fetched, and is restored; to try "
             "changes, copy it and give --suite-path DIR"
         )
         return mark.content
 
-    def tidy(self, checkout: Checkout) -> bool:
-        """Make a checkout in the cache what it was, unless another run uses it.
+    def restore(self, checkout: Checkout) -> bool:
+        """Restore a checkout in the cache, unless another run uses it.
 
         Args:
             checkout: The checkout.
 
         Returns:
-            Whether it is.
+            Whether it is restored.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -139,15 +163,15 @@ class Checkouts:
         try:
             with lock_creation(checkout.folder), lock_unused(checkout.folder) as free:
                 if free:
-                    restore(checkout.folder)
+                    restore_checkout(checkout.folder)
         except GitError:
-            return False  # the next run finds it changed, and fetches it anew
+            return False  # the next run finds that it was changed, and fetches it again
         except OSError as error:
             raise disk_error(checkout.folder, error) from error
         return free
 
     @contextmanager
-    def held(self, checkout: Checkout) -> Iterator[None]:
+    def hold(self, checkout: Checkout) -> Iterator[None]:
         """Keep a checkout from being removed or restored while it is used."""
         if checkout.own:
             yield
@@ -159,7 +183,7 @@ class Checkouts:
             raise disk_error(checkout.folder, error) from error
 
 
-def stored_checkouts(cache: Path) -> list[Path]:
+def list_checkouts(cache: Path) -> list[Path]:
     """Return the folders of all checkouts in a cache, sorted.
 
     Args:
@@ -168,22 +192,22 @@ def stored_checkouts(cache: Path) -> list[Path]:
     return sorted(path for path in (cache / FOLDER).glob("*/*") if path.is_dir())
 
 
-def _mark(folder: Path) -> Mark | None:
+def _read_mark(folder: Path) -> CheckoutMark | None:
     try:
-        return msgspec.json.decode((folder / _MARK).read_bytes(), type=Mark)
+        return msgspec.json.decode((folder / _MARK).read_bytes(), type=CheckoutMark)
     except (OSError, *MALFORMED):
         return None
 
 
-def own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
-    """Return a checkout of the user's own, as it is.
+def inspect_own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
+    """Return a checkout of the user's own, unmodified.
 
     Args:
-        folder: Where it lies.
-        suite: The suite that it is of.
+        folder: The folder.
+        suite: The suite.
 
     Raises:
-        UsageError: If it is none of that suite, or a submodule is missing in it.
+        UsageError: If the folder is not a checkout of the suite, or lacks a submodule.
     """
     given = suite.definition
     where = f"--suite-path {folder}"
@@ -194,26 +218,27 @@ def own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
             raise UsageError(f"{where}: has no {path}, expected a checkout of {given.url}")
     whole = folder.resolve()
     try:
-        missing = [one.path for one in submodules_of(whole) if _is_empty(whole / one.path)]
+        missing = [path for path in read_submodules(whole) if _is_empty(whole / path)]
     except GitError:
-        missing = []  # without git the suite itself says what it lacks
+        missing = []  # without git, the suite itself reports missing files
     if missing:
         raise UsageError(
             f"{where}: submodule {', '.join(missing)} is missing; "
             f"git -C {folder} submodule update --init"
         )
-    revision, changed = _state(whole)
-    content = content_of(whole)
-    return Checkout(folder=whole, revision=revision, changed=changed, own=True, content=content)
+    revision, changed = _find_revision(whole)
+    return Checkout(
+        folder=whole, revision=revision, changed=changed, own=True, content=hash_folder(whole)
+    )
 
 
-def _state(folder: Path) -> tuple[str, bool]:
-    """Return the commit that a folder is of, empty if unknown, and whether it was changed."""
+def _find_revision(folder: Path) -> tuple[str, bool]:
+    """Return the commit of a folder, empty if unknown, and whether its files were changed."""
     try:
-        top, revision = git(["rev-parse", "--show-toplevel", "HEAD"], folder).splitlines()
+        top, revision = run_git(["rev-parse", "--show-toplevel", "HEAD"], folder).splitlines()
         if Path(top).resolve() != folder:  # a folder within some other repository
             return "", False
-        changed = git(["status", "--porcelain", "--untracked-files=no"], folder)
+        changed = run_git(["status", "--porcelain", "--untracked-files=no"], folder)
     except GitError:
         return "", False
     return revision, bool(changed.strip())

@@ -1,12 +1,12 @@
-"""What a named suite is: where it comes from, and what it needs."""
+"""The definition of a named suite: its source, its needs, and the groups of its tests."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain
+from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -15,37 +15,44 @@ from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FILE: Final = "suite.toml"
+GROUPS_FILE: Final = "groups.toml"
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-"""A commit, all of it: what is shorter may mean another one day."""
+"""A whole commit hash: a shorter one may become ambiguous."""
+OTHER: Final = "other"
+"""The group of tests that match no rule."""
+_FUNCTION: Final = "function"
+
+_T = TypeVar("_T")
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A suite as `suites/NAME/suite.toml` defines it.
 
     Attributes:
-        title: What it is called on pages.
-        url: Git repository that it comes from.
+        title: Name of the suite in reports.
+        url: Git repository of the suite.
         revision: Commit, all forty digits of it.
-        licence: Its licence, as SPDX spells it.
+        licence: Licence of the suite, an SPDX identifier.
         paths: Files and folders of tests, below its checkout.
         requires: Packages that its tests need, as requirements.
         environment: Environment variables of its sessions.
         arguments: Arguments of pytest's own.
-        max_examples: Argument that says how many examples Hypothesis tries, empty where its
-            settings say so.
-        examples: How many, where nobody asks for another number; None leaves that to the suite.
+        max_examples: Argument that sets the number of examples of Hypothesis, empty if its
+            settings do.
+        examples: Default of that number; None leaves it to the suite.
         timeout: Seconds that one test may take.
         standards: Versions of the standard that it can be held against, the oldest first.
-        standard: Environment variable that says which.
-        claim: Where a release says which it keeps, `module:attribute`.
-        divide: Whether a file of its tests may be divided among workers: none depends on another.
-        seed_random: Whether Python's `random` begins each test with its name, where a test draws
-            from it past Hypothesis.
-        facts: What sessions tell of what they test: `module:attribute` by name.
+        standard: Environment variable that selects the version.
+        claim: Attribute with the version that a release claims, `module:attribute`.
+        divide: Whether a file of its tests may be divided among workers, as no test depends on
+            another.
+        seed_random: Whether Python's `random` is seeded with the name of each test, for tests that
+            use it in addition to Hypothesis.
+        facts: Facts that sessions report of the tested package: `module:attribute` by name.
     """
 
     title: str
@@ -67,14 +74,18 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     facts: dict[str, str] = {}
 
 
+UNNAMED: Final = Definition(title="", url="", revision="", licence="", paths=())
+"""The definition of a suite without a name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSuite:
     """A suite that has a name.
 
     Attributes:
-        name: Its name.
-        folder: Where its definition lies, its deviations and its groups beside it.
-        definition: Its definition.
+        name: The name.
+        folder: Folder of its definition, its deviations and its groups.
+        definition: The definition.
     """
 
     name: str
@@ -82,43 +93,71 @@ class NamedSuite:
     definition: Definition
 
 
-def no_group(_: str) -> str:
-    """Return the group of a test in a suite without groups."""
-    return ""
+class GroupRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule for the group of some tests.
+
+    Attributes:
+        match: Regular expression, searched in the name of a test.
+        group: Their group; empty if the part `function` of the pattern names the tested function.
+    """
+
+    match: str
+    group: str = ""
 
 
-def named_suite(name: str, suites: Path) -> NamedSuite:
-    """Return the suite of a name.
+class Groups(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The groups of a suite, as `suites/NAME/groups.toml` defines them.
+
+    Attributes:
+        tests: Rules; the first that gives a test a group counts.
+        functions: The functions of each group.
+        beside: Families of cases about features that the suite does not test.
+    """
+
+    tests: tuple[GroupRule, ...] = ()
+    functions: dict[str, tuple[str, ...]] = {}
+    beside: tuple[str, ...] = ()
+
+
+def find_suites(folder: Path) -> tuple[str, ...]:
+    """Return the names of the suites that are defined in a folder, sorted."""
+    return tuple(sorted(path.parent.name for path in folder.glob(f"*/{FILE}")))
+
+
+def load_suite(name: str, suites: Path) -> NamedSuite:
+    """Return the suite with a name.
 
     Args:
-        name: Its name.
+        name: The name.
         suites: Folder of the suites' folders.
 
     Raises:
-        UsageError: If there is none, or its definition is wrong.
+        UsageError: If there is no such suite, or its definition is wrong.
     """
     file = suites / name / FILE
+    definition = _read_toml(file, Definition)
+    if definition is None:
+        known = ", ".join(find_suites(suites))
+        raise UsageError(f"{name}: no such suite, expected one of {known or 'none'}")
+    if problem := next(_find_problems(definition), ""):
+        raise UsageError(f"{file}: {problem}")
+    return NamedSuite(name=name, folder=file.parent, definition=definition)
+
+
+def _read_toml(file: Path, type_: type[_T]) -> _T | None:
+    """Return the content of a TOML file, None if it does not exist."""
     try:
-        definition = msgspec.toml.decode(file.read_bytes(), type=Definition)
+        return msgspec.toml.decode(file.read_bytes(), type=type_)
     except FileNotFoundError:
-        known = ", ".join(sorted(path.parent.name for path in suites.glob(f"*/{FILE}")))
-        raise UsageError(f"{name}: no such suite, expected one of {known or 'none'}") from None
+        return None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
     except MALFORMED as error:
         raise UsageError(f"{file}: {error}") from None
-    if wrong := _wrong(definition):
-        raise UsageError(f"{file}: {wrong}")
-    return NamedSuite(name=name, folder=file.parent, definition=definition)
 
 
-def _wrong(given: Definition) -> str:
-    """Return what is wrong with a definition whose fields are of the right types, or nothing."""
-    return next(chain(_faults(given), _misnamed(given)), "")
-
-
-def _faults(given: Definition) -> Iterator[str]:
-    """Yield what is wrong with what it says of its files, and how they are run."""
+def _find_problems(given: Definition) -> Iterator[str]:
+    """Yield the faults of a definition whose fields are of the right types."""
     if not COMMIT.fullmatch(given.revision):
         yield f"revision: expected a commit, all 40 digits of it, got {given.revision!r}"
     if not given.paths:
@@ -131,11 +170,11 @@ def _faults(given: Definition) -> Iterator[str]:
     if given.examples is not None and given.examples < 1:
         yield f"examples: expected 1 or more, got {given.examples}"
     if given.standards and not (given.standard and given.claim):
-        yield "standards: expected standard and claim beside them"
+        yield "standards: expected standard and claim with it"
+    yield from _find_bad_names(given)
 
 
-def _misnamed(given: Definition) -> Iterator[str]:
-    """Yield what is wrong with the names of attributes and packages."""
+def _find_bad_names(given: Definition) -> Iterator[str]:
     for name, where in {**given.facts, "claim": given.claim or "a:b"}.items():
         if not all(where.partition(":")[::2]):
             yield f"{name}: expected module:attribute, got {where!r}"
@@ -144,3 +183,62 @@ def _misnamed(given: Definition) -> Iterator[str]:
             parse_requirement(text)
         except UsageError as error:
             yield f"requires: {error}"
+
+
+def load_groups(folder: Path) -> Groups | None:
+    """Return the groups of a named suite, None if it has no groups.
+
+    Args:
+        folder: Folder of the suite's definition.
+
+    Raises:
+        UsageError: If the file cannot be read, or a rule is wrong.
+    """
+    file = folder / GROUPS_FILE
+    groups = _read_toml(file, Groups)
+    for number, rule in enumerate(groups.tests if groups else (), 1):
+        if problem := _find_rule_problem(rule):
+            raise UsageError(f"{file}: rule {number}: {problem}")
+    return groups
+
+
+def _find_rule_problem(rule: GroupRule) -> str:
+    try:
+        parts = re.compile(rule.match).groupindex
+    except re.error as error:
+        return f"expected a regular expression, got {rule.match!r}: {error}"
+    if rule.group or _FUNCTION in parts:
+        return ""
+    return f"expected a group, or a part of the pattern called {_FUNCTION}, got {rule.match!r}"
+
+
+def find_no_group(_: str) -> str:
+    """Return the group of a test in a suite without groups."""
+    return ""
+
+
+def load_grouping(folder: Path) -> Callable[[str], str]:
+    """Return a function that finds the group of a test of a named suite by its name.
+
+    Args:
+        folder: Folder of the suite's definition.
+
+    Raises:
+        UsageError: If the groups cannot be read.
+    """
+    groups = load_groups(folder)
+    if groups is None:
+        return find_no_group
+    rules = [(re.compile(rule.match), rule.group) for rule in groups.tests]
+    group_of = {name: group for group, names in groups.functions.items() for name in names}
+
+    @cache  # a report asks for each test several times, and patterns are slow
+    def find_group(test: str) -> str:
+        for pattern, group in rules:
+            if (found := pattern.search(test)) and (
+                name := group or group_of.get(found[_FUNCTION], "")
+            ):
+                return name
+        return OTHER
+
+    return find_group

@@ -1,15 +1,22 @@
-"""Running git: no prompts, no chatter, a time limit, no secrets in messages."""
+"""Git without prompts: commands with a time limit, and repositories at one commit.
+
+Messages contain no secrets. Repositories are fetched whole, with their submodules.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.secret_masking import mask_text
-from conformance.errors import InfrastructureError
-from conformance.files import describe_os_error
+from conformance.errors import InfrastructureError, UsageError
+from conformance.files import describe_os_error, disk_error
+from conformance.suites.catalogue.definition import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +24,10 @@ if TYPE_CHECKING:
 
 TIMEOUT: Final = 600.0
 """Seconds that one command may take."""
-# Whose repository it is, is said by the folder alone: within a hook, git says otherwise.
-_NOT_PASSED: Final = frozenset(
+MAX_DEPTH: Final = 8
+"""Levels of nested submodules that are fetched; a repository may contain itself."""
+# A git hook sets these variables: the folder alone must select the repository.
+_REPOSITORY_VARIABLES: Final = frozenset(
     {
         "GIT_DIR",
         "GIT_WORK_TREE",
@@ -30,47 +39,71 @@ _NOT_PASSED: Final = frozenset(
         "GIT_PREFIX",
     }
 )
-_SPOKEN: Final = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": "en"}
+# Messages are parsed below, so they must be English.
+_VARIABLES: Final = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": "en"}
 _NOISE: Final = ("hint:", "warning:", "From ", "remote: ", "Cloning ", "Initialized ")
+_GITLINK: Final = "160000"
+"""Mode of a submodule in the tree of a commit."""
+# The user's configuration must not change files in the cache, nor run hooks.
+_PLAIN: Final = ("-c", "core.autocrlf=false", "-c", f"core.hooksPath={os.devnull}")
+_UNKNOWN_COMMIT: Final = re.compile(
+    r"not our ref|unadvertised object|no such remote ref|couldn't find remote ref|"
+    r"does not allow request|shallow",
+    re.IGNORECASE,
+)
+"""Messages of a server that lacks a commit, or serves no commit that no ref points at."""
 
 
 class GitError(InfrastructureError):
-    """Git did not do what it was asked."""
+    """A git command failed."""
 
 
 class NoGitError(GitError):
-    """There is no git here."""
+    """Git is not installed."""
 
 
-def git(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositorySource:
+    """The source of a repository.
+
+    Attributes:
+        url: URL or path, as git accepts them.
+        revision: Commit.
+    """
+
+    url: str
+    revision: str
+
+
+def run_git(
     arguments: Sequence[str | os.PathLike[str]],
     folder: Path,
     *,
     timeout: float = TIMEOUT,
     holds: Sequence[int] = (),
 ) -> str:
-    """Run git and return what it prints.
+    """Run git and return its output.
 
-    The user's own configuration counts: `url.*.insteadOf`, proxies, credential helpers.
+    The user's own configuration applies: `url.*.insteadOf`, proxies, credential helpers.
 
     Args:
         arguments: Command line after `git`.
         folder: Working directory.
         timeout: Seconds that it may take.
-        holds: Descriptors that it keeps open until it ends, also where this process is killed.
+        holds: Descriptors that it keeps open until it ends, even if this process is killed.
 
     Raises:
-        NoGitError: If there is no git.
+        NoGitError: If git is not installed.
         GitError: If it ends with an error, or takes too long.
     """
-    environment = {k: v for k, v in os.environ.items() if k not in _NOT_PASSED}
-    # Nobody is there who could be asked; a user's own way of going by ssh stays.
+    environment = {k: v for k, v in os.environ.items() if k not in _REPOSITORY_VARIABLES}
+    # BatchMode: nobody can answer a prompt. The user's own choice of an ssh program is kept.
     environment.setdefault("GIT_SSH_COMMAND", environment.get("GIT_SSH", "ssh -o BatchMode=yes"))
-    command = ["git", *arguments]
     try:
         done = CHILD_PROCESSES.run(
-            command, cwd=folder, env={**environment, **_SPOKEN}, timeout=timeout, holds=holds
-        )
+            ["git", *arguments], cwd=folder, env={**environment, **_VARIABLES},
+            timeout=timeout, holds=holds,
+        )  # fmt: skip
     except FileNotFoundError:
         raise NoGitError(
             "git is not installed, or not on PATH; install it, or give a checkout: --suite-path DIR"
@@ -80,14 +113,168 @@ def git(
     except OSError as error:
         raise GitError(f"git: does not run in {folder}: {describe_os_error(error)}") from None
     if done.returncode:
-        said = _one_line(mask_text(done.stderr)) or f"exit status {done.returncode}"
-        raise GitError(f"git {arguments[0]}: {said}")
+        message = _join_lines(mask_text(done.stderr)) or f"exit status {done.returncode}"
+        raise GitError(f"git {arguments[0]}: {message}")
     return done.stdout
 
 
-def _one_line(said: str) -> str:
-    """Return git's error in one line, without what it says by the way."""
-    lines = [line.strip() for line in said.splitlines()]
-    kept = [line for line in lines if line and not line.startswith(_NOISE)]
-    words = "; ".join(kept or lines[-1:])
-    return words.removeprefix("fatal: ").replace("; fatal: ", "; ").rstrip(".")
+def _join_lines(message: str) -> str:
+    """Return git's error in one line, without hints and progress."""
+    lines = [line.strip() for line in message.splitlines()]
+    errors = [line for line in lines if line and not line.startswith(_NOISE)]
+    text = "; ".join(errors or lines[-1:])
+    return text.removeprefix("fatal: ").replace("; fatal: ", "; ").rstrip(".")
+
+
+def parse_revision(text: str, where: str) -> str:
+    """Return a whole commit hash in lower case.
+
+    Args:
+        text: The commit.
+        where: Its source, for the message.
+
+    Raises:
+        UsageError: If it is not a whole commit hash.
+    """
+    revision = text.strip().lower()
+    if not COMMIT.fullmatch(revision):
+        raise UsageError(
+            f"{where}: expected a commit, all 40 hexadecimal digits of it, got {text!r}"
+        )
+    return revision
+
+
+def fetch_repository(source: RepositorySource, folder: Path, *, holds: Sequence[int] = ()) -> None:
+    """Fetch a repository into a folder, whole or not at all.
+
+    Args:
+        source: The source.
+        folder: The folder; its previous content is replaced.
+        holds: Descriptors that git keeps open until it ends.
+
+    Raises:
+        UsageError: If there is no such commit.
+        NoGitError: If git is not installed.
+        InfrastructureError: If it cannot be fetched, or the disk refuses.
+    """
+    part = folder.with_name(f"{folder.name}.part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)  # of a fetch that was killed
+        part.mkdir(parents=True)
+        _fetch(source, part, holds, MAX_DEPTH)
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _fetch(source: RepositorySource, folder: Path, holds: Sequence[int], depth: int) -> None:
+    run_git(["init", "--quiet", "--template="], folder, holds=holds)
+    try:
+        _fetch_commit(source, folder, holds)
+        checkout = ["checkout", "--quiet", "--force", "--detach", source.revision]
+        run_git([*_PLAIN, "-c", "advice.detachedHead=false", *checkout], folder, holds=holds)
+        links, urls = _list_links(folder), read_submodules(folder)
+    except NoGitError:
+        raise
+    except GitError as error:
+        raise InfrastructureError(
+            f"{mask_text(source.url)}: cannot be fetched: {error}; check the network and the URL, "
+            "or give a checkout of your own: --suite-path DIR"
+        ) from None
+    (folder / ".git" / "FETCH_HEAD").unlink(missing_ok=True)  # the URL in it may have a password
+    for path, revision in links:
+        url = urls.get(path)
+        if not url or not depth:
+            problem = "is nested too deep" if url else "has no URL in .gitmodules"
+            raise InfrastructureError(f"{mask_text(source.url)}: submodule {path} {problem}")
+        (folder / path).mkdir(parents=True, exist_ok=True)
+        inner = RepositorySource(url=resolve_url(url, source.url), revision=revision)
+        _fetch(inner, folder / path, holds, depth - 1)
+
+
+def _fetch_commit(source: RepositorySource, folder: Path, holds: Sequence[int]) -> None:
+    """Fetch one commit, or all refs from a server that does not serve single commits."""
+    command = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
+    try:
+        run_git([*command, "--depth", "1", "--", source.url, source.revision], folder, holds=holds)
+    except GitError as error:
+        if not _UNKNOWN_COMMIT.search(str(error)):
+            raise
+        run_git([*command, "--", source.url, "+refs/*:refs/fetched/*"], folder, holds=holds)
+        try:
+            run_git(["cat-file", "-e", f"{source.revision}^{{commit}}"], folder)
+        except GitError:
+            raise UsageError(
+                f"{mask_text(source.url)}: has no commit {source.revision}; check the revision"
+            ) from None
+
+
+def _list_links(folder: Path) -> list[tuple[str, str]]:
+    """Return the path and the commit of each submodule that HEAD pins."""
+    entries = run_git(["ls-tree", "-r", "-z", "HEAD"], folder).split("\0")
+    parts = [entry.partition("\t") for entry in entries]
+    return [(path, kind.split()[2]) for kind, _, path in parts if kind.startswith(_GITLINK)]
+
+
+def read_submodules(folder: Path) -> dict[str, str]:
+    """Return the URL of each submodule in `.gitmodules`, by its path; it may be relative.
+
+    Args:
+        folder: Checkout of the repository.
+
+    Raises:
+        GitError: If its `.gitmodules` cannot be read.
+    """
+    if not (folder / ".gitmodules").is_file():
+        return {}
+    text = run_git(["config", "-z", "-f", ".gitmodules", "--list"], folder)
+    sections: dict[str, dict[str, str]] = {}
+    for entry in filter(None, text.split("\0")):
+        key, _, value = entry.partition("\n")
+        section, _, name = key.rpartition(".")
+        sections.setdefault(section, {})[name] = value
+    complete = (values for values in sections.values() if {"path", "url"} <= values.keys())
+    return {values["path"]: values["url"] for values in complete}
+
+
+def resolve_url(url: str, base: str) -> str:
+    """Return the absolute URL of a submodule.
+
+    Args:
+        url: Its URL in `.gitmodules`; maybe relative, `../other`.
+        base: URL of the repository that contains it.
+    """
+    if not url.startswith(("./", "../")):
+        return url
+    base = base.rstrip("/")
+    while url.startswith(("./", "../")):
+        step, _, url = url.partition("/")
+        if step == "..":
+            # In `host:path`, as ssh spells it, the part before the colon stays.
+            cut = max(base.rfind("/"), base.rfind(":"))
+            base = base[: cut + (base[cut] == ":")] if cut > 0 else base
+    return f"{base}{'' if base.endswith(':') else '/'}{url}"
+
+
+def restore_checkout(folder: Path) -> None:
+    """Restore the files of a checkout to its commit, and remove all others.
+
+    Args:
+        folder: The checkout, with its submodules.
+
+    Raises:
+        GitError: If git fails.
+    """
+    run_git([*_PLAIN, "reset", "--quiet", "--hard"], folder)
+    # With -x ignored files go too; a second -f is needed for repositories inside this one.
+    run_git([*_PLAIN, "clean", "--quiet", "-ffdx"], folder)
+    for path, revision in _list_links(folder):
+        inner = folder / path
+        if not (inner / ".git").is_dir():
+            raise GitError(f"{inner}: is no longer a checkout")
+        run_git([*_PLAIN, "checkout", "--quiet", "--force", "--detach", revision], inner)
+        restore_checkout(inner)

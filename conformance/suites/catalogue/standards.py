@@ -1,32 +1,52 @@
-"""The versions of a standard that a suite can hold releases against."""
+"""Versions of a standard: those that a suite can test, and the one that a release claims."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+import subprocess
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from packaging.version import Version
 
-from conformance.errors import UsageError
+from conformance.cache_folder import CacheFolder
+from conformance.cells.child_processes import CHILD_PROCESSES
+from conformance.errors import InfrastructureError, UsageError
+from conformance.files import MALFORMED, describe_os_error
+from conformance.scratch import temporary_folder
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from conformance.suites.catalogue.definition import NamedSuite
 
 CLAIMED: Final = "claimed"
-"""The version that a release says it keeps."""
+"""Selects the version that a release claims to implement."""
 ALL: Final = "all"
-"""Every version from the oldest to that."""
+"""Selects every version from the oldest to the claimed one."""
+FOLDER: Final = "claims"
+"""Folder of claimed versions within the cache."""
+TIMEOUT: Final = 300.0
+"""Seconds that the import of a release may take."""
+_SCRIPT: Final = """\
+import importlib, json, sys
+module, _, attribute = sys.argv[1].partition(":")
+claimed = getattr(importlib.import_module(module), attribute, "")
+print(json.dumps(str(claimed)))
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standards:
-    """Which versions of a standard there are, and which of them is asked for.
+    """The versions of a standard, and the selected one.
 
     Attributes:
-        versions: Those that the suite knows, the oldest first.
-        variable: Environment variable that tells the suite which.
-        claim: Where a release says which it keeps, `module:attribute`.
+        versions: The versions that the suite knows, the oldest first.
+        variable: Environment variable that selects the version in the suite.
+        claim: Attribute with the version that a release claims, `module:attribute`.
         asked: A version, CLAIMED or ALL.
     """
 
@@ -35,45 +55,37 @@ class Standards:
     claim: str
     asked: str = CLAIMED
 
-    def of(self, claimed: str) -> str:
+    def find_version(self, claimed: str) -> str:
         """Return the version that a cell is held against.
 
         Args:
-            claimed: The version that its release claims, empty where it claims none: then the
-                oldest is the one.
+            claimed: The version that its release claims, empty if it claims none, which counts as
+                the oldest.
         """
         return self.asked if self.asked in self.versions else claimed or self.versions[0]
 
-    def refusal(self, claimed: str) -> str:
-        """Return why a cell is not held against the version that is asked for, empty if it is.
+    def explain_refusal(self, claimed: str) -> str:
+        """Return why a cell is not held against the selected version, empty if it is.
 
         Args:
-            claimed: As for `of`.
+            claimed: The version that its release claims, empty if it claims none.
         """
-        if self.asked not in self.versions:
+        oldest = self.versions[0]
+        if self.asked not in self.versions or not _is_newer(self.asked, claimed or oldest):
             return ""
-        if not _is_newer(self.asked, claimed or self.versions[0]):
-            return ""
-        none = f"claims no version, which counts as {self.versions[0]}"
-        says = f"claims {claimed}" if claimed else none
-        return f"is not held against {self.asked} of the standard: its release {says}"
-
-    def each(self) -> tuple[Standards, ...]:
-        """Return those that are asked for one by one."""
-        if self.asked != ALL:
-            return (self,)
-        return tuple(replace(self, asked=version) for version in self.versions)
+        claim = f"claims {claimed}" if claimed else f"claims no version, which counts as {oldest}"
+        return f"is not held against {self.asked} of the standard: its release {claim}"
 
 
-def standards_of(suite: NamedSuite, asked: str) -> Standards | None:
-    """Return the versions of its standard that a suite is held against, None if it has none.
+def select_standards(suite: NamedSuite, asked: str) -> Standards | None:
+    """Return the versions of its standard that a suite tests, None if it has no standard.
 
     Args:
         suite: The suite.
         asked: A version, CLAIMED or ALL.
 
     Raises:
-        UsageError: If the suite has none, or not that one.
+        UsageError: If the suite has no standard, or does not know the version.
     """
     given = suite.definition
     if not given.standards:
@@ -96,3 +108,64 @@ def _is_newer(one: str, other: str) -> bool:
         return Version(one) > Version(other)
     except ValueError:
         return one > other
+
+
+def read_claim(python: Path, variables: Mapping[str, str], claim: str) -> str:
+    """Return the version that the release in an environment claims, empty for none.
+
+    Args:
+        python: Interpreter of the environment.
+        variables: Environment variables.
+        claim: Attribute with the version, `module:attribute`.
+
+    Raises:
+        InfrastructureError: If the module cannot be imported in the environment.
+    """
+    try:
+        # Python imports modules of the working directory first, so it must be empty.
+        with temporary_folder("claims") as scratch:
+            done = CHILD_PROCESSES.run(
+                [python, "-s", "-c", _SCRIPT, claim], cwd=scratch, env=variables, timeout=TIMEOUT
+            )
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(f"{claim}: is not known within {TIMEOUT:g} s") from None
+    except OSError as error:
+        raise InfrastructureError(f"{python}: does not run: {describe_os_error(error)}") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise InfrastructureError(f"{claim}: cannot be read: {last}")
+    # Only the last line: importing a package may print something.
+    return msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=str)
+
+
+class ClaimCache:
+    """The versions that cells claim, stored below the cache folder.
+
+    Args:
+        cache: Cache folder.
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self._entries = CacheFolder(cache / FOLDER)
+
+    def load(self, cell_hash: str, claim: str) -> str | None:
+        """Return the version that a cell claims, None if it is not stored.
+
+        Args:
+            cell_hash: Hash of the whole cell, empty if the cell may change.
+            claim: Attribute with the version.
+        """
+        content = self._entries.read(self._locate(cell_hash, claim)) if cell_hash else None
+        try:
+            return None if content is None else msgspec.json.decode(content, type=str)
+        except MALFORMED:  # written by another version
+            return None
+
+    def save(self, cell_hash: str, claim: str, claimed: str) -> None:
+        """Store the version that a cell claims, unless the cell may change."""
+        if cell_hash:
+            self._entries.write(self._locate(cell_hash, claim), msgspec.json.encode(claimed))
+
+    def _locate(self, cell_hash: str, claim: str) -> Path:
+        digest = hashlib.sha256(f"{cell_hash}\0{claim}".encode()).hexdigest()[:32]
+        return self._entries.folder / f"{digest}.json"

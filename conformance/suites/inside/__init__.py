@@ -1,1 +1,1 @@
-"""What runs inside a cell: pytest, told what to run, and telling what comes of it."""
+"""Code that runs inside a cell: a pytest plugin, and the processes around it."""

@@ -1,4 +1,4 @@
-"""The wire of a process that runs tests: messages go out, requests come in."""
+"""The channel of a process that runs tests: messages go out, requests come in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from conformance.worker import frames
 
 LOST = 71
-"""Exit status of a process whose messages cannot be sent any more: a test closed the descriptor."""
+"""Exit status of a process that can no longer send messages: a test closed the descriptor."""
 
 
 class Channel:
@@ -25,6 +25,7 @@ class Channel:
         self.requests, self.replies = requests, replies
         self._pid = os.getpid()
         self._decoder = frames.Decoder()
+        # A program that a test starts would keep the channel open after this process has ended.
         for descriptor in (requests, replies):
             os.set_inheritable(descriptor, False)
 
@@ -32,7 +33,7 @@ class Channel:
         """Send a message.
 
         Args:
-            **message: Its content, as JSON has it.
+            **message: Its content, JSON values.
         """
         if os.getpid() != self._pid:
             return
@@ -45,7 +46,7 @@ class Channel:
         """Wait for the next request and return it; None at the end of the requests."""
         try:
             while data := os.read(self.requests, 1 << 16):
-                for frame in self._decoder.feed(data):  # one test is asked for at a time
+                for frame in self._decoder.feed(data):  # at most one: each waits for a reply
                     return frame.header
         except OSError:
             os._exit(LOST)

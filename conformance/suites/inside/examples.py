@@ -1,4 +1,4 @@
-"""How Hypothesis looks for examples, whatever the suite itself says."""
+"""Settings of Hypothesis that override those of a suite and of its tests."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import sys
 from typing import Any
 
 PROFILE = "conformance"
-_USED = "_hypothesis_internal_use_settings"
-"""Where Hypothesis keeps the settings of a test: there is no public place, and this one is old."""
+_SETTINGS = "_hypothesis_internal_use_settings"
+"""Attribute of a test with its settings: Hypothesis has no public name for them."""
 
 
 class ExampleSettings:
-    """Settings of Hypothesis that count for every test.
+    """Settings of Hypothesis for every test.
 
-    Without a seed what is tried depends on the test alone. Nothing is kept from one run to the
-    next, in which the same test would then be held against other examples.
+    Without a seed, the examples depend only on the test. No example database is kept: a run would
+    then test other examples than the run before.
 
     Args:
-        number: How many examples are tried of a test, None for as many as the suite says.
-        seed: What Hypothesis begins with, None for what each test's own source gives.
-        shrink: Whether the example that fails is made smaller.
-        seed_random: Whether `random` begins each test with its name.
+        number: Examples to try of each test, None for as many as the suite sets.
+        seed: Seed of the examples, None for one that depends on the source of each test.
+        shrink: Whether a failing example is made smaller.
+        seed_random: Whether `random` is seeded with the name of each test.
     """
 
     def __init__(
@@ -33,66 +33,66 @@ class ExampleSettings:
         self._done: set[int] = set()
 
     def apply(self, items: list[Any]) -> None:
-        """Apply them to tests that were collected, and to what these may yet make.
+        """Apply the settings to collected tests, and to those that are made later.
 
         Args:
-            items: The tests; where nothing has imported Hypothesis, none is its.
+            items: The tests. Nothing is done unless one of them has imported Hypothesis.
         """
         if "hypothesis" not in sys.modules:
             return
-        import hypothesis.core  # noqa: PLC0415 - where it is there
-        from hypothesis import settings  # noqa: PLC0415
+        import hypothesis.core  # noqa: PLC0415 - only tests import it
+        from hypothesis import settings  # noqa: PLC0415 - only tests import it
 
         vars(hypothesis.core)["global_force_seed"] = self._seed  # as --hypothesis-seed does
-        _forget_loaded_modules()
-        settings.register_profile(PROFILE, self._of(settings()))
+        _ignore_source_constants()
+        settings.register_profile(PROFILE, self._override(settings()))
         settings.load_profile(PROFILE)
         for item in items:
             self._apply(getattr(item, "obj", None), settings)
 
-    def begin(self, test: str) -> None:
-        """Settle what a test draws past Hypothesis: `strategy.example()` does, by `random`.
+    def seed_test(self, test: str) -> None:
+        """Seed `random`, which `strategy.example()` draws from without Hypothesis' own seed.
 
         Args:
-            test: Its name.
+            test: Name of the test.
         """
         if self._seed_random:
             random.seed(f"{self._seed} {test}")
 
-    def _of(self, before: Any) -> Any:
-        """Return settings as they were, but for what is wanted."""
+    def _override(self, before: Any) -> Any:
         kind = type(before)
-        phases = [one for one in before.phases if self._shrink or one.name != "shrink"]
+        phases = [phase for phase in before.phases if self._shrink or phase.name != "shrink"]
         number = before.max_examples if self._number is None else self._number
-        # A seed counts only where nothing is derandomised.
+        # Hypothesis ignores the seed of a derandomised test.
         return kind(
             before, database=None, derandomize=self._seed is None, phases=phases,
             max_examples=number,
         )  # fmt: skip
 
     def _apply(self, test: Any, kind: type) -> None:
-        """Apply them to a function, to what it wraps, and to the class of a state machine."""
+        """Apply the settings to a function, to those that it wraps, and to a state machine."""
         owner = getattr(test, "__self__", None)
         is_machine = isinstance(getattr(owner, "settings", None), kind)
         machine: Any = type(owner) if is_machine else None
+        # Parametrized tests share their function: it must be overridden only once.
         if machine is not None and id(machine) not in self._done:
             self._done.add(id(machine))
-            machine.settings = self._of(machine.settings)
+            machine.settings = self._override(machine.settings)
         function = getattr(test, "__func__", test)
         while function is not None and id(function) not in self._done:
             self._done.add(id(function))
-            before = getattr(function, _USED, None)
+            before = getattr(function, _SETTINGS, None)
             if isinstance(before, kind):
-                setattr(function, _USED, self._of(before))
+                setattr(function, _SETTINGS, self._override(before))
             function = getattr(function, "__wrapped__", None)
 
 
-def _forget_loaded_modules() -> None:
-    """Keep Hypothesis from trying numbers that stand in the source of modules loaded so far.
+def _ignore_source_constants() -> None:
+    """Keep Hypothesis from trying constants of the source of modules that are loaded.
 
-    Which those are depends on what else the process runs, and a test is to draw the same alone.
+    They depend on the other tests of the process, and a test must draw the same values alone.
     """
-    with contextlib.suppress(ImportError):
-        from hypothesis.internal.conjecture import providers  # noqa: PLC0415
+    with contextlib.suppress(ImportError):  # older releases do not try them
+        from hypothesis.internal.conjecture import providers  # noqa: PLC0415 - only tests import it
 
         vars(providers)["is_local_module_file"] = lambda _: False

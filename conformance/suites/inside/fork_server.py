@@ -1,4 +1,4 @@
-"""Workers forked from the process that collected: a new one costs milliseconds."""
+"""Workers forked from the process that collected a suite: a new one costs milliseconds."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def why_not() -> str:
+def explain_unforkable() -> str:
     """Return why this process cannot be forked safely, empty if it can.
 
     A child has only the thread that forked it; locks of other threads are never released.
     """
     if not hasattr(os, "fork"):
         return "this system cannot fork"
-    number = _threads()
+    number = _count_threads()
     if number is None:
-        return "the threads of a process cannot be counted here without psutil"
+        return "the threads of a process cannot be counted on this system without psutil"
     return "" if number == 1 else f"{number} threads after collecting"
 
 
-def _threads() -> int | None:
+def _count_threads() -> int | None:
+    # `threading` does not know threads that a library started, e.g. those of XLA.
     with contextlib.suppress(OSError):
-        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - stands for nothing but itself
+        return sum(1 for _ in os.scandir("/proc/self/task"))
     try:
-        import psutil  # noqa: PLC0415 - if it is installed
+        import psutil  # noqa: PLC0415 - a cell may lack it
     except ImportError:
         return None
     return max(int(psutil.Process().num_threads()), threading.active_count())
@@ -47,22 +48,24 @@ class ForkServer(RequestLoop):
     """The process that collected a suite: it forks workers and runs no test itself.
 
     Args:
-        config: pytest's.
-        channel: Where requests come from.
+        config: Configuration of pytest.
+        channel: Provides requests.
         worker: Runs in each worker with its channel and its first request.
     """
 
     def __init__(
         self,
-        config: pytest.Config,
+        config: Any,
         channel: Channel,
         worker: Callable[[Channel, dict[str, Any]], None],
     ) -> None:
-        self._config, self._worker = config, worker
-        self._folder = os.getcwd()  # noqa: PTH109 - pytest may run in any folder
+        # Any: the plugins of pytest set attributes that its types do not declare.
+        self._config: Any = config
+        self._worker = worker
+        self._folder = os.getcwd()  # noqa: PTH109 - only passed on to chdir
         self._base: Path | None = None
-        with contextlib.suppress(Exception):
-            self._base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # noqa: SLF001
+        with contextlib.suppress(Exception):  # the plugin tmpdir may be disabled
+            self._base = self._config._tmp_path_factory.getbasetemp()  # noqa: SLF001 - no public name
         super().__init__(channel.requests, channel.replies, self._become_worker, reuse=1.0)
 
     def serve(self) -> None:
@@ -76,47 +79,49 @@ class ForkServer(RequestLoop):
             self._supervisor.stop()
 
     def _accept(self, request: dict[str, Any]) -> None:
-        _flush()  # a worker would write it a second time
+        _flush()  # a worker inherits the buffers, and would write them a second time
         super()._accept(request)
 
     def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        # The supervisor of the session server must not take messages of workers for the session's.
         super()._send({"relay": header}, body)
 
     def _become_worker(self, request: dict[str, Any], fd: int) -> None:
-        """Run in the worker."""
+        """Run tests in the worker."""
         channel, out, err = Channel(take_standard_input(), fd), os.dup(1), os.dup(2)
         restart_capture(self._config, out, err)
         os.chdir(self._folder)
         if self._base is not None:
             own = self._base / f"worker{os.getpid()}"
             own.mkdir(mode=0o700)
-            self._config._tmp_path_factory._basetemp = own  # type: ignore[attr-defined]  # noqa: SLF001
+            self._config._tmp_path_factory._basetemp = own  # noqa: SLF001 - no public name
         status = 0
         try:
             self._worker(channel, request)
-        except BaseException as error:  # noqa: BLE001 - also what pytest ends itself by
+        except BaseException as error:  # noqa: BLE001 - pytest ends itself with exceptions, too
             status = 2
             if not isinstance(error, (pytest.Session.Interrupted, pytest.Session.Failed)):
                 excinfo = pytest.ExceptionInfo.from_current()
                 self._config.notify_exception(excinfo, self._config.option)
         _flush()
-        # What is to be done when pytest ends is done once, where it began.
+        # Without exit handlers: those of the session run once, in the process that collected.
         os._exit(status)
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        with contextlib.suppress(Exception):  # a test may have replaced them
-            stream.flush()  # type: ignore[union-attr]
+        if stream is not None:
+            with contextlib.suppress(Exception):  # a test may have replaced them
+                stream.flush()
 
 
 def restart_capture(config: Any, out: int, err: int) -> None:
     """Restart capturing in a child: the files of its parent have one offset for all children.
 
     Args:
-        config: pytest's.
-        out: What is to be standard output.
-        err: The same of standard error.
+        config: Configuration of pytest.
+        out: Descriptor that becomes standard output.
+        err: Descriptor that becomes standard error.
     """
     manager = config.pluginmanager.getplugin("capturemanager")
     if manager is not None:
@@ -126,8 +131,9 @@ def restart_capture(config: Any, out: int, err: int) -> None:
     if manager is not None:
         manager.start_global_capturing()
         manager.suspend_global_capture(in_=False)
-    with contextlib.suppress(Exception):  # pytest keeps a copy of its own for tracebacks of crashes
-        from _pytest.faulthandler import fault_handler_stderr_fd_key  # noqa: PLC0415
+    # pytest keeps a copy of standard error for the tracebacks of crashes.
+    with contextlib.suppress(Exception):  # the plugin may be disabled, or its key renamed
+        from _pytest.faulthandler import fault_handler_stderr_fd_key  # noqa: PLC0415 - may be missing
 
         os.dup2(err, config.stash[fault_handler_stderr_fd_key])
     os.close(out)

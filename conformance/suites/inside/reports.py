@@ -1,25 +1,30 @@
-"""How a test ended, from the reports of pytest."""
+"""The outcome of a test, and its warnings, from the reports of pytest."""
 
 from __future__ import annotations
 
 import re
 import time
 import traceback
+from collections import Counter
 from typing import Any
 
 from conformance.worker.tracebacks import describe_chain, get_message
 
 TAIL = 16 * 1024
-"""Characters kept of each of what a failed test printed, and of its traceback."""
+"""Characters that are reported of a traceback, and of each stream that a failed test printed to."""
+MAX_WARNINGS = 100
+"""Different warnings that are reported of one test."""
+MAX_MESSAGE = 2000
+"""Characters that are reported of a warning."""
 _EXAMPLE = re.compile(r"(?:Falsifying|Failing)(?: explicit)? (?:example|test case): ")
-"""How Hypothesis begins to tell of what a test fails with."""
+"""Beginning of the note in which Hypothesis reports a failing example."""
 
 
-class Ending:
-    """How a test ended, put together from the reports of its phases.
+class TestOutcome:
+    """The outcome of a test, put together from the reports of its phases.
 
     Args:
-        test: Its name.
+        test: Name of the test.
     """
 
     def __init__(self, test: str) -> None:
@@ -28,39 +33,66 @@ class Ending:
         self._outcome = ""
 
     def take(self, report: Any) -> None:
-        """Take the report of a phase; one that failed counts more than all others."""
-        expected = hasattr(report, "wasxfail")
+        """Take the report of a phase; the first failure overrides all others."""
         if report.failed and self._outcome != "failed":
-            self._take(report, "failed", printed(report))
+            self._update(report, "failed", extract_output(report))
         elif report.skipped and self._outcome in {"", "passed"}:
-            outcome = "xfailed" if expected else "skipped"
-            self._take(report, outcome, {"reason": clean(reason_of(report))})
+            outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+            reason = replace_surrogates(extract_reason(report))
+            self._update(report, outcome, {"reason": reason})
         elif report.passed and not self._outcome:
             self._outcome = "passed"
 
-    def _take(self, report: Any, outcome: str, more: dict[str, str]) -> None:
+    def _update(self, report: Any, outcome: str, more: dict[str, str]) -> None:
         self._outcome = outcome
-        self._facts |= {"phase": report.when or "", **error_of(report), **more}
+        self._facts |= {"phase": report.when or "", **extract_error(report), **more}
 
-    def facts(self, left: BaseException | None) -> dict[str, Any]:
-        """Return what is told of it.
+    def describe(self, left: BaseException | None) -> dict[str, Any]:
+        """Return the outcome as plain data.
 
         Args:
-            left: What ended the whole session in the midst of it, if anything did.
+            left: The exception with which the test ended the whole session, if it did.
         """
         if left is not None:
             self._outcome = "left"
-            self._facts["message"] = clean(f"{type(left).__name__}: {get_message(left)}")
+            message = f"{type(left).__name__}: {get_message(left)}"
+            self._facts["message"] = replace_surrogates(message)
         seconds = time.perf_counter() - self._start
         return {**self._facts, "outcome": self._outcome, "seconds": seconds}
 
 
-def clean(text: str) -> str:
-    """Return a text that can be written as UTF-8."""
+class WarningCounts:
+    """Different warnings with their counts, in the order in which they were first given."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def count(self, warning: Any) -> None:
+        """Count a warning, as Python's `warnings` records it."""
+        message = replace_surrogates(get_message(warning.message))[:MAX_MESSAGE]
+        where = replace_surrogates(f"{warning.filename}:{warning.lineno}")
+        key = (warning.category.__name__, message, where)
+        if key in self._counts or len(self._counts) < MAX_WARNINGS:
+            self._counts[key] += 1
+
+    def merge(self, other: WarningCounts) -> None:
+        """Add the warnings of another collector, in front of its own."""
+        self._counts = other._counts + self._counts
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the warnings as plain data."""
+        return [
+            {"category": category, "message": message, "where": where, "count": count}
+            for (category, message, where), count in self._counts.items()
+        ]
+
+
+def replace_surrogates(text: str) -> str:
+    """Return a text that can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def described(error: BaseException, file: str) -> dict[str, Any]:
+def describe_error(error: BaseException, file: str) -> dict[str, Any]:
     """Return an exception as plain data.
 
     Args:
@@ -71,38 +103,39 @@ def described(error: BaseException, file: str) -> dict[str, Any]:
     where = f"{file}:{own[-1].lineno}" if own else ""
     if isinstance(error, SyntaxError) and error.filename == file:
         where = f"{file}:{error.lineno}"
-    told: dict[str, Any] = {
+    describe_error: dict[str, Any] = {
         "type": type(error).__name__,
-        "message": clean(get_message(error)),
-        "where": clean(where),
+        "message": replace_surrogates(get_message(error)),
+        "where": replace_surrogates(where),
         "frames": describe_chain(error),
     }
-    examples = falsifying(error)
-    return {**told, "falsifying": clean("\n\n".join(examples)[:TAIL])} if examples else told
+    if examples := find_falsifying(error):
+        describe_error["falsifying"] = replace_surrogates("\n\n".join(examples)[:TAIL])
+    return describe_error
 
 
-def falsifying(error: BaseException) -> list[str]:
+def find_falsifying(error: BaseException) -> list[str]:
     """Return the examples that Hypothesis noted on an exception, or on those that it groups."""
     notes = [str(note) for note in getattr(error, "__notes__", None) or ()]
     found = [note for note in notes if _EXAMPLE.match(note)]
     for inner in getattr(error, "exceptions", ()):
-        found += falsifying(inner) if isinstance(inner, BaseException) else []
+        found += find_falsifying(inner) if isinstance(inner, BaseException) else []
     return found
 
 
-def error_of(report: Any) -> dict[str, Any]:
-    """Return the exception of a phase; where none was noted, what the report says of it."""
-    noted: dict[str, Any] | None = getattr(report, "conformance_error", None)
-    if noted is not None:
-        return noted
+def extract_error(report: Any) -> dict[str, Any]:
+    """Return the exception of a phase: the attached one, else the one in the text of the report."""
+    attached: dict[str, Any] | None = getattr(report, "conformance_error", None)
+    if attached is not None:
+        return attached
     crash = getattr(report.longrepr, "reprcrash", None)
-    said = crash.message if crash is not None else report.longreprtext
-    match = re.match(r"(?:\w+\.)*([A-Za-z_]\w*): (?s:(.*))", said)
-    type_, message = match.groups() if match else ("Failed", said)
-    return {"type": type_, "message": clean(message), "where": ""}
+    text = crash.message if crash is not None else report.longreprtext
+    match = re.match(r"(?:\w+\.)*([A-Za-z_]\w*): (?s:(.*))", text)
+    type_, message = match.groups() if match else ("Failed", text)
+    return {"type": type_, "message": replace_surrogates(message), "where": ""}
 
 
-def reason_of(report: Any) -> str:
+def extract_reason(report: Any) -> str:
     """Return why something is skipped or was expected to fail."""
     if hasattr(report, "wasxfail"):
         return str(report.wasxfail).removeprefix("reason: ")
@@ -110,7 +143,7 @@ def reason_of(report: Any) -> str:
     return str(text).removeprefix("Skipped: ")
 
 
-def printed(report: Any) -> dict[str, str]:
-    """Return the evidence of a failure: its traceback, and what was printed until then."""
+def extract_output(report: Any) -> dict[str, str]:
+    """Return the evidence of a failure: its traceback, and the output until then."""
     texts = {"text": report.longreprtext, "out": report.capstdout, "err": report.capstderr}
-    return {name: clean(text[-TAIL:]) for name, text in texts.items()}
+    return {name: replace_surrogates(text[-TAIL:]) for name, text in texts.items()}

@@ -1,7 +1,7 @@
 """The server of one session of pytest: starts it, watches it, and passes requests on to it.
 
-It is a process of its own, outside of pytest: in whichever way a test ends the session, its end is
-reported, and nothing that the session started is left behind.
+It is a process of its own, outside of pytest. However a test ends the session, the server reports
+the end, and ends every process that the session started.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from conformance.worker.supervisor import POLL, SCRATCH
 SOON = 10.0
 """Seconds that a session has to end by itself once all its tests were run."""
 LOST = "lost"
-"""Why a test was not run to its end, where the session is gone that was to run it."""
+"""Reason of the end of a test whose session ended before it."""
 
 
 class SessionServer(RequestLoop):
     """Serves the session of the first request, then requests for its tests.
 
-    A session that forks workers is a fork server itself: requests are passed on to it, whatever it
-    does, and what it reports of its workers is relayed.
+    A session that forks workers is a fork server itself: requests are passed on to it, and its
+    reports about its workers are relayed.
 
     Args:
         replies: Descriptor that frames are written to; requests come on standard input.
@@ -54,7 +54,7 @@ class SessionServer(RequestLoop):
             shutil.rmtree(os.environ[SCRATCH], ignore_errors=True)  # the orchestrator may be gone
 
     def _dismiss(self) -> None:
-        """Let a session that runs no test end by itself, as pytest does."""
+        """Let an idle session end by itself, so that pytest tears down its fixtures."""
         self._selector.unregister(self._requests)
         if self._relayed or (self._supervisor.busy and not self._forks):
             return
@@ -94,22 +94,22 @@ class SessionServer(RequestLoop):
         self._send({"kind": "done", "job": job, "ended": LOST})
 
     def _become_session(self, request: dict[str, Any], fd: int) -> None:
-        """Become a fresh interpreter that runs pytest; runs in the child."""
+        """Replace the child by a fresh interpreter that runs pytest."""
         scratch, order = Path.cwd(), request["session"]
-        # Nothing is kept from one session to another.
+        # `--lf`, and tests that use the cache, would depend on earlier sessions.
         order["arguments"] += ["-o", f"cache_dir={scratch / 'cache'}"]
         file = scratch / "order.json"
         file.write_text(json.dumps(order))
         os.set_inheritable(fd, True)
         os.chdir(order["folder"])
         command = [sys.executable, "-s", self._entry, "session", str(fd), str(file)]
-        os.execv(sys.executable, command)  # noqa: S606
+        os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
 
 
 def find_versions() -> dict[str, str]:
-    """Return the version of every package that can be imported here, by normalised name."""
-    found: dict[str, str] = {}
-    for one in importlib.metadata.distributions():
-        name = re.sub(r"[-_.]+", "-", one.metadata["Name"] or "").lower()
-        found.setdefault(name, one.version)
-    return found
+    """Return the version of every package of this interpreter, by normalised name."""
+    versions: dict[str, str] = {}
+    for found in importlib.metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", found.metadata["Name"] or "").lower()
+        versions.setdefault(name, found.version)  # the first one on the path is imported
+    return versions

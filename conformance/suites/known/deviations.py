@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from conformance.files import describe_os_error
 from conformance.model.case import Deviation, is_on
 from conformance.model.ranges import in_range
 from conformance.suites.catalogue.standards import CLAIMED
-from conformance.suites.known.release_line import points
+from conformance.suites.known.release_line import list_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,10 +26,19 @@ if TYPE_CHECKING:
 Place = tuple[str, str, "Mapping[str, str]"]
 """Release, platform and package versions of a cell."""
 FILE: Final = "deviations.toml"
-MOST: Final = 10
-"""Dead names that are told at once."""
+MAX_UNKNOWN: Final = 10
+"""Unknown tests that one message names."""
 OUTCOMES: Final = ("raised", "crashed", "timed_out", "out_of_memory")
+HEAD: Final = """\
+# Failures of this suite that are known, written by `conformance suite accept` from what runs
+# showed. A failure that was not declared here is a regression, one that is gone is a fix. `match`,
+# `reason`, `issue` and `may_pass` are kept as they are written by hand; comments are not.
+"""
 _ENTRY: Final = re.compile(r"(?m)^[ \t]*\[\[[ \t]*deviation[ \t]*\]\]")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""A key of TOML that needs no quotes."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f']")
+"""Characters that a literal string of TOML cannot hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,30 +46,29 @@ class DeviationEntry:
     """Tests that fail for the same cause in the same releases.
 
     Attributes:
-        deviation: How they fail, and where.
-        tests: Their names, sorted.
+        deviation: The declared failure, with its releases and platform.
+        tests: Names of the tests, sorted.
     """
 
     deviation: Deviation
     tests: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generated:
-    """What deviations were written from.
+class DeviationOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The runs that deviations were written from: the table `generated` of the file.
 
     Attributes:
         revision: Commit of the suite.
-        examples: How many examples Hypothesis tried of a test, None where that is the suite's.
-        seed: What it began with, None for what each test's own source gives.
-        releases: By platform, the releases that were seen, each with the version of the standard
-            that it was held against.
+        examples: Examples that Hypothesis tried of each test, None for the suite's own number.
+        seed: Seed of the examples, None for one that depends on the source of each test.
+        releases: By platform, the releases of the runs, each with the version of the standard that
+            it was held against.
     """
 
     revision: str = ""
     examples: int | None = None
     seed: int | None = None
-    releases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    releases: dict[str, dict[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +76,11 @@ class Deviations:
     """The known failures of a suite.
 
     Attributes:
-        generated: What they were written from.
+        generated: The runs that they were written from.
         entries: The failures, in the file's order.
     """
 
-    generated: Generated = Generated()
+    generated: DeviationOrigin = field(default_factory=DeviationOrigin)
     entries: tuple[DeviationEntry, ...] = ()
 
     def by_test(self) -> dict[str, tuple[Deviation, ...]]:
@@ -83,17 +92,8 @@ class Deviations:
         return {test: tuple(own) for test, own in found.items()}
 
 
-class _Head(msgspec.Struct, forbid_unknown_fields=True):
-    """The table `generated` as it is written."""
-
-    revision: str = ""
-    examples: int | None = None
-    seed: int | None = None
-    releases: dict[str, dict[str, str]] = {}
-
-
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """A table `deviation` as it is written."""
+    """A table `deviation` of the file."""
 
     tests: list[str]
     reason: str
@@ -107,14 +107,14 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """The whole file, but for what each entry holds."""
+    """The file. Its entries are converted one by one, for messages with their line."""
 
-    generated: _Head = msgspec.field(default_factory=_Head)
+    generated: DeviationOrigin = msgspec.field(default_factory=DeviationOrigin)
     deviation: list[Any] = []
 
 
-def load(folder: Path) -> Deviations:
-    """Return the known failures of the suite of a folder; without a file there are none.
+def load_deviations(folder: Path) -> Deviations:
+    """Return the known failures of the suite of a folder, none without a file.
 
     Args:
         folder: Folder of the suite's definition.
@@ -124,7 +124,7 @@ def load(folder: Path) -> Deviations:
     """
     file = folder / FILE
     try:
-        return parse(file.read_text(encoding="utf-8"), str(file))
+        return parse_deviations(file.read_text(encoding="utf-8"), str(file))
     except FileNotFoundError:
         return Deviations()
     except OSError as error:
@@ -133,163 +133,221 @@ def load(folder: Path) -> Deviations:
         raise UsageError(f"{file}: expected text in UTF-8") from None
 
 
-def known_failures(
+def load_known_failures(
     folder: Path, *, examples: int | None = None, seed: int | None = None, standard: str = CLAIMED
 ) -> dict[str, tuple[Deviation, ...]]:
     """Return the known failures of the suite of a folder, by name of the test.
 
-    With other examples than those that they were written from, or held against another version of
-    the standard, a failure may not come to light: then passing ends none of them.
+    With other examples than those that they were written from, or against another version of the
+    standard, a test may pass by chance: then passing is no sign of a fix.
 
     Args:
         folder: Folder of the suite's definition.
-        examples: How many examples Hypothesis is to try, None for as many as the suite says.
-        seed: What it is to begin with, None for what each test's own source gives.
-        standard: The version of its standard that is asked for.
+        examples: Examples that Hypothesis tries of each test, None for the suite's own number.
+        seed: Seed of the examples, None for one that depends on the source of each test.
+        standard: The requested version of its standard.
 
     Raises:
         UsageError: If the file cannot be read, or is wrong.
     """
-    known = load(folder)
-    found = known.by_test()
-    made = known.generated
+    known = load_deviations(folder)
+    found, made = known.by_test(), known.generated
     if (examples, seed, standard) == (made.examples, made.seed, CLAIMED):
         return found
     return {test: tuple(replace(d, may_pass=True) for d in own) for test, own in found.items()}
 
 
-def lines_of(text: str) -> list[int]:
+def find_entry_lines(text: str) -> list[int]:
     """Return the line that each entry of a file begins in, from 1."""
     return [text.count("\n", 0, match.end()) + 1 for match in _ENTRY.finditer(text)]
 
 
-def parse(text: str, where: str) -> Deviations:
-    """Return the known failures that a file tells of.
+def parse_deviations(text: str, where: str) -> Deviations:
+    """Return the known failures in the text of a file.
 
     Args:
-        text: The file.
-        where: What it is called in messages.
+        text: The text.
+        where: Name of the file in messages.
 
     Raises:
-        UsageError: If it is wrong: where, what was got, what was expected.
+        UsageError: If it is wrong: where, what was found, what was expected.
     """
     try:
         file = msgspec.convert(tomllib.loads(text), _File)
-    except (ValueError, RecursionError) as error:
-        said = str(error)
-        raise UsageError(f"{where}: {said[:1].lower()}{said[1:]}") from None
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: {_told(error)}") from None
-    head = file.generated
-    lines = lines_of(text)
-    entries = []
-    for number, table in enumerate(file.deviation):
-        line = f":{lines[number]}" if len(lines) == len(file.deviation) else ""
-        here = f"{where}{line}: deviation {number + 1}"
-        entries.append(_entry(table, here))
-    generated = Generated(
-        revision=head.revision, examples=head.examples, seed=head.seed, releases=head.releases
-    )
-    _refuse_twice(entries, where, lines)
-    return Deviations(generated=generated, entries=tuple(entries))
+    except (ValueError, RecursionError) as error:  # msgspec.ValidationError is a ValueError
+        raise UsageError(f"{where}: {_lower(str(error))}") from None
+    lines = find_entry_lines(text)
+    # An entry may be written without a table header: then no line is known.
+    places = [f":{line}" for line in lines] if len(lines) == len(file.deviation) else []
+    places += [""] * (len(file.deviation) - len(places))
+    entries = [
+        _parse_entry(table, f"{where}{place}: deviation {number}")
+        for number, (table, place) in enumerate(zip(file.deviation, places, strict=True), 1)
+    ]
+    _reject_duplicates(entries, where, places)
+    return Deviations(generated=file.generated, entries=tuple(entries))
 
 
-def _told(error: msgspec.ValidationError) -> str:
-    said = str(error)
-    return f"{said[:1].lower()}{said[1:]}"
+def _lower(message: str) -> str:
+    return f"{message[:1].lower()}{message[1:]}"
 
 
-def _entry(table: Any, here: str) -> DeviationEntry:
+def _parse_entry(table: Any, where: str) -> DeviationEntry:
     try:
-        read = msgspec.convert(table, _Entry)
+        entry = msgspec.convert(table, _Entry)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{here}: {_told(error)}") from None
-    if problem := next(_problems(read), ""):
-        raise UsageError(f"{here}: {problem}")
-    values = {name: getattr(read, name) for name in read.__struct_fields__ if name != "tests"}
-    return DeviationEntry(deviation=Deviation(**values), tests=tuple(sorted(read.tests)))
+        raise UsageError(f"{where}: {_lower(str(error))}") from None
+    if problem := next(_find_problems(entry), ""):
+        raise UsageError(f"{where}: {problem}")
+    values = msgspec.structs.asdict(entry)
+    tests = tuple(sorted(values.pop("tests")))
+    return DeviationEntry(deviation=Deviation(**values), tests=tests)
 
 
-def _problems(read: _Entry) -> Iterator[str]:
-    """Yield what is wrong with an entry."""
-    if not read.tests:
+def _find_problems(entry: _Entry) -> Iterator[str]:
+    if not entry.tests:
         yield "`tests` is empty, expected the names of tests; remove the entry if none fails"
-    if not read.reason.strip():
+    if not entry.reason.strip():
         yield "`reason` is empty, expected why the tests fail, in a few words"
-    if read.outcome not in OUTCOMES:
-        yield f"outcome `{read.outcome}`, expected {', '.join(OUTCOMES)}"
+    if entry.outcome not in OUTCOMES:
+        yield f"outcome `{entry.outcome}`, expected {', '.join(OUTCOMES)}"
     try:
-        SpecifierSet(read.releases)
+        SpecifierSet(entry.releases)
     except ValueError:
-        yield f"releases `{read.releases}`, expected a version specifier, e.g. `>=0.5,<0.6`"
+        yield f"releases `{entry.releases}`, expected a version specifier, e.g. `>=0.5,<0.6`"
     try:
-        re.compile(read.match)
+        re.compile(entry.match)
     except (re.error, RecursionError, OverflowError) as error:
-        yield f"match `{read.match[:80]}` is no regular expression: {error}"
-    twice = next((test for test in read.tests if read.tests.count(test) > 1), None)
+        yield f"match `{entry.match[:80]}` is no regular expression: {error}"
+    twice = next((test for test in entry.tests if entry.tests.count(test) > 1), None)
     if twice is not None:
         yield f"names {twice} twice, expected each test once"
 
 
-def _refuse_twice(entries: Iterable[DeviationEntry], where: str, lines: list[int]) -> None:
-    """Refuse a test that two entries declare for one release."""
+def _reject_duplicates(entries: Iterable[DeviationEntry], where: str, places: list[str]) -> None:
+    """Reject a test that two entries declare for one release."""
     known: dict[str, list[tuple[int, Deviation]]] = defaultdict(list)
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(entries, 1):
         new = entry.deviation
         for test in entry.tests:
             for before, old in known[test]:
-                if overlap(old, new):
-                    line = f":{lines[number]}" if number < len(lines) else ""
+                if do_overlap(old, new):
                     raise UsageError(
-                        f"{where}{line}: deviation {number + 1} (`{new.releases}`) and deviation "
-                        f"{before + 1} (`{old.releases}`) declare {test} for the same releases, "
-                        "expected one for each"
+                        f"{where}{places[number - 1]}: deviation {number} (`{new.releases}`) and "
+                        f"deviation {before} (`{old.releases}`) declare {test} for the same "
+                        "releases, expected one deviation for each release"
                     )
             known[test].append((number, new))
 
 
-def overlap(one: Deviation, other: Deviation) -> bool:
+def do_overlap(one: Deviation, other: Deviation) -> bool:
     """Say whether two deviations are declared for the same release on the same platform."""
     platforms = one.platform, other.platform
     if all(platforms) and not is_on(*platforms) and not is_on(*reversed(platforms)):
         return False
     ranges = one.releases, other.releases
-    return any(all(in_range(p, specifier) for specifier in ranges) for p in points(ranges))
+    return any(all(in_range(p, specifier) for specifier in ranges) for p in list_points(ranges))
 
 
-def refuse_dead(
+def reject_unknown_tests(
     folder: Path, places: Collection[Place], is_collected: Callable[[str], bool]
 ) -> None:
-    """Refuse known failures of what is no test any more.
+    """Reject known failures of tests that no longer exist.
 
-    A test that other cells have only, or that they cannot collect now, is not dead. Of releases
-    that nobody saw nothing is known: where the file says which were seen, only those count.
+    A test that only other cells have, or that a cell cannot collect now, still exists. Nothing is
+    known about a release without a run: if the file lists the releases of its runs, only cells of
+    these releases count.
 
     Args:
         folder: Folder of the suite's definition.
-        places: Release, platform and package versions of the cells that were looked in.
-        is_collected: Says whether any of them has a test of a name, or should have.
+        places: Release, platform and package versions of the cells that collected the suite.
+        is_collected: Says whether any of them has a test with a name, or should have.
 
     Raises:
         UsageError: If there are some: file, entry and name of each.
     """
-    known = load(folder)
+    known = load_deviations(folder)
     seen = known.generated.releases
-    places = [one for one in places if not seen or one[0] in seen.get(one[1], {})]
-    dead = [
+    places = [place for place in places if not seen or place[0] in seen.get(place[1], {})]
+    unknown = [
         (number, test)
         for number, entry in enumerate(known.entries)
         if any(entry.deviation.covers(*place) for place in places)
         for test in entry.tests
         if not is_collected(test)
     ]
-    if not dead:
+    if not unknown:
         return
     file = folder / FILE
-    lines = lines_of(file.read_text(encoding="utf-8"))
-    told = [f"{file}:{lines[n]}: deviation {n + 1} names {test}" for n, test in dead[:MOST]]
-    more = f"; and {len(dead) - MOST} more" if len(dead) > MOST else ""
+    lines = find_entry_lines(file.read_text(encoding="utf-8"))
+    named = [
+        f"{file}:{lines[number]}: deviation {number + 1} names {test}"
+        for number, test in unknown[:MAX_UNKNOWN]
+    ]
+    more = f"; and {len(unknown) - MAX_UNKNOWN} more" if len(unknown) > MAX_UNKNOWN else ""
     raise UsageError(
-        f"{'; '.join(told)}{more}: no cell collects it, expected tests that there are; remove it, "
+        f"{'; '.join(named)}{more}: no cell collects it, expected an existing test; remove it, "
         "or write its new name"
     )
+
+
+def render_deviations(known: Deviations) -> str:
+    """Return known failures as a file, equal for equal failures; one test a line.
+
+    Args:
+        known: The failures; `parse_deviations(render_deviations(known)) == known` once its entries
+            are sorted.
+    """
+    parts = [HEAD, "\n".join(_render_origin(known.generated))]
+    parts += ["\n".join(_render_entry(entry)) for entry in sort_entries(known.entries)]
+    return "\n".join(f"{part.rstrip()}\n" for part in parts)
+
+
+def sort_entries(entries: Iterable[DeviationEntry]) -> tuple[DeviationEntry, ...]:
+    """Return entries in the order of the file: those of one cause together, by release."""
+    return tuple(sorted(entries, key=_make_sort_key))
+
+
+def _make_sort_key(entry: DeviationEntry) -> tuple[object, ...]:
+    own = entry.deviation
+    cause = own.platform, own.outcome, own.error, own.match, own.reason, own.issue, own.may_pass
+    numbers = tuple(map(_split_version, list_points([own.releases])))
+    return (*cause, numbers, own.releases, entry.tests)
+
+
+def _split_version(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _render_origin(generated: DeviationOrigin) -> Iterator[str]:
+    yield "[generated]"
+    if generated.revision:
+        yield f"revision = {quote_toml(generated.revision)}"
+    if generated.examples is not None:
+        yield f"examples = {generated.examples}"
+    if generated.seed is not None:
+        yield f"seed = {generated.seed}"
+    for platform, releases in sorted(generated.releases.items()):
+        key = platform if _BARE.fullmatch(platform) else quote_toml(platform)
+        yield from ("", f"[generated.releases.{key}]")
+        for release in sorted(releases, key=_split_version):
+            yield f"{quote_toml(release)} = {quote_toml(releases[release])}"
+
+
+def _render_entry(entry: DeviationEntry) -> Iterator[str]:
+    own = entry.deviation
+    yield "[[deviation]]"
+    yield f"releases = {quote_toml(own.releases)}"
+    values = {"platform": own.platform, "outcome": own.outcome if own.outcome != "raised" else ""}
+    values |= {name: getattr(own, name) for name in ("error", "match", "reason", "issue")}
+    yield from (f"{name} = {quote_toml(text)}" for name, text in values.items() if text)
+    if own.may_pass:
+        yield "may_pass = true"
+    yield from ("tests = [", *(f"    {quote_toml(test)}," for test in sorted(entry.tests)), "]")
+
+
+def quote_toml(text: str) -> str:
+    """Return a text as a string of TOML, without escapes if possible."""
+    if ("\\" in text or '"' in text) and not _CONTROL.search(text):
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,9 +1,10 @@
-"""Ranges of releases as parts of a line: what several of them have in common, and their union."""
+"""Ranges of releases as sets of points on a line, to intersect, divide and join them."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from packaging.specifiers import SpecifierSet
@@ -17,82 +18,79 @@ BELOW: Final = "0"
 
 
 @lru_cache(maxsize=4096)
-def version(text: str) -> Version:
+def parse_version(text: str) -> Version:
     """Return a version that can be ordered."""
     return Version(text)
 
 
-def points(specifiers: Iterable[str], releases: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return versions such that ranges are told by which of them they hold.
+def list_points(specifiers: Iterable[str], releases: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return versions that tell ranges apart: different ranges contain different points.
 
     Args:
         specifiers: The ranges, as PEP 440 specifiers.
-        releases: Further versions that count.
+        releases: Further versions.
 
     Returns:
-        One before all that are named, each that is named, and one just after it, in order.
+        A version before all others, then each version with one just after it, in order.
     """
-    texts = [*releases, *(v for text in specifiers for v in _named(text))]
-    named = {version(text): text for text in sorted(texts, reverse=True)}  # 0.5 is 0.5.0
-    found = [(text, _after(text)) for _, text in sorted(named.items())]
+    texts = [*releases, *(v for text in specifiers for v in _list_bounds(text))]
+    named = {parse_version(text): text for text in sorted(texts, reverse=True)}  # 0.5 is 0.5.0
+    found = [(text, _find_successor(text)) for _, text in sorted(named.items())]
     return (BELOW, *(point for pair in found for point in pair))
 
 
 @lru_cache(maxsize=4096)
-def _named(specifier: str) -> frozenset[str]:
+def _list_bounds(specifier: str) -> frozenset[str]:
     """Return the versions that a range begins or ends at."""
     found = set()
-    for one in SpecifierSet(specifier):
-        parts = one.version.removesuffix(".*").split(".")
+    for clause in SpecifierSet(specifier):
+        parts = clause.version.removesuffix(".*").split(".")
         found.add(".".join(parts))
-        if one.operator == "~=":
+        if clause.operator == "~=":
             parts.pop()
-        if one.operator == "~=" or one.version.endswith(".*"):
+        # Both end at the next version of the last part: `~=0.4.30` and `==0.4.*` before 0.5.
+        if clause.operator == "~=" or clause.version.endswith(".*"):
             found.add(".".join([*parts[:-1], str(int(parts[-1]) + 1)]))
     return frozenset(found)
 
 
 @lru_cache(maxsize=4096)
-def _after(text: str) -> str:
-    """Return a version after one, before every other that anybody names."""
-    found = version(text)
+def _find_successor(text: str) -> str:
+    """Return a version just after another, before every version that a range may name."""
+    found = parse_version(text)
     if found.is_prerelease or found.is_postrelease:
-        # Of a nightly, a candidate, a repair: the next one.
+        # A version of PEP 440 ends with that number: only the next number can come after it.
         return re.sub(r"\d+$", lambda last: str(int(last[0]) + 1), found.public)
     return f"{found.public}.0.0.1"
 
 
 def is_between(point: str, low: str | None, high: str | None) -> bool:
-    """Say whether a version is at or after one, and before another; None is no bound."""
-    found = version(point)
-    return (low is None or found >= version(low)) and (high is None or found < version(high))
+    """Say whether a version is at or after `low`, and before `high`; None is no bound."""
+    found = parse_version(point)
+    above = low is None or found >= parse_version(low)
+    return above and (high is None or found < parse_version(high))
 
 
-def ranges_of(line: Sequence[str], inside: Sequence[bool]) -> list[str]:
-    """Return the fewest ranges that hold some points of a line, and no other.
+def make_ranges(line: Sequence[str], inside: Sequence[bool]) -> list[str]:
+    """Return the fewest ranges that contain some points of a line, and no others.
 
     Args:
-        line: What `points` returned.
-        inside: Of each, whether it is held.
+        line: The points, as `list_points` returns them.
+        inside: Whether each point is contained.
 
     Returns:
         Specifiers, the oldest first.
     """
-    found = []
-    start: int | None = None
-    for number, held in enumerate([*inside, False]):
-        if held and start is None:
-            start = number
-        elif not held and start is not None:
-            found.append(_spelled(line, start, number))
-            start = None
-    return found
+    runs = groupby(range(len(line)), key=lambda number: inside[number])
+    groups = [list(numbers) for contained, numbers in runs if contained]
+    return [_make_specifier(line, numbers[0], numbers[-1] + 1) for numbers in groups]
 
 
-def _spelled(line: Sequence[str], start: int, end: int) -> str:
+def _make_specifier(line: Sequence[str], start: int, end: int) -> str:
     """Return the specifier of neighbouring points, the last of them before `end`.
 
-    Points alternate: the one before all, then each that is named and the one just after it.
+    Points alternate: the first is before all versions, odd ones are versions, and even ones are
+    just after a version.
     """
     if end - start == 1 and start % 2:
         return f"=={line[start]}"

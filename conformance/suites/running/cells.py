@@ -1,4 +1,4 @@
-"""Where the sessions of a cell run: its environment, what lies beside it, and what it is."""
+"""Provides the environments that the sessions of a suite run in, cell by cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.engine.preparation import find_identity_mismatch
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
-from conformance.suites.catalogue.claims import Claims, claimed_in
+from conformance.suites.catalogue.standards import ClaimCache, read_claim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from conformance.suites.suite import Suite
 
 HYPOTHESIS: Final = "HYPOTHESIS_STORAGE_DIRECTORY"
-"""Variable that keeps out of a suite's own folders what Hypothesis writes."""
+"""Variable that keeps the files of Hypothesis out of a suite's own folders."""
 
 BYTECODE: Final = ".bytecode"
-"""Folder of bytecode, in that of the packages beside a cell's own."""
+"""Folder of bytecode within the overlay of a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class ProvidedCell:
 
     Attributes:
         python: Its interpreter.
-        variables: Environment variables of what runs there.
+        variables: Environment variables of its processes.
     """
 
     python: Path
@@ -48,9 +48,9 @@ class SuiteCells:
     """Provides the environments of cells.
 
     Args:
-        locks: Lock of each cell, by cell id; may grow.
+        locks: Lock of each cell, by cell id; more may be added later.
         cache: Cache folder.
-        suite: The suite that runs there; its variables count over the caller's and the cell's.
+        suite: The suite; its variables override the caller's and the cell's.
         outer: Environment variables of the caller.
     """
 
@@ -62,8 +62,8 @@ class SuiteCells:
         outer: Mapping[str, str] = os.environ,
     ) -> None:
         self._locks, self._cache, self._suite, self._outer = locks, cache, suite, outer
-        self._claims = Claims(cache)
-        self._claimed: dict[str, str] = {}
+        self._claim_cache = ClaimCache(cache)
+        self._claims: dict[str, str] = {}
 
     @contextmanager
     def provided(self, planned: PlannedCell) -> Iterator[ProvidedCell]:
@@ -73,11 +73,11 @@ class SuiteCells:
             planned: The cell.
 
         Yields:
-            Where it is.
+            The environment.
 
         Raises:
             InfrastructureError: If it cannot be provided.
-            UnsupportedCellError: If this host cannot serve it, or the suite is not about it.
+            UnsupportedCellError: If this host cannot serve it, or the suite does not apply to it.
         """
         if planned.failure:
             raise InfrastructureError(planned.failure)
@@ -87,87 +87,83 @@ class SuiteCells:
         folder = environment_folder(cell, lock, self._cache)
         try:
             with nullcontext() if cell.interpreter is not None else hold_environment(folder):
-                environment = provision(cell, lock=lock, cache=self._cache)
-                place = ProvidedCell(python=environment.python, variables=self._variables(planned))
-                yield self._held_against(planned, place)
+                python = provision(cell, lock=lock, cache=self._cache).python
+                variables = self._make_variables(planned)
+                variables |= self._select_standard(planned, python, variables)
+                yield ProvidedCell(python=python, variables=variables)
         except OSError as error:
             raise disk_error(folder, error) from error
 
-    def refusal(self, planned: PlannedCell) -> str:
-        """Return why a cell is not held against the version of the standard that is asked for.
+    def explain_refusal(self, planned: PlannedCell) -> str:
+        """Return why a cell is not held against the selected version of the standard.
 
         Args:
             planned: The cell, which can be provided.
 
         Returns:
-            The reason; empty where it is, also where that cannot be told now.
+            The reason; empty if it is, or if that is unknown.
         """
         standards = self._suite.standards
         if standards is None or standards.asked not in standards.versions:
-            return ""  # a cell is held against what it claims
+            return ""  # a cell is held against the version that it claims
         try:
             with self.provided(planned):
                 return ""
         except UnsupportedCellError as error:
             return str(error)
         except ConformanceError:
-            return ""  # what stands in the way is told of the tests
+            return ""  # the tests report the error
 
-    def _variables(self, planned: PlannedCell) -> dict[str, str]:
+    def _make_variables(self, planned: PlannedCell) -> dict[str, str]:
         cell = planned.cell
         variables = make_worker_environment(
             self._outer, cell.place.environment,
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
         path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
-        beside = {
-            "PYTHONPATH": os.pathsep.join(path),
-            **_bytecode(planned),
+        # Bytecode must not be written next to the suite's modules. An overlay has a folder for it:
+        # without bytecode, each session compiles everything that it imports.
+        bytecode = (
+            {"PYTHONPYCACHEPREFIX": f"{planned.overlay}{os.sep}{BYTECODE}"}
+            if planned.overlay
+            else {"PYTHONDONTWRITEBYTECODE": "1"}
+        )
+        return {
+            **variables, **make_option_variables(planned), **self._suite.definition.environment,
+            "PYTHONPATH": os.pathsep.join(path), **bytecode,
             HYPOTHESIS: str(self._cache / "hypothesis"),
-        }
-        return {**variables, **make_option_variables(planned), **self._suite.environment, **beside}
+        }  # fmt: skip
 
-    def _held_against(self, planned: PlannedCell, place: ProvidedCell) -> ProvidedCell:
-        """Return a place that knows which version of the suite's standard counts there."""
+    def _select_standard(
+        self, planned: PlannedCell, python: Path, variables: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the variable that selects the version of the suite's standard in a cell."""
         standards = self._suite.standards
         if standards is None:
-            return place
-        claimed = self._claimed_by(planned, place, standards.claim)
-        if reason := standards.refusal(claimed):
-            raise UnsupportedCellError(reason)
-        version = {standards.variable: standards.of(claimed)}
-        return ProvidedCell(python=place.python, variables={**place.variables, **version})
-
-    def _claimed_by(self, planned: PlannedCell, place: ProvidedCell, claim: str) -> str:
-        """Return what a cell claims; what an environment of the user's does may change."""
-        known = "" if planned.cell.interpreter is not None else planned.cell_hash
-        claimed = self._claimed.get(planned.cell.id, self._claims.known(known, claim))
+            return {}
+        # The user's own environment may change, and with it the version that it claims.
+        cell_hash = "" if planned.cell.interpreter is not None else planned.cell_hash
+        claimed = self._claims.get(planned.cell.id)
         if claimed is None:
-            claimed = claimed_in(place.python, place.variables, claim)
-            self._claims.keep(known, claim, claimed)
-        self._claimed[planned.cell.id] = claimed
-        return claimed
-
-
-def _bytecode(planned: PlannedCell) -> dict[str, str]:
-    """Return the variables that keep bytecode out of a suite's own folders.
-
-    Without any, each session would compile all that it imports.
-    """
-    if planned.overlay:
-        return {"PYTHONPYCACHEPREFIX": os.path.join(planned.overlay, BYTECODE)}  # noqa: PTH118 - a text
-    return {"PYTHONDONTWRITEBYTECODE": "1"}
+            claimed = self._claim_cache.load(cell_hash, standards.claim)
+        if claimed is None:
+            claimed = read_claim(python, variables, standards.claim)
+            self._claim_cache.save(cell_hash, standards.claim, claimed)
+        self._claims[planned.cell.id] = claimed
+        if reason := standards.explain_refusal(claimed):
+            raise UnsupportedCellError(reason)
+        return {standards.variable: standards.find_version(claimed)}
 
 
 def check_identity(planned: PlannedCell, versions: Mapping[str, str]) -> None:
-    """Refuse what is not the cell.
+    """Check that an environment has the packages of its cell.
 
     Args:
         planned: The cell.
-        versions: Versions of packages as they are found there.
+        versions: Versions of the packages in the environment.
 
     Raises:
         InfrastructureError: If a package has another version than the cell.
     """
-    if wrong := find_identity_mismatch(planned, versions):
-        raise InfrastructureError(f"{planned.cell.id}: {wrong.replace('worker', 'session')}")
+    if mismatch := find_identity_mismatch(planned, versions):
+        raise InfrastructureError(f"{planned.cell.id}: {mismatch.replace('worker', 'session')}")

@@ -1,4 +1,4 @@
-"""A cache of collections: a suite is not collected again in a cell where nothing changed."""
+"""A cache of collections, which skips collecting where nothing changed, and of test durations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.engine.input_files import are_unchanged
 from conformance.files import MALFORMED
-from conformance.suites.running.collection import Collection
-from conformance.suites.running.session_info import FORKED
+from conformance.suites.running.collection import FORKED, Collection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,35 +21,35 @@ if TYPE_CHECKING:
     from conformance.suites.suite import Suite
 
 FOLDER: Final = "suites"
-"""Folder of the cache that keeps collections."""
+"""Folder of collections within the cache."""
 
 
-class Collections:
-    """Collections of cells, kept below the cache folder.
+class CollectionCache:
+    """Collections of cells, stored below the cache folder.
 
     Args:
         cache: Cache folder.
-        fresh: Whether what is kept does not count.
+        fresh: Whether earlier collections are ignored.
     """
 
     def __init__(self, cache: Path, *, fresh: bool = False) -> None:
         self._entries = CacheFolder(cache / FOLDER)
         self._fresh = fresh
 
-    def known(self, suite: Suite, planned: PlannedCell) -> Collection | None:
-        """Return what was collected before, None if that is not known."""
-        if self._fresh or not _may_be_kept(planned):
+    def load(self, suite: Suite, planned: PlannedCell) -> Collection | None:
+        """Return an earlier collection, None if there is none that is still valid."""
+        if self._fresh or not _is_cacheable(planned):
             return None
         before = self._read(suite, planned)
         return before if before is not None and are_unchanged(before.inputs) else None
 
-    def forked(self, suite: Suite, planned: PlannedCell) -> bool | None:
-        """Return whether workers were forked in a cell before, None if that is not known."""
+    def has_forked(self, suite: Suite, planned: PlannedCell) -> bool:
+        """Say whether workers are known to have been forked in a cell before."""
         before = self._read(suite, planned)
-        return None if before is None else before.told.get("workers") == FORKED
+        return before is not None and before.facts.get("workers") == FORKED
 
     def _read(self, suite: Suite, planned: PlannedCell) -> Collection | None:
-        content = self._entries.read(self._path(suite, planned))
+        content = self._entries.read(self._locate(suite, planned))
         if content is None:
             return None
         try:
@@ -58,29 +57,29 @@ class Collections:
         except MALFORMED:  # written by another version
             return None
 
-    def keep(self, suite: Suite, planned: PlannedCell, collection: Collection) -> None:
-        """Keep what was collected, unless it was not, which may be the host's fault."""
-        if not collection.failure and _may_be_kept(planned):
-            self._entries.write(self._path(suite, planned), msgspec.json.encode(collection))
+    def save(self, suite: Suite, planned: PlannedCell, collection: Collection) -> None:
+        """Store a collection, unless it failed: a failure may be the host's fault."""
+        if not collection.failure and _is_cacheable(planned):
+            self._entries.write(self._locate(suite, planned), msgspec.json.encode(collection))
 
-    def _path(self, suite: Suite, planned: PlannedCell) -> Path:
+    def _locate(self, suite: Suite, planned: PlannedCell) -> Path:
         facts = (suite.hash, suite.paths, planned.cell.id, planned.cell_hash)
-        digest = hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace"))
-        return self._entries.folder / f"{digest.hexdigest()[:32]}.json"
+        return self._entries.folder / f"{_hash(facts)}.json"
 
 
-class Timings:
-    """How long the tests of a suite took when they were run last, whatever has changed since.
+class TestTimings:
+    """Durations of the tests of a suite in their last run, whatever has changed meanwhile.
 
     Args:
         cache: Cache folder.
         suite: The suite.
     """
 
+    __test__ = False  # keeps pytest from collecting it as a test class
+
     def __init__(self, cache: Path, suite: Suite) -> None:
-        digest = hashlib.sha256(repr(suite.paths).encode("utf-8", "backslashreplace"))
         self._entries = CacheFolder(cache / FOLDER)
-        self._path = cache / FOLDER / f"seconds-{digest.hexdigest()[:32]}.json"
+        self._path = cache / FOLDER / f"seconds-{_hash(suite.paths)}.json"
         self._learned: dict[str, float] = {}
 
     @cached_property
@@ -95,21 +94,27 @@ class Timings:
     def _usual(self) -> float:
         return median(self._known.values()) if self._known else 1.0
 
-    def of(self, job: Job) -> float:
-        """Return how long a test takes, in seconds; what is not known takes as long as others."""
+    def estimate(self, job: Job) -> float:
+        """Return the seconds that a test takes; for an unknown test, the median of the others."""
         return self._known.get(job.case.name, self._usual)
 
     def learn(self, finished: Finished) -> None:
-        """Take how long a test took."""
-        if took := finished.seconds.get("job"):
-            self._learned[finished.job.case.name] = round(took, 4)
+        """Take the duration of a test."""
+        if seconds := finished.seconds.get("job"):
+            self._learned[finished.job.case.name] = round(seconds, 4)
 
-    def keep(self) -> None:
-        """Keep what was learned."""
+    def save(self) -> None:
+        """Store the durations that were learned."""
         if self._learned:
             self._entries.write(self._path, msgspec.json.encode(self._known | self._learned))
 
 
-def _may_be_kept(planned: PlannedCell) -> bool:
+def _hash(facts: object) -> str:
+    # File names that are no UTF-8 have surrogates, which the encoder refuses otherwise.
+    return hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _is_cacheable(planned: PlannedCell) -> bool:
+    # The user's own environment and an accelerator may change without a change of the hash.
     cell = planned.cell
     return bool(planned.cell_hash) and cell.interpreter is None and not cell.place.real

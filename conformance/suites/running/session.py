@@ -1,4 +1,4 @@
-"""A session of pytest in a cell, and the process that serves it."""
+"""A pytest session in a cell: the process that collects a suite and runs its tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.engine.messages import JobEnd, Masking, read_message
 from conformance.errors import InfrastructureError
 from conformance.suites.inside.session_server import LOST, SOON
 from conformance.suites.running.cells import check_identity
-from conformance.suites.running.session_info import SessionInfo, TestReport
+from conformance.suites.running.collection import SessionInfo, TestReport
 from conformance.suites.suite import MEMORY, PLUGIN
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from conformance.suites.suite import Examples, Suite
 
 QUIET: Final = 600.0
-"""Seconds without a test after which a session is held to hang: collecting, or tidying up."""
+"""Seconds without a test after which a session counts as hanging: collecting, or tearing down."""
 LARGEST: Final = 64
-"""MiB that a test may print past pytest."""
+"""MiB that a test may print in spite of pytest's capturing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """What a session collects, and where.
+class SessionLaunch:
+    """The settings of a session.
 
     Attributes:
         python: Interpreter of the cell.
@@ -39,13 +39,13 @@ class Launch:
         folder: Working directory.
         arguments: Arguments of pytest.
         timeout: Seconds that one test may take.
-        memory: MiB that the process may hold.
+        memory: MiB that the process may use.
         files: Files that it collects; None for the whole suite.
-        examples: How Hypothesis looks for examples, None where the suite alone says so.
+        examples: Settings of Hypothesis, None for those of the suite alone.
         facts: Facts to report about the tested package: `module:attribute` by name.
         forks: Whether it may fork workers.
-        seed_random: Whether `random` begins each test with its name.
-        data: Whether the data files that tests read are noted.
+        seed_random: Whether `random` is seeded with the name of each test.
+        data: Whether the data files that tests read are recorded.
     """
 
     python: Path
@@ -63,47 +63,41 @@ class Launch:
 
     @property
     def order(self) -> dict[str, Any]:
-        """The part that the process inside the cell needs, as plain data."""
-        how = self.examples
+        """The settings that the process inside the cell needs, as plain data."""
+        examples = self.examples
         return {
-            "folder": str(self.folder),
-            "arguments": list(self.arguments),
-            "timeout": self.timeout,
-            "quiet": QUIET,
-            "facts": dict(self.facts),
-            "forks": self.forks,
-            "data": self.data,
-            "examples": how and {**asdict(how), "seed_random": self.seed_random},
-        }
+            "folder": str(self.folder), "arguments": list(self.arguments),
+            "timeout": self.timeout, "quiet": QUIET, "facts": dict(self.facts),
+            "forks": self.forks, "data": self.data,
+            "examples": examples and {**asdict(examples), "seed_random": self.seed_random},
+        }  # fmt: skip
 
 
 class PytestSession(WorkerProcess):
     """A process that collects a suite and runs its tests, itself or in workers that it forks.
 
     Args:
-        launch: What it collects.
+        launch: Its settings.
 
     Attributes:
-        launch: What it collects.
-        info: What it reported before any test was requested.
+        launch: Its settings.
+        info: The reports before any test was requested.
         held: Resources that are held until it has ended.
     """
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: SessionLaunch) -> None:
         super().__init__([launch.python, "-s", PLUGIN, "serve"], launch.environment)
         self.launch = launch
         self.info = SessionInfo(self.identity["versions"])
         self.held = contextlib.ExitStack()
 
     def collect(self) -> None:
-        """Collect, up to where it can run tests or has ended; a second call does nothing.
+        """Collect, until it can run tests or has ended.
 
         Raises:
             InfrastructureError: If pytest cannot be imported.
         """
         info = self.info
-        if info.end is not None or info.forks:
-            return
         try:
             for message in self._request({"session": self.launch.order, "share": "session"}):
                 info.take(message)
@@ -115,10 +109,10 @@ class PytestSession(WorkerProcess):
             info.end = JobEnd()
         except ValueError:
             info.end = JobEnd(ended="garbled")
-        assert info.end is not None  # noqa: S101 - the last message is about the end
-        if not info.started and not info.end.ended:
-            text = info.end.stderr.strip()[-2000:] or f"status {info.end.exit}"
-            raise InfrastructureError(f"pytest does not start; it said: {text}")
+        end = info.end or JobEnd()
+        if not info.started and not end.ended:
+            text = end.stderr.strip()[-2000:] or f"status {end.exit}"
+            raise InfrastructureError(f"pytest does not start; its output: {text}")
 
     def covers(self, job: Job) -> bool:
         """Say whether it has collected the file of a test."""
@@ -129,13 +123,13 @@ class PytestSession(WorkerProcess):
         """Run a test.
 
         Args:
-            test: Its name.
-            following: The next test that the same process is to run, empty for none.
+            test: Name of the test.
+            following: The next test of the same process, empty for none.
             share: Key of the process that is to run it, where workers are forked.
 
         Returns:
-            How it ended, None if it took its process with it; and how the process did, or that it
-            fell idle.
+            The report, None if the test ended its process; and how the process ended, or that it
+            became idle.
         """
         report = None
         try:
@@ -145,7 +139,7 @@ class PytestSession(WorkerProcess):
                 if message.get("kind") == "done":
                     return report, read_message(message, JobEnd)
         except WorkerDiedError:
-            # Of several tests in workers it is not known which one is at fault.
+            # With several tests in workers, any of them may be the cause.
             return report, JobEnd(ended=LOST if self.info.forks else "")
         except ValueError:
             return None, JobEnd(ended="garbled")
@@ -162,27 +156,28 @@ class PytestSession(WorkerProcess):
         for frame in self.exchange({**limits, **request}, patience):
             yield masking.frame(frame)[0]
 
+    # Twice the time that the session server waits: it must be able to end the session first.
     def close(self, patience: float = 2 * SOON) -> None:
-        """End it, and all that it started; one that runs no test ends as pytest does."""
+        """End it, and everything that it started; if no test runs, it ends as pytest does."""
         super().close(patience)
         self.held.close()
 
 
-def pytest_arguments(collection: Collection) -> list[str]:
-    """Return arguments of pytest with which every session is about the same project.
+def make_pytest_arguments(collection: Collection) -> list[str]:
+    """Return the arguments of pytest with which every session is about the same project.
 
     Args:
-        collection: What was collected, empty where that is not known yet.
+        collection: An earlier collection, empty if there is none.
     """
     known = ["--rootdir", collection.root] if collection.root else []
     known += ["-c", collection.ini] if collection.ini else []
-    # One test that fails is no reason to know nothing of the others.
+    # A suite that sets -x or --maxfail must run to its end all the same.
     return [*known, "--continue-on-collection-errors", "--maxfail=0"]
 
 
 def start_session(
     suite: Suite, planned: PlannedCell, place: ProvidedCell, collection: Collection,
-    files: Sequence[str] | None = None, *, forks: bool = True,
+    files: Sequence[str] | None, *, forks: bool,
 ) -> PytestSession:  # fmt: skip
     """Start a session of a suite in a cell.
 
@@ -190,26 +185,28 @@ def start_session(
         suite: The suite.
         planned: The cell.
         place: The cell's environment.
-        collection: What was collected before, empty where that is not known yet.
+        collection: An earlier collection, empty if there is none.
         files: The files it collects; None for the whole suite.
         forks: Whether it forks workers, where that is safe.
 
     Raises:
-        InfrastructureError: If it does not start, or is not of the cell.
+        InfrastructureError: If it does not start, or the environment is not that of the cell.
     """
-    paths = suite.paths if files is None else files
-    session = PytestSession(Launch(
+    session = PytestSession(SessionLaunch(
         python=place.python,
         environment=place.variables,
         folder=suite.folder,
-        arguments=[*suite.arguments, *pytest_arguments(collection), *paths],
+        arguments=[
+            *suite.arguments, *make_pytest_arguments(collection),
+            *(suite.paths if files is None else files),
+        ],
         timeout=suite.timeout,
         memory=MEMORY,
         files=None if files is None else frozenset(files),
         examples=suite.examples,
-        facts=suite.facts,
+        facts=suite.definition.facts,
         forks=forks,
-        seed_random=suite.seed_random,
+        seed_random=suite.definition.seed_random,
         # A pinned checkout is restored before each run: its files are those of its commit.
         data=not suite.is_in_cache,
     ))  # fmt: skip

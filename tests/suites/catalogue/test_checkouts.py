@@ -9,7 +9,7 @@ import pytest
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.errors import InfrastructureError, UsageError
-from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
+from conformance.suites.catalogue.checkouts import Checkouts, inspect_own_checkout
 from tests.suites.repositories import NAME, Repositories, committed, git, repositories
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_it_is_fetched_once(checkouts: Checkouts, made: Repositories, told: list
     shutil.rmtree(made.folder)
     second = checkouts.get(suite)
     assert first == second
-    assert (first.told, first.own) == (made.revision, False)
+    assert (first.label, first.own) == (made.revision, False)
     assert told == [f"fetching {NAME} {made.revision[:12]} from {made.url}"]
 
 
@@ -102,11 +102,11 @@ def test_what_another_run_uses_is_left_alone(checkouts: Checkouts, made: Reposit
     """It says what to do instead."""
     checkout = checkouts.get(made.named())
     with hold_environment(checkout.folder):
-        assert not checkouts.tidy(checkout)
+        assert not checkouts.restore(checkout)
         edit(checkout.folder)
         with pytest.raises(InfrastructureError, match=r"another run uses it.*--suite-path"):
             checkouts.get(made.named())
-    assert checkouts.tidy(checkout)
+    assert checkouts.restore(checkout)
     assert (checkout.folder / "conftest.py").read_text() != "broken"
 
 
@@ -121,17 +121,17 @@ def cloned(made: Repositories, folder: Path) -> Path:
 def test_a_checkout_of_the_users_own(made: Repositories, tmp_path: Path) -> None:
     """Its revision is told as far as it is one."""
     folder = cloned(made, tmp_path / "mine")
-    whole = own_checkout(folder, made.named())
-    assert (whole.told, whole.own) == (made.revision, True)
+    whole = inspect_own_checkout(folder, made.named())
+    assert (whole.label, whole.own) == (made.revision, True)
     edit(folder)
-    changed = own_checkout(folder, made.named())
-    assert changed.told == f"{made.revision}-changed"
+    changed = inspect_own_checkout(folder, made.named())
+    assert changed.label == f"{made.revision}-changed"
     assert changed.content != whole.content
     shutil.rmtree(folder / ".git")
-    assert own_checkout(folder, made.named()).told == ""
+    assert inspect_own_checkout(folder, made.named()).label == ""
     git(tmp_path, "init", "--quiet")  # a repository around it knows nothing of it
     git(tmp_path, "commit", "--quiet", "--allow-empty", "--message=x")
-    assert own_checkout(folder, made.named()).told == ""
+    assert inspect_own_checkout(folder, made.named()).label == ""
 
 
 def test_the_content_is_the_same_wherever_it_lies(
@@ -141,16 +141,16 @@ def test_the_content_is_the_same_wherever_it_lies(
     folder = cloned(made, tmp_path / "mine")
     (folder / "mini_tests" / "__pycache__").mkdir()
     (folder / "mini_tests" / "__pycache__" / "x.pyc").touch()
-    assert own_checkout(folder, made.named()).content == checkouts.get(made.named()).content
+    assert inspect_own_checkout(folder, made.named()).content == checkouts.get(made.named()).content
 
 
 def test_what_is_no_checkout(made: Repositories, tmp_path: Path) -> None:
     """One error each."""
     suite = made.named()
     with pytest.raises(UsageError, match=r"--suite-path .*away: no such folder, expected"):
-        own_checkout(tmp_path / "away", suite)
+        inspect_own_checkout(tmp_path / "away", suite)
     with pytest.raises(UsageError, match="has no mini_tests, expected a checkout of file:"):
-        own_checkout(made.folder, suite)
+        inspect_own_checkout(made.folder, suite)
     git(made.folder, "clone", "--quiet", made.url, str(tmp_path / "mine"))
     with pytest.raises(UsageError, match=r"submodule spec is missing; git -C .* update --init"):
-        own_checkout(tmp_path / "mine", suite)
+        inspect_own_checkout(tmp_path / "mine", suite)

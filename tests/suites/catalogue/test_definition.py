@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UsageError
-from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.catalogue.definition import load_suite
 from tests.suites.repositories import DEFINITION
 from tests.suites.trials import write
 
@@ -18,18 +18,18 @@ def defined(folder: Path, text: str) -> str:
     """Define a suite, and return what is wrong with that."""
     write(folder, {"mini/suite.toml": text})
     with pytest.raises(UsageError) as caught:
-        named_suite("mini", folder)
+        load_suite("mini", folder)
     return str(caught.value)
 
 
 def test_a_definition(tmp_path: Path) -> None:
     """It is found by the name of its folder."""
     write(tmp_path, {"mini/suite.toml": TOML})
-    suite = named_suite("mini", tmp_path)
+    suite = load_suite("mini", tmp_path)
     assert (suite.name, suite.folder) == ("mini", tmp_path / "mini")
     assert suite.definition.paths == ("mini_tests",)
     with pytest.raises(UsageError, match="other: no such suite, expected one of mini"):
-        named_suite("other", tmp_path)
+        load_suite("other", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_definition(tmp_path: Path) -> None:
         ("a" * 40, "main", "revision: expected a commit, all 40 digits of it, got 'main'"),
         ('["mini_tests"]', "[]", "paths: expected files or folders of tests, got none"),
         ('["mini_tests"]', '["../x"]', "paths: expected paths below the checkout, got '../x'"),
-        ('claim = "jax:__version__"', "", "standards: expected standard and claim beside them"),
+        ('claim = "jax:__version__"', "", "standards: expected standard and claim with it"),
         ("mini_tests:version", "mini_tests", "standard: expected module:attribute"),
         ("requires = []", 'requires = ["not a name"]', "requires: requirement 'not a name'"),
         ("title =", "title", "mini/suite.toml: "),
@@ -60,5 +60,5 @@ def test_what_is_wrong(tmp_path: Path, before: str, after: str, said: str) -> No
 def test_the_suites_of_this_project() -> None:
     """Each is well defined."""
     folder = Path(__file__).resolve().parents[3] / "suites"
-    found = [named_suite(path.parent.name, folder) for path in folder.glob("*/suite.toml")]
+    found = [load_suite(path.parent.name, folder) for path in folder.glob("*/suite.toml")]
     assert {suite.name for suite in found} >= {"array-api-tests"}

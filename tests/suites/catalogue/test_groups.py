@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import UsageError
-from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
+from conformance.suites.catalogue.definition import OTHER, load_grouping, load_groups
 from tests.projects import ROOT
 from tests.suites.trials import write
 
@@ -35,7 +35,7 @@ maths = ["add", "sin"]
 def test_the_first_rule_that_says_anything_counts(tmp_path: Path) -> None:
     """A function that no group knows leaves a test to the next rule; none loses it."""
     write(tmp_path, {"groups.toml": RULES})
-    group = grouping(tmp_path)
+    group = load_grouping(tmp_path)
     assert group("t/test_signs.py::test_names[sin]") == "maths"
     assert group("t/test_shapes.py::test_names[reshape]") == "shapes"
     assert group("t/test_signs.py::test_names[strange]") == OTHER
@@ -43,8 +43,8 @@ def test_the_first_rule_that_says_anything_counts(tmp_path: Path) -> None:
 
 def test_a_suite_without_groups(tmp_path: Path) -> None:
     """Its tests are in none."""
-    assert groups_of(tmp_path) is None
-    assert grouping(tmp_path)("test_a.py::test_b") == ""
+    assert load_groups(tmp_path) is None
+    assert load_grouping(tmp_path)("test_a.py::test_b") == ""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
     """With the file."""
     write(tmp_path, {"groups.toml": text})
     with pytest.raises(UsageError, match=said) as raised:
-        grouping(tmp_path)
+        load_grouping(tmp_path)
     assert str(raised.value).startswith(str(tmp_path / "groups.toml"))
 
 
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
 )
 def test_array_api(test: str, group: str) -> None:
     """A test counts where the standard has the function that it tests."""
-    assert grouping(REAL)(f"array_api_tests/{test}") == group
+    assert load_grouping(REAL)(f"array_api_tests/{test}") == group
 
 
 @pytest.mark.skipif(not CHECKOUT, reason="needs a checkout of array-api-tests")

@@ -10,12 +10,12 @@ from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.suites.known.deviations import (
     FILE,
+    DeviationOrigin,
     Deviations,
-    Generated,
-    known_failures,
-    load,
-    parse,
-    refuse_dead,
+    load_deviations,
+    load_known_failures,
+    parse_deviations,
+    reject_unknown_tests,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ tests = ["t.py::b"]
 
 def test_what_it_says() -> None:
     """Entries, each with its tests in order, and what they were written from."""
-    known = parse(FILE_TEXT, FILE)
-    assert known.generated == Generated(
+    known = parse_deviations(FILE_TEXT, FILE)
+    assert known.generated == DeviationOrigin(
         revision="1234", examples=5, releases={"cpu": {"0.5.3": "2024.12"}}
     )
     immutable = Deviation(
@@ -109,7 +109,7 @@ def test_what_it_says() -> None:
             ),
             (
                 ":5: deviation 2 (`>0.5.1,<1`) and deviation 1 (`~=0.5.1`) declare a for the same "
-                "releases, expected one for each"
+                "releases, expected one deviation for each release"
             ),
         ),
     ],
@@ -117,30 +117,30 @@ def test_what_it_says() -> None:
 def test_what_is_wrong_with_it(text: str, message: str) -> None:
     """The file, the line of the entry, what was got and expected."""
     with pytest.raises(UsageError) as raised:
-        parse(text, "f.toml")
+        parse_deviations(text, "f.toml")
     assert str(raised.value) in {f"f.toml{message}", f"f.toml: {message}"}
 
 
 def test_one_test_in_other_releases_and_places() -> None:
     """A test may fail in several ways, in no release on no platform in two of them."""
     tests = "tests = ['a']\n"
-    parse(f"{ENTRY}{tests}releases = '<0.5'\n{ENTRY}{tests}releases = '>=0.5'", FILE)
-    parse(f"{ENTRY}{tests}platform = 'cpu'\n{ENTRY}{tests}platform = 'gpu'", FILE)
+    parse_deviations(f"{ENTRY}{tests}releases = '<0.5'\n{ENTRY}{tests}releases = '>=0.5'", FILE)
+    parse_deviations(f"{ENTRY}{tests}platform = 'cpu'\n{ENTRY}{tests}platform = 'gpu'", FILE)
     with pytest.raises(UsageError, match="declare a for the same releases"):
-        parse(f"{ENTRY}{tests}platform = 'gpu'\n{ENTRY}{tests}platform = 'cuda'", FILE)
+        parse_deviations(f"{ENTRY}{tests}platform = 'gpu'\n{ENTRY}{tests}platform = 'cuda'", FILE)
 
 
 def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
     """A suite need not have any known failures."""
-    assert load(tmp_path) == Deviations()
-    assert known_failures(tmp_path, examples=3) == {}
+    assert load_deviations(tmp_path) == Deviations()
+    assert load_known_failures(tmp_path, examples=3) == {}
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     """It is named."""
     (tmp_path / FILE).write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"deviations\.toml: expected text in UTF-8"):
-        load(tmp_path)
+        load_deviations(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_other_examples(tmp_path: Path, asked: dict[str, int], may_pass: bool) -> None:
     """With others than it was written from, what passes shows nothing."""
     (tmp_path / FILE).write_text(FILE_TEXT)
-    known = known_failures(tmp_path, **asked)  # type: ignore[arg-type]
+    known = load_known_failures(tmp_path, **asked)  # type: ignore[arg-type]
     assert {one.may_pass for own in known.values() for one in own} == {may_pass}
 
 
@@ -163,15 +163,15 @@ def test_dead_names(tmp_path: Path) -> None:
     """They are told with file, line and entry, where the release was seen and says so."""
     (tmp_path / FILE).write_text(FILE_TEXT)
     place = ("0.5.3", "cpu", {"jax": "0.5.3"})
-    refuse_dead(tmp_path, [place], lambda _: True)
-    refuse_dead(tmp_path, [("0.6.2", "cpu", {}), ("0.5.3", "gpu", {})], lambda _: False)
+    reject_unknown_tests(tmp_path, [place], lambda _: True)
+    reject_unknown_tests(tmp_path, [("0.6.2", "cpu", {}), ("0.5.3", "gpu", {})], lambda _: False)
     with pytest.raises(UsageError) as raised:
-        refuse_dead(tmp_path, [place], lambda name: name.endswith("b"))
+        reject_unknown_tests(tmp_path, [place], lambda name: name.endswith("b"))
     assert str(raised.value) == (
         rf"{tmp_path / FILE}:8: deviation 1 names t.py::a[x \u03c0]: no cell collects it, "
-        "expected tests that there are; remove it, or write its new name"
+        "expected an existing test; remove it, or write its new name"
     )
     # Where nobody says which releases were seen, every one counts.
     (tmp_path / FILE).write_text(f"{ENTRY}tests = ['a']\n")
     with pytest.raises(UsageError, match="deviation 1 names a: no cell collects it"):
-        refuse_dead(tmp_path, [place], lambda _: False)
+        reject_unknown_tests(tmp_path, [place], lambda _: False)

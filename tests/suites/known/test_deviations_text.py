@@ -7,8 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.model.case import Deviation
-from conformance.suites.known.deviations import FILE, DeviationEntry, Deviations, Generated, parse
-from conformance.suites.known.deviations_text import dumps, ordered, quoted
+from conformance.suites.known.deviations import (
+    FILE,
+    DeviationEntry,
+    DeviationOrigin,
+    Deviations,
+    parse_deviations,
+    quote_toml,
+    render_deviations,
+    sort_entries,
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 reasons = words.filter(str.strip)
@@ -20,7 +28,8 @@ deviations = st.builds(
     reason=reasons, issue=st.sampled_from(["", "jax-ml/jax#1"]), may_pass=st.booleans(),
 )  # fmt: skip
 generated = st.builds(
-    Generated, revision=words, examples=st.none() | st.integers(1), seed=st.none() | st.integers(0),
+    DeviationOrigin, revision=words, examples=st.none() | st.integers(1),
+    seed=st.none() | st.integers(0),
     releases=st.dictionaries(
         words,
         st.dictionaries(st.sampled_from(["0.4.30", "0.12.0.1"]), words, min_size=1),
@@ -31,20 +40,20 @@ generated = st.builds(
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(deviations, st.sets(words, min_size=1)), max_size=3), generated)
-def test_it_reads_back(drawn: list[tuple[Deviation, set[str]]], head: Generated) -> None:
+def test_it_reads_back(drawn: list[tuple[Deviation, set[str]]], head: DeviationOrigin) -> None:
     """Whatever names, reasons and patterns hold; and written again it is the same file."""
     entries = [
         DeviationEntry(deviation=one, tests=tuple(sorted(f"{number} {test}" for test in tests)))
         for number, (one, tests) in enumerate(drawn)
     ]
-    known = Deviations(generated=head, entries=ordered(entries))
-    text = dumps(known)
-    assert parse(text, FILE) == known
-    assert dumps(parse(text, FILE)) == text
+    known = Deviations(generated=head, entries=sort_entries(entries))
+    text = render_deviations(known)
+    assert parse_deviations(text, FILE) == known
+    assert render_deviations(parse_deviations(text, FILE)) == text
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_texts(text: str) -> None:
     """Any text is a string of TOML, on one line."""
-    assert tomllib.loads(f"x = {quoted(text)}") == {"x": text}
-    assert "\n" not in quoted(text)
+    assert tomllib.loads(f"x = {quote_toml(text)}") == {"x": text}
+    assert "\n" not in quote_toml(text)

@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import RunCell, RunInfo, RunSuite
-from conformance.suites.known.evidence import shown_by
+from conformance.suites.known.evidence import extract_evidence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,13 +54,13 @@ def test_what_tests_showed(tmp_path: Path) -> None:
         record("t.py::e", Outcome.RAISED, artifacts={"xfail": "1"}, verdict=Verdict.KNOWN),
         record("t.py::f", Outcome.RAISED, verdict=Verdict.FLAKY),
     )
-    shown = shown_by(run, "mine", "abc")
+    shown = extract_evidence(run, "mine", "abc")
     (one,) = shown.evidence
     assert (one.release, one.platform, one.standard) == ("0.5.3", "cpu", "2024.12")
     failures = {name: failure.outcome for name, failure in one.failures.items()}
     assert failures == {"t.py::b": Outcome.RAISED, "t.py::c": Outcome.CRASHED}
     assert one.unknown == {"t.py::f"}
-    assert shown.refused == (f"{CELL}: t.py::f is flaky, which is nothing that is known",)
+    assert shown.refused == (f"{CELL}: t.py::f is flaky, so its failure is not a known one",)
     assert (shown.generated.revision, shown.generated.examples) == ("abc", 5)
 
 
@@ -70,19 +70,19 @@ def test_what_tests_showed(tmp_path: Path) -> None:
         (
             RunCell(id="jax0.8.3.dev20251120-py311-cpu8", versions={"jax": "0.8.3.dev20251120"}),
             [record("a")],
-            "jax 0.8.3.dev20251120 is no release: nothing of a development build is kept",
+            "jax 0.8.3.dev20251120 is no release: failures of development builds are not kept",
         ),
         (
             RunCell(id=CELL, versions={"jax": "0.5.3", "jaxlib": "0.5.3+mine"}),
             [record("a")],
-            "jaxlib 0.5.3+mine is no release: nothing of a development build is kept",
+            "jaxlib 0.5.3+mine is no release: failures of development builds are not kept",
         ),
         (
             RunCell(id=f"{CELL}-latest", versions={"jax": "0.5.3"}),
             [record("a")],
-            "is not as its release came out; its failures are its own",
+            "has other packages or settings than its release; its failures are its own",
         ),
-        (RunCell(id=CELL), [record("a")], "it is not known which jax it has"),
+        (RunCell(id=CELL), [record("a")], "its jax release is unknown"),
         (INFO.cells[0], [record("a", Outcome.UNSUPPORTED)], "no test was run"),
         (
             INFO.cells[0],
@@ -96,7 +96,8 @@ def test_cells_that_are_no_evidence(
 ) -> None:
     """They are left out with the reason."""
     own = [replace(one, cell=cell.id) for one in records]
-    shown = shown_by(run_of(tmp_path, *own, info=replace(INFO, cells=(cell,))), "mine", "abc")
+    run = run_of(tmp_path, *own, info=replace(INFO, cells=(cell,)))
+    shown = extract_evidence(run, "mine", "abc")
     assert shown.evidence == ()
     assert shown.refused == (f"{cell.id}: {why}",)
 
@@ -104,18 +105,18 @@ def test_cells_that_are_no_evidence(
 def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
     """A test that was planned and has no record is one that is not known."""
     run = run_of(tmp_path, record("a"), record("b"))
-    shown = shown_by(replace(run, records=run.records[:1]), "mine", "abc")
+    shown = extract_evidence(replace(run, records=run.records[:1]), "mine", "abc")
     assert shown.refused == (f"{CELL}: 1 test did not finish; run it again",)
 
 
 @pytest.mark.parametrize(
     ("info", "why"),
     [
-        (replace(INFO, suite=None), "is of cases, expected one of mine"),
-        (replace(INFO, suite=replace(SUITE, name="tests")), "is of tests, expected one of mine"),
+        (replace(INFO, suite=None), "is of cases, expected a run of mine"),
+        (replace(INFO, suite=replace(SUITE, name="tests")), "is of tests, expected a run of mine"),
         (
             replace(INFO, exit=None),
-            "did not come to its end; what is accepted is what a whole run showed",
+            "did not finish; only a whole run can be accepted",
         ),
         (
             replace(INFO, suite=replace(SUITE, revision="abc-changed")),
@@ -123,7 +124,7 @@ def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
         ),
         (
             replace(INFO, suite=replace(SUITE, complete=False)),
-            "is of some tests only; what is accepted is what a whole run showed",
+            "is of some tests only; only a whole run can be accepted",
         ),
         (
             replace(INFO, suite=replace(SUITE, settings={"shrink": True})),
@@ -131,11 +132,11 @@ def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
         ),
         (
             replace(INFO, suite=replace(SUITE, settings={"standard": "2022.12"})),
-            "is held against 2022.12 of the standard, expected what each release claims",
+            "is held against 2022.12 of the standard, expected the version each release claims",
         ),
     ],
 )
 def test_runs_that_are_no_evidence(tmp_path: Path, info: RunInfo, why: str) -> None:
     """They are refused with the reason."""
     with pytest.raises(UsageError, match=f"^run 1 {why}$"):
-        shown_by(run_of(tmp_path, record("a"), info=info), "mine", "abc")
+        extract_evidence(run_of(tmp_path, record("a"), info=info), "mine", "abc")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.ranges import in_range
-from conformance.suites.known.release_line import points, ranges_of
+from conformance.suites.known.release_line import list_points, make_ranges
 
 VERSIONS = ("0.4.30", "0.5", "0.5.3", "0.6.2", "0.12.0", "0.12.0.1", "0.8.3.dev20251120")
 bounds = st.tuples(st.sampled_from([">=", ">", "<", "<=", "==", "!="]), st.sampled_from(VERSIONS))
@@ -29,13 +29,13 @@ specifiers = st.lists(bounds, max_size=2).map(lambda them: ",".join(a + b for a,
 )
 def test_spelling(specifier: str, expected: list[str]) -> None:
     """Whatever a range is spelled as, it is told by its ends."""
-    line = points([specifier], ["0.5.0", "0.12.0.1"])
-    assert ranges_of(line, [in_range(point, specifier) for point in line]) == expected
+    line = list_points([specifier], ["0.5.0", "0.12.0.1"])
+    assert make_ranges(line, [in_range(point, specifier) for point in line]) == expected
 
 
 @given(specifiers, st.lists(st.sampled_from(VERSIONS)), st.sampled_from(VERSIONS))
 def test_a_union_is_the_same(specifier: str, releases: list[str], release: str) -> None:
     """The ranges of a line hold every release that was held, and no other."""
-    line = points([specifier], releases)
-    ranges = ranges_of(line, [in_range(point, specifier) for point in line])
+    line = list_points([specifier], releases)
+    ranges = make_ranges(line, [in_range(point, specifier) for point in line])
     assert any(in_range(release, one) for one in ranges) is in_range(release, specifier)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.suites.running.session_info import TestReport
+    from conformance.suites.running.collection import TestReport
 
     Reports = dict[str, TestReport]
 

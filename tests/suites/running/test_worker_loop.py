@@ -14,7 +14,7 @@ from conformance.engine.record_judge import Judge, make_record
 from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
-from conformance.suites.running.worker_loop import IN_A_ROW
+from conformance.suites.running.worker_pool import IN_A_ROW
 from tests.suites.trials import Pool, jobs_of, launch, loop_of, ran, run, write
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
     found = run(jobs, lambda _: launch(tmp_path), known={job.case.name for job in jobs})
     assert {one.outcome for one in found} == {Outcome.NOT_RUN, Outcome.OK}
     (lost,) = (one for one in found if one.outcome is Outcome.NOT_RUN)
-    assert "its name is not the same twice" in said(lost)
+    assert "its name must not change" in said(lost)
 
 
 @pytest.mark.parametrize("forks", [False, True])
@@ -124,7 +124,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         "test_a": Outcome.OK, "test_gone": Outcome.UNSUPPORTED, "test_b": Outcome.INFRA,
         "test_d": Outcome.RAISED, "test_c": Outcome.UNSUPPORTED, "test_fine.py": Outcome.OK,
     }  # fmt: skip
-    assert said(found["test_gone"]) == "is not collected here"
+    assert said(found["test_gone"]) == "is not collected in this cell"
     assert said(found["test_c"]) == "not here"
     assert found["test_b"].stage is Stage.IMPORT
     assert said(found["test_b"]).endswith("e.g. --with nothing_of_that_name")

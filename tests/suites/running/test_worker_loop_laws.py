@@ -13,8 +13,8 @@ from conformance.engine.messages import JobEnd
 from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError
 from conformance.suites.inside.session_server import LOST
-from conformance.suites.running.session_info import SessionInfo, TestReport
-from conformance.suites.running.units import divide
+from conformance.suites.running.collection import SessionInfo, TestReport
+from conformance.suites.running.executor import divide_tests
 from tests.engine.worlds import job, planned
 from tests.suites.trials import loop_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from conformance.engine.job import Finished, Job
-    from conformance.suites.running.worker_loop import WorkerLoop
+    from conformance.suites.running.worker_pool import WorkerLoop
 
 PLACE = planned("0.6.0")
 STARTS = ("ready", "ready", "ready", "ready", "silent", "hello", "collected", "stranger")
@@ -113,7 +113,7 @@ def run_all(loops: Sequence[WorkerLoop], units: JobUnits) -> Iterator[Finished]:
                 yield next(ends)
             except (StopIteration, InfrastructureError):
                 running.remove((loop, ends))
-                units.give_back(loop.left)
+                units.give_back(loop.unfinished)
 
 
 @given(SUITES, st.integers(1, 3), st.booleans(), st.data())
@@ -130,7 +130,7 @@ def test_every_test_ends_once(
     ]
     names = [one.case.name for one in jobs]
     bounds = dict.fromkeys(names, data.draw(st.sampled_from(["function", "module"])))
-    units = JobUnits(divide(jobs, workers, bounds, lambda _: 1.0))
+    units = JobUnits(divide_tests(jobs, workers, bounds, lambda _: 1.0))
     there = [name for name in names if data.draw(st.integers(0, 9))] or names[:1]
 
     pool = DrawnPool(lambda: DrawnSession(data, there, forks=forked))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import UsageError
-from conformance.suites.catalogue.named import Checkout
-from conformance.suites.files import content_of
+from conformance.suites.catalogue.checkouts import Checkout
+from conformance.suites.files import hash_folder
 from conformance.suites.running.collection import Collection, Test
-from conformance.suites.suite import Examples, Suite, suite_of
+from conformance.suites.suite import Examples, Suite, make_suite
 from tests.suites.repositories import DEFINITION, TESTS
 from tests.suites.trials import write
 
@@ -36,7 +36,7 @@ class Home:
         """Return the checkout."""
         return Checkout(
             folder=self.files, revision=suite.definition.revision, own=self.own,
-            content=content_of(self.files),
+            content=hash_folder(self.files),
         )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def asked(home: Home, *words: str, **more: Any) -> Suite:
     """Return what is asked for."""
-    return suite_of(words, start=home.folder.parent / "work", home=home, **more)
+    return make_suite(words, start=home.folder.parent / "work", home=home, **more)
 
 
 def one_case(suite: Suite) -> Any:
@@ -68,9 +68,9 @@ def test_a_whole_suite(home: Home) -> None:
     suite = asked(home, "mini")
     assert suite.paths == (f"{home.files}/mini_tests",)
     assert suite.arguments == ("--max-examples", "5")
-    assert (suite.timeout, suite.environment) == (30.0, {"MINI": "yes"})
+    assert (suite.timeout, suite.definition.environment) == (30.0, {"MINI": "yes"})
     assert (suite.folder, suite.root, suite.complete) == (home.files, home.files, True)
-    told = suite.described()
+    told = suite.describe()
     assert (told.name, told.title, told.revision) == ("mini", "Mini", "a" * 40)
     assert told.settings == {"max_examples": 5, "standard": "claimed"}
     case = one_case(suite)
@@ -82,7 +82,7 @@ def test_a_whole_suite(home: Home) -> None:
 def test_one_test(home: Home, word: str) -> None:
     """By the suite and its node, or by its id alone, as reports tell it."""
     suite = asked(home, word)
-    assert (suite.called, suite.complete) == ("mini", False)
+    assert (suite.name, suite.complete) == ("mini", False)
     assert suite.paths == (f"{home.files}/{TEST}",)
 
 
@@ -105,7 +105,7 @@ def test_what_is_asked_beside(home: Home) -> None:
 
 def test_each_version_of_a_standard(home: Home) -> None:
     """Their tests are told apart, and each is run again by its id."""
-    each = asked(home, "mini", standard="all").each()
+    each = asked(home, "mini", standard="all").split_standards()
     assert len({suite.hash for suite in each}) == len(each)
     case = one_case(each[1])
     assert (case.id, case.name) == (f"mini@2/{TEST}", TEST)
@@ -139,8 +139,8 @@ def test_the_hash_is_of_the_content(home: Home, tmp_path: Path) -> None:
 def test_a_path_that_exists_is_a_path(home: Home) -> None:
     """Whatever a suite is called."""
     write(home.folder.parent / "work", {"mini/test_a.py": "", "mini_tests/test_sums.py": ""})
-    assert asked(home, "mini").called == ""
-    assert asked(home, TEST).called == ""
+    assert asked(home, "mini").named is None
+    assert asked(home, TEST).named is None
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_a_path_that_exists_is_a_path(home: Home) -> None:
     [
         (["mimi"], "no suite of that name (did you mean 'mini'"),
         (["mini/"], "mini/: no such file or folder"),
-        (["test_a.py::test_b"], "test_a.py: no such file or folder, expected one of tests"),
+        (["test_a.py::test_b"], "test_a.py: no such file or folder, expected the path of tests"),
         (["mini", "maxi"], "maxi, mini: expected paths alone, or the name of one suite"),
         (["mini", "here"], "mini, here: expected paths alone"),
-        (["mini::mini_tests/no.py"], "has no mini_tests/no.py, expected a test as it is told"),
+        (["mini::mini_tests/no.py"], "has no mini_tests/no.py, expected the id of a test"),
         (["mini@2/x", "mini@3/x"], "tests of 2 versions, expected those of one"),
         (["mini@9/mini_tests"], "--standard 9: mini knows no such version"),
     ],

@@ -1,4 +1,4 @@
-"""Data files that a process reads: what its tests do depends on them."""
+"""A record of the data files that a process reads, because results of its tests depend on them."""
 
 from __future__ import annotations
 
@@ -6,48 +6,49 @@ import os
 import sys
 from pathlib import Path
 
-from conformance.suites.inside.reports import clean
+from conformance.suites.inside.reports import replace_surrogates
 
 _WRITING = os.O_WRONLY | os.O_RDWR
 _CODE = frozenset({".py", ".pyi", ".pyc", ".so"})
-"""Endings of modules: the code of the whole project counts anyway."""
+"""Suffixes of modules: the code of the whole project counts in any case."""
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
-class DataFiles:
-    """Notes the data files that this process, or one that it was forked from, reads."""
+class DataFileLog:
+    """Records the data files that this process, or one that it was forked from, reads."""
 
     def __init__(self) -> None:
         self._read: set[str] = set()
         self._written: set[str] = set()
 
     def watch(self) -> None:
-        """Begin to note them; Python has no way to remove an audit hook."""
-        sys.addaudithook(self._hear)
+        """Begin to record; Python has no way to remove an audit hook."""
+        sys.addaudithook(self._record)
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+    # The hook runs for every file that is opened: `pathlib` would be several times as slow.
+    def _record(self, event: str, arguments: tuple[object, ...]) -> None:
         if event != "open":
             return
         path, mode, flags = arguments
         if not isinstance(path, (str, bytes)):
             return  # a descriptor
-        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - for each file that is opened
-        if os.path.splitext(name)[1] in _CODE:  # noqa: PTH122
+        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - speed
+        if os.path.splitext(name)[1] in _CODE:  # noqa: PTH122 - speed
             return
         writes = bool(flags & _WRITING) if isinstance(flags, int) else "w" in str(mode)
         (self._written if writes else self._read).add(name)
 
     def below(self, root: Path) -> list[str]:
-        """Return the absolute paths of those that belong to a project.
+        """Return the absolute paths of the recorded files that belong to a project.
 
-        Files that this process wrote, that are installed, hidden or in a hidden folder do not.
+        Files that this process wrote, installed files and hidden files do not belong to it.
 
         Args:
             root: Folder of the project.
         """
         start = f"{root}{os.sep}"
         return sorted(
-            clean(name)
+            replace_surrogates(name)
             for name in self._read - self._written
             if name.startswith(start) and not any(map(_is_foreign, Path(name[len(start) :]).parts))
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.suites.running.units import divide
+from conformance.suites.running.executor import divide_tests
 from tests.engine.worlds import job, planned
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_nothing_is_lost_and_what_is_bound_stays_together(
     """Each test is in one unit; of those that a fixture binds all are in the same, in order."""
     jobs = [of(*one[:3]) for one in chosen]
     bounds = {one.case.name: scope for one, (*_, scope) in zip(jobs, chosen, strict=True)}
-    units = divide(jobs, workers, bounds, lambda _: 1.0)
+    units = divide_tests(jobs, workers, bounds, lambda _: 1.0)
     assert sorted(one.id for unit in units for one in unit) == sorted(one.id for one in jobs)
     assert all(units)
     home = {one.id: number for number, unit in enumerate(units) for one in unit}
@@ -63,7 +63,7 @@ def test_a_file_that_holds_most() -> None:
     """Is divided among workers, the parameters of a function next to each other; others are not."""
     large = [of(0, f"test_{name}", number) for name in "abcd" for number in range(20)]
     small = [of(1, "test_a", number) for number in range(10)]
-    units = divide([*small, *large], 2, dict.fromkeys(
+    units = divide_tests([*small, *large], 2, dict.fromkeys(
         (one.case.name for one in (*small, *large)), "function"
     ), lambda _: 1.0)  # fmt: skip
     assert small in units
@@ -78,5 +78,5 @@ def test_the_longest_comes_first() -> None:
     """By how long tests took before."""
     jobs = [of(file, "test_a", 0) for file in range(3)]
     took = {jobs[0].id: 1.0, jobs[1].id: 9.0, jobs[2].id: 4.0}
-    units = divide(jobs, 2, {}, lambda one: took[one.id])
+    units = divide_tests(jobs, 2, {}, lambda one: took[one.id])
     assert [unit[0] for unit in units] == [jobs[1], jobs[2], jobs[0]]

@@ -8,13 +8,13 @@ import pytest
 
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.suites.catalogue import git as running
-from conformance.suites.catalogue.fetching import (
+from conformance.suites.catalogue.git import (
+    NoGitError,
     RepositorySource,
-    checked_revision,
-    fetch_whole,
-    resolved,
+    fetch_repository,
+    parse_revision,
+    resolve_url,
 )
-from conformance.suites.catalogue.git import NoGitError
 from tests.suites.repositories import committed, git, repositories
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_a_repository_with_its_submodule(
     committed(tmp_path / "suite", {"later.py": ""})
     committed(tmp_path / "spec", {"data.json": "[]\n"})
     there = tmp_path / "cache" / "there"
-    fetch_whole(RepositorySource(url=made.url, revision=made.revision), there)
+    fetch_repository(RepositorySource(url=made.url, revision=made.revision), there)
     assert (there / "spec" / "data.json").read_text() == "[1, 2, 3]\n"
     assert (there / "mini_tests" / "test_sums.py").is_file()
     assert not (there / "later.py").exists()
@@ -58,7 +58,7 @@ def test_a_server_that_gives_no_commit_by_itself(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.version")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "0")
     url = (tmp_path / "suite").as_uri()
-    fetch_whole(RepositorySource(url=url, revision=first), tmp_path / "there")
+    fetch_repository(RepositorySource(url=url, revision=first), tmp_path / "there")
     assert names(tmp_path / "there") == {".git", "one.py"}
 
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_fetched(
         url=url.format(uri=folder.as_uri()), revision=revision.format(**commits)
     )
     with pytest.raises(kind, match=said) as caught:
-        fetch_whole(source, tmp_path / "cache" / "there")
+        fetch_repository(source, tmp_path / "cache" / "there")
     assert "hidden-word" not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert names(tmp_path / "cache") == set()
@@ -99,7 +99,7 @@ def test_a_fetch_that_was_killed_leaves_nothing_half(tmp_path: Path) -> None:
     half = tmp_path / "cache" / "there.part"
     (half / "mini_tests").mkdir(parents=True)
     (half / "odd.py").touch()
-    fetch_whole(
+    fetch_repository(
         RepositorySource(url=made.url, revision=made.revision), tmp_path / "cache" / "there"
     )
     assert names(tmp_path / "cache") == {"there"}
@@ -110,7 +110,7 @@ def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoGitError, match=r"git is not installed.*--suite-path DIR"):
-        fetch_whole(RepositorySource(url="/nowhere", revision="0" * 40), tmp_path / "there")
+        fetch_repository(RepositorySource(url="/nowhere", revision="0" * 40), tmp_path / "there")
     assert names(tmp_path) == set()
 
 
@@ -121,15 +121,15 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(running.GitError, match=r"git fetch: no end within 0\.2 s"):
-        running.git(["fetch"], tmp_path, timeout=0.2)
+        running.run_git(["fetch"], tmp_path, timeout=0.2)
 
 
 @pytest.mark.parametrize("text", ["", "main", "55fcc60", "g" * 40, "0" * 41])
 def test_a_revision_is_all_of_a_commit(text: str) -> None:
     """Nothing else means the same tomorrow."""
     with pytest.raises(UsageError, match="--revision: expected a commit, all 40"):
-        checked_revision(text, "--revision")
-    assert checked_revision("A" * 40, "--revision") == "a" * 40
+        parse_revision(text, "--revision")
+    assert parse_revision("A" * 40, "--revision") == "a" * 40
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_a_revision_is_all_of_a_commit(text: str) -> None:
 )
 def test_where_a_submodule_comes_from(url: str, base: str, found: str) -> None:
     """As git itself resolves it."""
-    assert resolved(url, base) == found
+    assert resolve_url(url, base) == found

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
-from conformance.suites.known.accepting import CellResults, Failure, accepted, shown
-from conformance.suites.known.deviations import DeviationEntry, Deviations, Generated, parse
-from conformance.suites.known.deviations_text import dumps
+from conformance.suites.known.deviations import (
+    DeviationEntry,
+    DeviationOrigin,
+    Deviations,
+    parse_deviations,
+    render_deviations,
+)
+from conformance.suites.known.update import CellResults, TestFailure, is_shown, update_deviations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +28,9 @@ TEST = "test_it.py::test_it"
 KINDS = ("not there", "other dtype", "wrong shape")
 
 
-def failure(message: str = "not there", outcome: Outcome = Outcome.RAISED) -> Failure:
+def failure(message: str = "not there", outcome: Outcome = Outcome.RAISED) -> TestFailure:
     """Return how a test failed."""
-    return Failure(outcome, ErrorInfo(type="ValueError", message=message))
+    return TestFailure(outcome, ErrorInfo(type="ValueError", message=message))
 
 
 def evidence(release: str, **failures: str) -> CellResults:
@@ -36,7 +41,7 @@ def evidence(release: str, **failures: str) -> CellResults:
 
 def taken(known: Deviations, *shown_: CellResults) -> Deviations:
     """Return what is known after some evidence."""
-    return accepted(known, shown_, Generated(revision="r", examples=5))
+    return update_deviations(known, shown_, DeviationOrigin(revision="r", examples=5))
 
 
 def spans(known: Deviations, test: str = "a") -> dict[str, str]:
@@ -99,7 +104,7 @@ tests = ["a", "b"]
 
 def test_what_people_wrote_is_kept() -> None:
     """Reasons, patterns and the spelling of ranges stay where nothing contradicts them."""
-    known = parse(WRITTEN, "here")
+    known = parse_deviations(WRITTEN, "here")
     after = taken(known, evidence("0.5.3", a="not there", b="never here"))
     assert after.entries == known.entries
     # What passes ends, for that test alone, up to what is said of later releases.
@@ -143,7 +148,7 @@ def test_a_crash_is_not_an_error() -> None:
     one = CellResults(release="0.5.3", platform="cpu", failures={"a": crash})
     (entry,) = taken(Deviations(), one).entries
     assert (entry.deviation.outcome, entry.deviation.error) == ("crashed", "ValueError")
-    assert not shown(entry.deviation, failure("SIGSEGV"))
+    assert not is_shown(entry.deviation, failure("SIGSEGV"))
 
 
 ended = st.dictionaries(st.sampled_from("abc"), st.sampled_from(KINDS))
@@ -164,7 +169,7 @@ def test_what_was_seen_is_said(history: dict[str, dict[str, str]]) -> None:
             here = [d for d in known.by_test().get(test, ()) if d.covers(release, "cpu", {})]
             assert [d.match for d in here] == ([f"^{own[test]}"] if test in own else [])
     assert taken(known, *as_evidence(history)) == known
-    assert parse(dumps(known), "here") == known
+    assert parse_deviations(render_deviations(known), "here") == known
 
 
 @given(st.permutations(RELEASES), histories)
