@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.app.output_files import print_note
 from conformance.app.run_request import request_of
 from conformance.app.session import Session
-from conformance.corpus.case_selection import matches, select_cases
+from conformance.corpus.case_selection import matches_name, select_cases
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import AcceptEffect, apply, refuse_in_ci
 from conformance.golden.cleanup import find_orphans, remove_goldens
@@ -207,7 +207,7 @@ def _judge_records(
     wanted = [
         case
         for case in context.cases(request_of(directory).select)
-        if not select or any(matches(case, text) for text in select)
+        if not select or any(matches_name(case, text) for text in select)
     ]
     judge = Session(context=context).judge(directory.blobs)
     found = judge_run(directory, wanted, context.releases, judge)

@@ -18,7 +18,12 @@ from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
 from conformance.corpus.case_index import CaseIndex
-from conformance.corpus.case_selection import absolute_selects, matches, select_cases, select_sample
+from conformance.corpus.case_selection import (
+    make_selects_absolute,
+    matches_name,
+    select_cases,
+    select_sample,
+)
 from conformance.corpus.discovery import discover
 from conformance.corpus.generated_cases import (
     FUNCTION_NAME,
@@ -312,7 +317,7 @@ class ProjectContext:
 
     def absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
         """Return SELECTs that mean the same from any working directory."""
-        return absolute_selects(selects, self.project.cases)
+        return make_selects_absolute(selects, self.project.cases)
 
     def cells(
         self, matrix: str | None, selectors: Sequence[str]
@@ -369,7 +374,9 @@ def _functions_and_others(
     chosen: list[Case] = []
     others: list[str] = []
     for select in selects:
-        found = [case for name, case in listed.items() if name == select or matches(case, select)]
+        found = [
+            case for name, case in listed.items() if name == select or matches_name(case, select)
+        ]
         chosen += found
         if not found and FUNCTION_NAME.fullmatch(select):
             near = did_you_mean(select, listed)

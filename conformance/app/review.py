@@ -14,7 +14,7 @@ from conformance.app.acceptance import check_goldens_writable
 from conformance.app.output_files import print_note, write_file
 from conformance.app.run_request import request_of
 from conformance.app.session import Session
-from conformance.corpus.case_selection import matches
+from conformance.corpus.case_selection import matches_name
 from conformance.corpus.metadata import specifier
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import refuse_in_ci
@@ -249,7 +249,7 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
     request = request_of(directory)
 
     def wanted(member: JudgedJob) -> bool:
-        named = not select or any(matches(member.job.case, text) for text in select)
+        named = not select or any(matches_name(member.job.case, text) for text in select)
         return named and (not cells or member.record.cell in cells)
 
     review = Review(

@@ -1,4 +1,4 @@
-"""The index of parsed case files: a file that has not changed is not parsed again."""
+"""The index of parsed case files, so that unchanged files are not parsed again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FOLDER: Final = "cases"
-"""Folder of the cache that keeps the index."""
+"""Folder of the cache with the index."""
 PARSER: Final = (
-    "corpus/claims.py", "corpus/discovery.py", "corpus/metadata.py", "corpus/python_source.py",
-    "model/case.py",
+    "corpus/claims.py", "corpus/constants.py", "corpus/discovery.py", "corpus/metadata.py",
+    "corpus/python_source.py", "model/case.py",
 )  # fmt: skip
-"""Modules that decide what is read from a case file."""
+"""Modules that decide which cases a file has: if one of them changes, the index is invalid."""
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -33,7 +33,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CaseIndex:
-    """Cases of files as they were parsed before, an entry per file.
+    """An index of the cases in files, with an entry per file.
 
     Args:
         cache: Cache folder, which need not exist.
@@ -43,57 +43,57 @@ class CaseIndex:
         self._entries = CacheFolder(cache / FOLDER)
 
     def get(self, file: Path, content_hash: str) -> tuple[Case, ...] | None:
-        """Return the cases of a file, None if they are not known.
+        """Return the cases of a file, None if they are not in the index.
 
         Args:
-            file: The case file.
-            content_hash: Hash of its content and of the helpers beside it.
+            file: Case file.
+            content_hash: Hash of its content and of the helpers in its folder.
         """
-        content = self._entries.read(self._path(file))
+        content = self._entries.read(self._entry_path(file))
         if content is None:
             return None
         try:
             entry = _DECODER.decode(content)
         except MALFORMED:  # written by another version
             return None
-        current = entry.parser == parser_hash() and entry.content_hash == content_hash
+        current = entry.parser == hash_parser() and entry.content_hash == content_hash
         return entry.cases if current else None
 
     def put(self, file: Path, content_hash: str, cases: Sequence[Case]) -> None:
-        """Keep the cases of a file.
+        """Store the cases of a file.
 
-        Cases that do not survive encoding, e.g. with a tuple among their parameters, are not kept:
-        they are parsed each time.
+        Cases that encoding would change, e.g. with a tuple among their parameters, are not stored:
+        their files are parsed every time.
 
         Args:
-            file: The case file.
-            content_hash: Hash of its content and of the helpers beside it.
-            cases: Its cases.
+            file: Case file.
+            content_hash: Hash of its content and of the helpers in its folder.
+            cases: Cases of the file.
         """
         try:
-            content = _ENCODER.encode(_Entry(parser_hash(), content_hash, tuple(cases)))
+            content = _ENCODER.encode(_Entry(hash_parser(), content_hash, tuple(cases)))
             same = _DECODER.decode(content).cases == tuple(cases)
         except (TypeError, *MALFORMED):
             return
         if same:
-            self._entries.write(self._path(file), content)
+            self._entries.write(self._entry_path(file), content)
 
-    def _path(self, file: Path) -> Path:
+    def _entry_path(self, file: Path) -> Path:
         digest = hashlib.sha256(str(file).encode("utf-8", "surrogateescape"))
         return self._entries.folder / digest.hexdigest()[:32]
 
 
 @cache
-def parser_hash() -> str:
-    """Return the hash of the code that parses case files: another parser may read other cases."""
+def hash_parser() -> str:
+    """Return the hash of the code that parses case files."""
     return hash_code(PACKAGE / name for name in PARSER)
 
 
-def _text(value: Any) -> str:
+def _encode_path(value: Any) -> str:
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is not kept")
+    raise TypeError(f"{type(value).__name__} is not stored")
 
 
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_text)
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_encode_path)
 _DECODER: Final = msgspec.msgpack.Decoder(_Entry, dec_hook=lambda kind, value: kind(value))

@@ -1,4 +1,4 @@
-"""Selections of cases: SELECT, by family, id, glob or path, and the sample in `smoke.toml`."""
+"""Selection of cases by family, id, glob or path, and of the sample in `smoke.toml`."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ FILE_NAME: Final = "smoke.toml"
 def select_cases(
     selects: Sequence[str], cases_folder: Path, index: CaseIndex | None = None
 ) -> tuple[Case, ...]:
-    """Return the cases a command is about.
+    """Return the selected cases.
 
     Args:
         selects: Families (`aot_placement`), case ids (`aot_placement/donated`, with or without
-            its `[param]`), globs (`*/vmap_*`) or paths of files and folders; empty is everything
-            in `cases_folder`.
+            its `[param]`), globs (`*/vmap_*`) or paths of files and folders; empty selects all
+            cases of `cases_folder`.
         cases_folder: Folder of the project's own families.
-        index: Cases of files that were parsed before.
+        index: Index of parsed files.
 
     Returns:
-        Cases in order of file and line, each once.
+        Distinct cases in order of file and line.
 
     Raises:
-        NothingSelectedError: If a name matches no case; it suggests the nearest.
+        NothingSelectedError: If a name matches no case; the message suggests the nearest.
         UsageError: If a path does not exist or a case file is broken.
     """
     paths = [Path(select) for select in selects if _is_path(select, cases_folder)]
@@ -63,7 +63,7 @@ def select_cases(
             f"{', '.join(map(str, paths))}: no function is marked with @program or @probe"
         )
     if names or not selects:
-        own = discover(_files_for(names, cases_folder), index)
+        own = discover(_find_files(names, cases_folder), index)
         named = _match_names(names, own) if names else own
         chosen.update({(case.file, case.id): case for case in named})
     if not chosen:
@@ -73,11 +73,11 @@ def select_cases(
     return tuple(chosen.values())
 
 
-def absolute_selects(selects: Sequence[str], cases_folder: Path) -> tuple[str, ...]:
-    """Return SELECTs that mean the same from any working directory: paths made absolute."""
+def make_selects_absolute(selects: Sequence[str], cases_folder: Path) -> tuple[str, ...]:
+    """Return selects whose paths do not depend on the working directory."""
     return tuple(
         str(Path(select).expanduser().absolute())
-        # A call in a script is named `SCRIPT.py::NAME`.
+        # A call in a script is selected by `SCRIPT.py::NAME`.
         if _is_path(select.partition("::")[0], cases_folder)
         else select
         for select in selects
@@ -85,14 +85,17 @@ def absolute_selects(selects: Sequence[str], cases_folder: Path) -> tuple[str, .
 
 
 def _is_path(select: str, cases_folder: Path) -> bool:
-    """Tell a path from a name: a name is a family's, or has its family before a slash."""
+    """Say whether a select is a path. A name is a family, or begins with a family and a slash."""
     if select.endswith(".py") or select.startswith((".", "/", "~")):
         return True
     return not (cases_folder / select.split("/", maxsplit=1)[0]).is_dir() and Path(select).exists()
 
 
-def _files_for(names: Sequence[str], cases_folder: Path) -> list[Path]:
-    """Return the case files that names can mean: a broken file elsewhere is none of theirs."""
+def _find_files(names: Sequence[str], cases_folder: Path) -> list[Path]:
+    """Return the case files that names can match.
+
+    They are as few as possible, so that a broken file of another family is no error.
+    """
     families = {cases_folder / name.split("/", maxsplit=1)[0] for name in names}
     if names and all(family.is_dir() for family in families):
         return [file for family in sorted(families) for file in find_case_files(family)]
@@ -102,64 +105,64 @@ def _files_for(names: Sequence[str], cases_folder: Path) -> list[Path]:
 def _match_names(names: Iterable[str], cases: Sequence[Case]) -> list[Case]:
     chosen: list[Case] = []
     for name in names:
-        matching = [case for case in cases if matches(case, name)]
+        matching = [case for case in cases if matches_name(case, name)]
         if not matching:
-            raise NothingSelectedError(_unknown(name, cases))
+            raise NothingSelectedError(_describe_unknown(name, cases))
         chosen += matching
     return chosen
 
 
-def matches(case: Case, name: str) -> bool:
-    """Say whether a name means a case: its id, its id without `[param]`, its family, or a glob."""
+def matches_name(case: Case, name: str) -> bool:
+    """Say whether a name matches a case: id, id without `[param]`, family, or glob."""
     plain = f"{case.family}/{case.name}"
     if name in {case.id, plain, case.family}:
         return True
-    # Brackets are part of ids, so they stand for themselves in a glob.
+    # Brackets are literal, because they are part of ids.
     pattern = name.replace("[", "[[]")
     return fnmatchcase(case.id, pattern) or fnmatchcase(plain, pattern)
 
 
-def _unknown(name: str, cases: Sequence[Case]) -> str:
-    # A name without its family selects nothing, but shows which id is meant.
+def _describe_unknown(name: str, cases: Sequence[Case]) -> str:
+    # A name without its family selects nothing, but suggests an id.
     meant = {case.name: f"{case.family}/{case.name}" for case in cases}
     meant |= {word: word for case in cases for word in (case.id, case.family)}
     near = difflib.get_close_matches(name, sorted(meant), n=1, cutoff=0.5)
-    hint = f"did you mean {meant[near[0]]}?" if near else "`conformance list` shows what there is"
+    hint = f"did you mean {meant[near[0]]}?" if near else "`conformance list` lists the cases"
     return f"no case matches {name}: {hint}"
 
 
 class _Sample(msgspec.Struct, forbid_unknown_fields=True):
-    """The file: names of families, cases or globs, as SELECT takes them."""
+    """The content of `smoke.toml`: families, case ids and globs."""
 
     select: list[str]
 
 
 def select_sample(cases: Iterable[Case], folder: Path) -> tuple[Case, ...]:
-    """Return the sample of some cases; all of them where the project declares none.
+    """Return the sample of some cases, or all cases if the project declares no sample.
 
     Args:
-        cases: The cases.
-        folder: Folder of the project's families. Cases from elsewhere are in every sample.
+        cases: Cases to sample.
+        folder: Folder of the project's families. Cases of other folders are in every sample.
 
     Raises:
         UsageError: If the file cannot be read, or a name in it matches no case.
     """
     file = folder / FILE_NAME
     cases = tuple(cases)
-    names = _read(file)
+    names = _read_sample(file)
     if names is None:
         return cases
     own = {case.id: case for case in cases if case.file.is_relative_to(folder)}
     sample: set[str] = set()
     for name in names:
-        found = {case.id for case in own.values() if matches(case, name)}
+        found = {case.id for case in own.values() if matches_name(case, name)}
         if own and not found:
             raise UsageError(f"{file}: no case matches {name}, expected a family, an id or a glob")
         sample |= found
     return tuple(case for case in cases if case.id in sample or case.id not in own)
 
 
-def _read(file: Path) -> list[str] | None:
+def _read_sample(file: Path) -> list[str] | None:
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -1,28 +1,26 @@
-"""Static discovery: cases from files, read with `ast`; nothing is imported."""
+"""Static discovery of cases: files are parsed with `ast`, and none is imported."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import gc
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.corpus.constants import find_constants, find_defaults, resolve_constants
 from conformance.corpus.metadata import (
     Metadata,
     MetadataError,
     check_defaults,
+    normalize_specifier,
     read_metadata,
     select_budgets,
     select_deviations,
-    specifier,
 )
-from conformance.corpus.python_source import parse, statement_text
+from conformance.corpus.python_source import get_statement_text, parse
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
+from conformance.garbage_collection import pause_garbage_collection
 from conformance.model.case import Case
 
 if TYPE_CHECKING:
@@ -36,14 +34,13 @@ KINDS: tuple[Kind, Kind] = ("program", "probe")
 _AS_DECLARED: Final = frozenset(Metadata.__struct_fields__) - {
     "params", "releases", "deviations", "facts", "config", "budgets"
 }  # fmt: skip
-"""Keywords that a case has as they are declared."""
+"""Keywords whose values become attributes of a case unchanged."""
 INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
-"""What a case below the top level looks like; a match may also stand in a text."""
+"""A case below the top level, or a string that looks like it: a cheap test before `ast.walk`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileError:
-    """An error in a case file, one line for the user."""
+class FileError(NamedTuple):
+    """An error in a case file, printed in one line."""
 
     file: Path
     line: int
@@ -54,10 +51,10 @@ class FileError:
 
 
 class BrokenCasesError(UsageError):
-    """One or more case files that cannot be read; the message has a line for each.
+    """One or more errors in case files; the message has a line for each.
 
     Attributes:
-        errors: Each of them.
+        errors: Errors in order of discovery.
     """
 
     def __init__(self, errors: Iterable[FileError]) -> None:
@@ -69,11 +66,11 @@ def find_case_files(path: Path) -> list[Path]:
     """Return the case files of a folder, or the file itself.
 
     Args:
-        path: A case file, a family's folder, or a folder of families.
+        path: A case file, the folder of a family, or a folder of families.
 
     Returns:
-        Files in a stable order; names that begin with `_` or `.`, `conftest.py` and golden
-        folders are left out.
+        Sorted files, without names that begin with `_` or `.`, `conftest.py` and folders of
+        goldens.
     """
     if path.is_file():
         return [path.resolve()]
@@ -91,22 +88,23 @@ def discover(files: Iterable[Path], index: CaseIndex | None = None) -> tuple[Cas
 
     Args:
         files: Case files.
-        index: Cases of files that were parsed before; without it all are parsed.
+        index: Index of parsed files; without it all files are parsed.
 
     Returns:
-        The cases, one for each parametrisation.
+        Cases, one for each parametrisation.
 
     Raises:
-        BrokenCasesError: If a file cannot be parsed, a decorator not read, or an id stands
-            twice; all such errors at once.
+        BrokenCasesError: If a file or a decorator cannot be parsed, or two cases have the same id.
+            It has all such errors.
     """
     cases: list[Case] = []
     errors: list[FileError] = []
     helpers: dict[Path, bytes] = {}
-    with _without_collection():
+    # The collector would take a tenth of the time.
+    with pause_garbage_collection():
         for file in files:
             if file.parent not in helpers:
-                helpers[file.parent] = _helpers(file.parent)
+                helpers[file.parent] = _hash_helpers(file.parent)
             cases.extend(_read_file(file, helpers[file.parent], errors, index))
     errors.extend(find_duplicates(cases))
     if errors:
@@ -114,15 +112,15 @@ def discover(files: Iterable[Path], index: CaseIndex | None = None) -> tuple[Cas
     return tuple(cases)
 
 
-def cases_in(file: Path, source: bytes) -> tuple[Case, ...]:
-    """Return the cases of a file whose content is not written yet; they have no hash.
+def parse_cases(file: Path, source: bytes) -> tuple[Case, ...]:
+    """Return the cases of a file that may not exist yet; they have no content hash.
 
     Args:
-        file: The case file.
-        source: Its content.
+        file: Path of the case file.
+        source: Content of the case file.
 
     Raises:
-        BrokenCasesError: If it cannot be parsed, or a decorator not read.
+        BrokenCasesError: If the file or a decorator cannot be parsed.
     """
     errors: list[FileError] = []
     cases = tuple(_parse_file(file, source, "", errors))
@@ -131,20 +129,8 @@ def cases_in(file: Path, source: bytes) -> tuple[Case, ...]:
     return cases
 
 
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the cyclic garbage collector: it takes a tenth of the time and frees nothing here."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _helpers(folder: Path) -> bytes:
-    """Return a digest of what cases of a folder may use beside them: modules, folders of data."""
+def _hash_helpers(folder: Path) -> bytes:
+    """Return a digest of the files that the cases of a folder may use: helper modules and data."""
     digest = hashlib.sha256()
     for file in (*sorted(folder.glob("_*.py")), *sorted(folder.glob("_[!_]*/**/*"))):
         if file.is_file() and "__pycache__" not in file.parts:
@@ -156,19 +142,18 @@ def _helpers(folder: Path) -> bytes:
 def _read_file(
     file: Path, helpers: bytes, errors: list[FileError], index: CaseIndex | None
 ) -> Sequence[Case]:
-    """Return the cases of a file, from the index or parsed; what is wrong goes to the errors."""
+    """Return the cases of a file, from the index or parsed; errors are appended."""
     try:
         source = file.read_bytes()
     except OSError as error:
-        errors.append(
-            FileError(file=file, line=1, message=f"cannot be read: {describe_os_error(error)}")
-        )
+        errors.append(FileError(file, 1, f"cannot be read: {describe_os_error(error)}"))
         return ()
     content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
     if index is not None and (known := index.get(file, content_hash)) is not None:
         return known
     before = len(errors)
     cases = tuple(_parse_file(file, source, content_hash, errors))
+    # A broken file is not indexed: its errors must be reported again.
     if index is not None and len(errors) == before:
         index.put(file, content_hash, cases)
     return cases
@@ -180,8 +165,7 @@ def _parse_file(
     try:
         tree = parse(source, str(file))
     except SyntaxError as error:
-        message = f"syntax error: {error.args[0]}"
-        errors.append(FileError(file=file, line=error.lineno or 1, message=message))
+        errors.append(FileError(file, error.lineno or 1, f"syntax error: {error.args[0]}"))
         return
     if INDENTED.search(source):
         errors.extend(_find_nested(tree, file))
@@ -191,36 +175,36 @@ def _parse_file(
         defaults = [resolve_constants(call, constants) for call in find_defaults(tree)]
         check_defaults(defaults)
     except MetadataError as error:
-        errors.append(FileError(file=file, line=error.line, message=str(error)))
+        errors.append(FileError(file, error.line, str(error)))
         return
     for function, kind, call in _find_decorated(tree, file, errors):
         try:
             metadata = read_metadata(resolve_constants(call, constants), kind, defaults)
         except MetadataError as error:
-            errors.append(FileError(file=file, line=error.line, message=str(error)))
+            errors.append(FileError(file, error.line, str(error)))
             continue
         except RecursionError:
             message = f"{function.name}: its keywords are nested too deeply to be read"
-            errors.append(FileError(file=file, line=call.lineno, message=message))
+            errors.append(FileError(file, call.lineno, message))
             continue
-        code = statement_text(function, lines)
-        yield from _cases(file, function, kind, metadata, code=code, content_hash=content_hash)
+        code = get_statement_text(function, lines)
+        yield from _make_cases(file, function, kind, metadata, code=code, content_hash=content_hash)
 
 
-def _kind(decorator: ast.expr) -> Kind | None:
+def _find_kind(decorator: ast.expr) -> Kind | None:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
     return next((kind for kind in KINDS if kind == name), None)
 
 
 def _find_nested(tree: ast.Module, file: Path) -> Iterator[FileError]:
-    """Yield an error for each case that is not at the top level, where none is looked for."""
+    """Yield an error for each case below the top level, which discovery would not find."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     found = (node for node in ast.walk(tree) if isinstance(node, functions))
     for node in found:
-        if node not in tree.body and any(map(_kind, node.decorator_list)):
-            message = f"{node.name} stands inside something, expected at the top level"
-            yield FileError(file=file, line=node.lineno, message=message)
+        if node not in tree.body and any(map(_find_kind, node.decorator_list)):
+            message = f"{node.name} is not at the top level of the file; move it there"
+            yield FileError(file, node.lineno, message)
 
 
 def _find_decorated(
@@ -230,20 +214,20 @@ def _find_decorated(
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         for decorator in node.decorator_list:
-            kind = _kind(decorator)
+            kind = _find_kind(decorator)
             if kind is None:
                 continue
             if isinstance(node, ast.AsyncFunctionDef):
                 message = f"{node.name} is an async function, expected a plain one"
-                errors.append(FileError(file=file, line=node.lineno, message=message))
+                errors.append(FileError(file, node.lineno, message))
             elif isinstance(decorator, ast.Call):
                 yield node, kind, decorator
             else:
-                message = f"write @{kind}() with its parentheses"
-                errors.append(FileError(file=file, line=decorator.lineno, message=message))
+                message = f"write @{kind}() with parentheses"
+                errors.append(FileError(file, decorator.lineno, message))
 
 
-def _cases(
+def _make_cases(
     file: Path,
     function: ast.FunctionDef,
     kind: Kind,
@@ -265,7 +249,7 @@ def _cases(
             doc=ast.get_docstring(function) or "",
             code=code,
             params=values,
-            releases=specifier(metadata.releases),
+            releases=normalize_specifier(metadata.releases),
             deviations=select_deviations(metadata, param),
             facts=metadata.facts or {},
             config=metadata.config or {},
@@ -276,10 +260,10 @@ def _cases(
 
 
 def find_duplicates(cases: Iterable[Case]) -> Iterator[FileError]:
-    """Yield an error for each case whose id another one has: results are kept by id."""
+    """Yield an error for each case with the id of an earlier one; results are stored by id."""
     first: dict[str, Case] = {}
     for case in cases:
-        seen = first.setdefault(case.id, case)
-        if seen is not case:
-            message = f"the id {case.id} stands at {seen.file}:{seen.line} already; rename one"
-            yield FileError(file=case.file, line=case.line, message=message)
+        known = first.setdefault(case.id, case)
+        if known is not case:
+            message = f"the id {case.id} is also that of {known.file}:{known.line}; rename one"
+            yield FileError(case.file, case.line, message)

@@ -1,4 +1,4 @@
-"""The metadata of one case, read from its decorator without importing the file."""
+"""The metadata of a case, parsed from its decorator without importing the file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, find_claim_problem
 from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class MetadataError(Exception):
-    """A decorator that cannot be read; `line` is where, the message what and what to do."""
+    """An error in a decorator; `line` is its line in the file, from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -33,12 +34,12 @@ class MetadataError(Exception):
 
 
 class _Declared(NamedTuple):
-    """A call that declares something.
+    """The form of calls in a list of declarations.
 
     Attributes:
-        name: What is called.
-        struct: Its arguments.
-        places: Those that may be given by position.
+        name: Name of the called function.
+        struct: Type of its arguments.
+        places: Names of its positional arguments.
     """
 
     name: str
@@ -100,12 +101,13 @@ _DECLARED: Final[Mapping[str, _Declared]] = {
     "deviations": _Declared("deviation", DeviationMetadata, ("releases",)),
     "budgets": _Declared("budget", BudgetMetadata, ("platform", "ulp")),
 }
-"""What is declared by calls, by the keyword that lists them."""
-_OF_PROGRAMS = {
-    "facts": "compiled for it",
-    "policy": "compiled for it",
-    "same_as": "run in other ways for it",
+"""Declarations by the keyword that lists them."""
+_OF_PROGRAMS: Final = {
+    "facts": "compiled",
+    "policy": "compiled",
+    "same_as": "run in variants",
 }
+"""Keywords that only `program` has, with the reason."""
 _OF_ONE_CASE: Final = ("params", "records")
 """Keywords that only a decorator has."""
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
@@ -149,9 +151,9 @@ def read_metadata(call: ast.Call, kind: str, defaults: Sequence[ast.Call] = ()) 
     if call.args:
         raise MetadataError(call.lineno, f"@{kind} takes keywords only, got a positional argument")
     given = _read_keywords(call, kind)
-    for name, why in _OF_PROGRAMS.items():
+    for name, reason in _OF_PROGRAMS.items():
         if kind == "probe" and name in given:
-            raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {why}")
+            raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {reason}")
     if kind == "program" and "records" in given:
         raise MetadataError(call.lineno, "@program has no `records`: give it a reference")
     for default in defaults:
@@ -171,34 +173,34 @@ def _read_keywords(call: ast.Call, where: str) -> dict[str, Any]:
     for keyword in call.keywords:
         _check_name(keyword, Metadata, where)
         name = str(keyword.arg)
-        read = _declarations if name in _DECLARED else _literal
+        read = _read_declarations if name in _DECLARED else _read_literal
         given[name] = read(keyword.value, name)
     return given
 
 
-def specifier(text: str) -> str:
-    """Return a jax specifier without the name: `jax<0.6` and `<0.6` alike."""
+def normalize_specifier(text: str) -> str:
+    """Return a jax specifier without the name: `<0.6` for `jax<0.6` and `<0.6`."""
     return text.strip().removeprefix("jax").strip()
 
 
 def select_deviations(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
-    """Return the deviations declared for one parametrisation, or for a case without."""
+    """Return the deviations that apply to a parametrisation, empty for a case without."""
     return tuple(
-        Deviation(**{**_without_params(d), "releases": specifier(d.releases)})
+        Deviation(**{**_drop_params(d), "releases": normalize_specifier(d.releases)})
         for d in metadata.deviations
         if not d.params or param in d.params
     )
 
 
 def select_budgets(metadata: Metadata, param: str) -> tuple[Budget, ...]:
-    """Return the budgets stated for one parametrisation, or for a case without."""
+    """Return the budgets that apply to a parametrisation, empty for a case without."""
     return tuple(
-        Budget(**_without_params(b)) for b in metadata.budgets if not b.params or param in b.params
+        Budget(**_drop_params(b)) for b in metadata.budgets if not b.params or param in b.params
     )
 
 
-def _without_params(declared: msgspec.Struct) -> dict[str, Any]:
-    return {name: one for name, one in msgspec.structs.asdict(declared).items() if name != "params"}
+def _drop_params(declared: msgspec.Struct) -> dict[str, Any]:
+    return {k: v for k, v in msgspec.structs.asdict(declared).items() if k != "params"}
 
 
 def _check_name(keyword: ast.keyword, struct: type[msgspec.Struct], where: str) -> None:
@@ -207,12 +209,16 @@ def _check_name(keyword: ast.keyword, struct: type[msgspec.Struct], where: str) 
         raise MetadataError(keyword.value.lineno, f"{where}: keywords must be literal, got **")
     if keyword.arg in names:
         return
-    near = difflib.get_close_matches(keyword.arg, names, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(names)}"
+    hint = _suggest(keyword.arg, names)
     raise MetadataError(keyword.value.lineno, f"{where}: unknown keyword `{keyword.arg}`; {hint}")
 
 
-def _literal(node: ast.expr, name: str) -> Any:
+def _suggest(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(known)}"
+
+
+def _read_literal(node: ast.expr, name: str) -> Any:
     if isinstance(node, ast.Dict):
         keys = [ast.unparse(key) for key in node.keys if key is not None]
         if twice := next((key for key in keys if keys.count(key) > 1), None):
@@ -227,7 +233,7 @@ def _literal(node: ast.expr, name: str) -> Any:
         ) from None
 
 
-def _declarations(node: ast.expr, listed: str) -> list[Any]:
+def _read_declarations(node: ast.expr, listed: str) -> list[Any]:
     declared = _DECLARED[listed]
     if not isinstance(node, (ast.List, ast.Tuple)):
         raise MetadataError(
@@ -235,26 +241,26 @@ def _declarations(node: ast.expr, listed: str) -> list[Any]:
             f"`{listed}` is `{ast.unparse(node)}`, expected a list of {declared.name}(...) or of "
             "constants that this file assigns once",
         )
-    return [_declaration(element, listed) for element in node.elts]
+    return [_read_declaration(element, listed) for element in node.elts]
 
 
-def _declaration(node: ast.expr, listed: str) -> Any:
+def _read_declaration(node: ast.expr, listed: str) -> Any:
     name, struct, places = _DECLARED[listed]
-    if not isinstance(node, ast.Call) or _callee(node) != name:
+    if not isinstance(node, ast.Call) or _get_callee(node) != name:
         raise MetadataError(
             node.lineno,
             f"`{listed}` has `{ast.unparse(node)}`, expected {name}(...) or a "
             "constant that this file assigns once",
         )
     if len(node.args) > len(places):
-        count = (
-            "one positional argument" if len(places) == 1 else f"{len(places)} positional arguments"
-        )
-        raise MetadataError(node.lineno, f"{name} takes {count}, the {' and '.join(places)}")
-    given = {place: _literal(arg, place) for place, arg in zip(places, node.args, strict=False)}
+        count = plural(len(places), "positional argument")
+        raise MetadataError(node.lineno, f"{name} takes {count}, {' and '.join(places)}")
+    given = {
+        place: _read_literal(arg, place) for place, arg in zip(places, node.args, strict=False)
+    }
     for keyword in node.keywords:
         _check_name(keyword, struct, name)
-        given[str(keyword.arg)] = _literal(keyword.value, str(keyword.arg))
+        given[str(keyword.arg)] = _read_literal(keyword.value, str(keyword.arg))
     found = _convert(given, struct, name, node.lineno)
     if isinstance(found, DeviationMetadata):
         _check_deviation(found, node.lineno)
@@ -272,23 +278,23 @@ def _check_deviation(declared: DeviationMetadata, line: int) -> None:
         _check_specifier(text, line, package)
 
 
-_VALID = re.compile(r"(?:\.\*|[^\\\[\](){}*+?|^$]|\\[^\w\s])*")
-"""Patterns of plain text, `.*` and escaped punctuation, as nearly all are: to compile the hundreds
-in a corpus would take a fifth of the time of reading it."""
+_SIMPLE_PATTERN = re.compile(r"(?:\.\*|[^\\\[\](){}*+?|^$]|\\[^\w\s])*")
+"""Plain text, `.*` and escaped punctuation, which are always valid. Nearly all patterns are of this
+form, and to compile the hundreds in a corpus would take a fifth of the time of discovery."""
 
 
 def _check_pattern(text: str, line: int) -> None:
-    if _VALID.fullmatch(text):
+    if _SIMPLE_PATTERN.fullmatch(text):
         return
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise MetadataError(
-            line, f"deviation match `{text}` is no regular expression: {error}"
+            line, f"deviation match `{text}` is not a regular expression: {error}"
         ) from None
 
 
-def _callee(call: ast.Call) -> str:
+def _get_callee(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
@@ -312,11 +318,11 @@ def _check(metadata: Metadata, line: int) -> None:
             ) from None
     if metadata.params is not None and not metadata.params:
         raise MetadataError(line, "`params` is empty, expected at least one parameter")
-    if strange := set(metadata.policy) - set(POLICY):
+    if unknown := set(metadata.policy) - set(POLICY):
         raise MetadataError(
-            line, f"`policy` names {sorted(strange)}, expected some of {', '.join(POLICY)}"
+            line, f"`policy` names {sorted(unknown)}, expected some of {', '.join(POLICY)}"
         )
-    _check_ways(metadata.same_as, line)
+    _check_variants(metadata.same_as, line)
     claims = metadata.facts or {}
     if FILECHECK in claims and (problem := find_claim_problem(claims[FILECHECK])):
         raise MetadataError(line, f"`facts` has a wrong `{FILECHECK}`: {problem}")
@@ -326,29 +332,25 @@ def _check(metadata: Metadata, line: int) -> None:
         *metadata.budgets,
     )
     for declared in everything:
-        if strange := set(declared.params) - known:
+        if unknown := set(declared.params) - known:
             name = "budget" if isinstance(declared, BudgetMetadata) else "deviation"
             raise MetadataError(
-                line, f"{name} names the parameter {sorted(strange)}, the case has {sorted(known)}"
+                line, f"{name} names the parameter {sorted(unknown)}, the case has {sorted(known)}"
             )
 
 
-def _check_ways(ways: tuple[str, ...], line: int) -> None:
-    for way in ways:
-        if way not in VARIANTS:
-            near = difflib.get_close_matches(way, VARIANTS, n=1)
-            hint = (
-                f"did you mean `{near[0]}`?" if near else f"expected some of {', '.join(VARIANTS)}"
-            )
-            raise MetadataError(line, f"`same_as` has `{way}`; {hint}")
-    if twice := next((way for way in ways if ways.count(way) > 1), None):
-        raise MetadataError(line, f"`same_as` has `{twice}` twice; take one out")
+def _check_variants(names: tuple[str, ...], line: int) -> None:
+    for name in names:
+        if name not in VARIANTS:
+            raise MetadataError(line, f"`same_as` has `{name}`; {_suggest(name, VARIANTS)}")
+        if names.count(name) > 1:
+            raise MetadataError(line, f"`same_as` has `{name}` twice; remove one")
 
 
 def _check_specifier(text: str, line: int, package: str = "jax") -> None:
     try:
-        SpecifierSet(specifier(text) if package == "jax" else text)
+        SpecifierSet(normalize_specifier(text) if package == "jax" else text)
     except ValueError:
         raise MetadataError(
-            line, f"`{text}` is no specifier of {package} releases, expected e.g. `>=0.5,<0.6`"
+            line, f"`{text}` is not a specifier of {package} releases, expected e.g. `>=0.5,<0.6`"
         ) from None

@@ -1,4 +1,4 @@
-"""Parsing Python that may come from anywhere."""
+"""Parsing of untrusted Python sources."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STANDARD_LIBRARY: Final = sys.stdlib_module_names | {
-    # Since 3.11, 3.12 and 3.13 they are gone; a cell may have an older Python than the harness.
+    # Removed in 3.11, 3.12 and 3.13; a cell may have an older Python than the harness.
     *("binhex", "asynchat", "asyncore", "distutils", "imp", "smtpd"),
     *("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap"),
     *("msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau"),
     *("telnetlib", "uu", "xdrlib"),
 }  # fmt: skip
-"""Names of top-level modules that some Python from 3.10 on has: no package of an index."""
+"""Top-level modules of the standard library in any Python from 3.10 on."""
 
 
 def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
     """Return the syntax tree of a source text.
 
     Args:
-        source: The text; bytes are decoded as Python decodes a file.
-        filename: Its file, for the error.
+        source: Source text; bytes are decoded as in a Python file.
+        filename: File name for error messages.
 
     Raises:
-        SyntaxError: If it is no Python, holds a null byte, or is nested too deeply.
+        SyntaxError: If the text is not Python, contains a null byte, or is nested too deeply.
     """
     try:
         return ast.parse(source, filename=filename)
-    except (RecursionError, MemoryError):  # what the parser raises depends on the release
+    except (RecursionError, MemoryError):  # which one depends on the Python release
         raise SyntaxError("nested too deeply to be read") from None
     except ValueError as error:  # a null byte, up to Python 3.11.3
         raise SyntaxError(str(error)) from None
 
 
-def statement_text(node: ast.stmt, lines: Sequence[str]) -> str:
+def get_statement_text(node: ast.stmt, lines: Sequence[str]) -> str:
     """Return a statement as written, with its decorators.
 
     Args:
-        node: The statement.
-        lines: The lines of its file.
+        node: Statement of a parsed file.
+        lines: Lines of the file.
     """
     decorators = getattr(node, "decorator_list", ())
-    first = min([node.lineno, *(one.lineno for one in decorators)])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return "\n".join(lines[first - 1 : node.end_lineno])
 
 
-def imported_modules(tree: ast.Module) -> set[str]:
-    """Return the top-level modules that a text imports anywhere, without relative imports.
+def find_imported_modules(tree: ast.Module) -> set[str]:
+    """Return the top-level modules that a source imports anywhere, without relative imports.
 
     Args:
-        tree: The text, parsed.
+        tree: Syntax tree of the source.
     """
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -64,12 +64,12 @@ def imported_modules(tree: ast.Module) -> set[str]:
     return names
 
 
-def sort_key_of_import(written: str) -> tuple[int, str]:
-    """Return the place of a name in a sorted `from` import: constants, classes, then the rest.
+def sort_key_of_import(name: str) -> tuple[int, str]:
+    """Return the sort key of a name in a `from` import: constants, classes, then the rest.
 
     Args:
-        written: The imported name, optionally with `as` and another name.
+        name: Imported name, optionally with `as` and another name.
     """
-    name = written.partition(" ")[0]
+    name = name.partition(" ")[0]
     rank = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
     return rank, name

@@ -1,6 +1,7 @@
-"""Rewriting of Python sources with libcst: formatting and comments of the rest stay as written.
+"""Rewriting of Python sources with libcst, which preserves formatting and comments.
 
-libcst takes a third of a second to import: only commands that rewrite a source import this module.
+The import of libcst takes a third of a second: only commands that rewrite sources import this
+module.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ _NOTHING: Final = cst.SimpleWhitespace("")
 
 
 def parse_source(data: bytes, where: str) -> cst.Module:
-    """Return the syntax tree of a source, with its encoding and its line ends.
+    """Return the syntax tree of a source, with its encoding and line ends.
 
     Args:
-        data: The source.
-        where: Its name, for the message.
+        data: Content of the file.
+        where: Name of the file, for messages.
 
     Raises:
-        UsageError: If it is no Python, or cannot be decoded.
+        UsageError: If the content is not Python, or cannot be decoded.
     """
     try:
-        parse(data)  # libcst's parser overflows the stack where it is nested too deeply
+        parse(data)  # the parser of libcst would overflow the stack on deep nesting
         return cst.parse_module(data)
     except (SyntaxError, UnicodeDecodeError, cst.ParserSyntaxError) as error:
         line = getattr(error, "lineno", None) or getattr(error, "raw_line", 1)
@@ -40,32 +41,35 @@ def parse_source(data: bytes, where: str) -> cst.Module:
         raise UsageError(f"{where}: cannot be read: line {line}: {message}") from None
 
 
-def string_literal(text: str) -> str:
-    r"""Return a text as a literal: in double quotes unless others save a backslash.
+def render_string_literal(text: str) -> str:
+    """Return a text as a string literal, in double quotes unless single quotes save backslashes.
 
-    Characters that do not print are escaped, so nothing in a text ends a line or hides in it.
+    Characters that are not printable are escaped, so that a text can contain no line break and no
+    invisible character.
 
     Args:
         text: Any text.
     """
     if '"' in text and "'" not in text:
         return repr(text)
-    inner = repr(f'"{text}')[2:-1]  # in single quotes, for any text
+    # The double quote in front makes `repr` use single quotes for any text.
+    inner = repr(f'"{text}')[2:-1]
     return '"' + inner.replace("\\'", "'").replace('"', '\\"') + '"'
 
 
 class BracketedItems:
     """The items of a call, a list or a tuple, and the whitespace around them.
 
-    libcst keeps whitespace in the bracket, the comma or the item before it, depending on the node.
-    Here it is in `gaps`: `gaps[n]` is before item n, the last one before the closing bracket.
+    libcst stores whitespace in the bracket, the comma or the item before it, depending on the node.
+    Here all of it is in `gaps`: `gaps[n]` is before item n, and the last gap before the
+    closing bracket.
 
     Args:
-        node: The call, list or tuple.
+        node: Call, list or tuple.
 
     Attributes:
-        items: The items, without commas.
-        gaps: The whitespace between them, with comments.
+        items: Items without commas.
+        gaps: Whitespace between the items, with comments.
     """
 
     def __init__(self, node: cst.Call | cst.List | cst.Tuple) -> None:
@@ -91,25 +95,25 @@ class BracketedItems:
             self.gaps.append(closing.whitespace_before)
 
     def spread(self, column: int) -> None:
-        """Put each item on lines of its own, unless it is already.
+        """Put each item on a line of its own.
 
         Args:
-            column: Where the items begin; the closing bracket is one indentation before.
+            column: Column of the items; the closing bracket is one indentation to the left.
         """
         columns = [column] * len(self.items) + [column - len(INDENT)]
         self.gaps = [
-            gap if isinstance(gap, cst.ParenthesizedWhitespace) else new_line(at)
+            gap if isinstance(gap, cst.ParenthesizedWhitespace) else make_new_line(at)
             for gap, at in zip(self.gaps, columns, strict=True)
         ]
 
     def append(self, item: cst.Arg | cst.Element, column: int) -> None:
-        """Add an item at the end, behind the comments before the closing bracket."""
-        self.gaps[-1] = new_line(column, self.gaps[-1])
+        """Append an item, after the comments before the closing bracket."""
+        self.gaps[-1] = make_new_line(column, self.gaps[-1])
         self.items.append(item)
-        self.gaps.append(new_line(column - len(INDENT)))
+        self.gaps.append(make_new_line(column - len(INDENT)))
 
     def insert_first(self, item: cst.Arg | cst.Element) -> None:
-        """Add an item before the others: on a line of its own if they are."""
+        """Insert an item before the others, on its own line if theirs are."""
         first = self.gaps[0]
         gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" " * bool(self.items))
         if isinstance(first, cst.ParenthesizedWhitespace):
@@ -118,7 +122,7 @@ class BracketedItems:
         self.items.insert(0, item)
 
     def remove(self, number: int) -> None:
-        """Take out an item with the comment behind it; comments on lines of their own stay."""
+        """Remove an item with the comment after it; comments on lines of their own are kept."""
         before, after = self.gaps[number : number + 2]
         left = before
         if isinstance(after, cst.ParenthesizedWhitespace):
@@ -132,7 +136,7 @@ class BracketedItems:
         del self.items[number]
 
     def build(self) -> cst.Call | cst.List | cst.Tuple:
-        """Return the node with these items; they end in a comma if the bracket has its own line."""
+        """Return the node with the items, and a comma after the last before a new line."""
         node, (opening, *between) = self._node, self.gaps
         if not self.items:
             opening, between = _NOTHING, []
@@ -150,31 +154,31 @@ class BracketedItems:
             comma = cst.Comma() if on_lines else cst.MaybeSentinel.DEFAULT
             items[-1] = self.items[-1].with_changes(comma=comma)
         first, last = ("lbracket", "rbracket") if isinstance(node, cst.List) else ("lpar", "rpar")
-        start = _changed(getattr(node, first), whitespace_after=opening)
-        end = _changed(getattr(node, last), whitespace_before=closing)
+        start = _change_bracket(getattr(node, first), whitespace_after=opening)
+        end = _change_bracket(getattr(node, last), whitespace_before=closing)
         return node.with_changes(elements=items, **{first: start, last: end})
 
 
-def _changed(bracket: Any, **changes: object) -> Any:
-    """Return a bracket, or the only one of a tuple, with changes."""
+def _change_bracket(bracket: Any, **changes: object) -> Any:
+    """Return a bracket, or a sequence with a single bracket, with changes."""
     if isinstance(bracket, cst.CSTNode):
         return bracket.with_changes(**changes)
-    return [one.with_changes(**changes) for one in bracket]
+    return [node.with_changes(**changes) for node in bracket]
 
 
 def replace_node(module: cst.Module, old: cst.CSTNode, new: cst.CSTNode) -> cst.Module:
-    """Return a module with another node in the place of one below it."""
+    """Return a module with a node replaced."""
     return cast("cst.Module", module.deep_replace(old, new))
 
 
-def new_line(
+def make_new_line(
     column: int, comments: cst.BaseParenthesizableWhitespace | None = None
 ) -> cst.ParenthesizedWhitespace:
     """Return whitespace that ends a line within brackets.
 
     Args:
-        column: Where the next line begins.
-        comments: Whitespace whose comments are kept.
+        column: Column in which the next line begins.
+        comments: Whitespace whose comments are preserved.
     """
     start = cst.SimpleWhitespace(" " * column)
     if isinstance(comments, cst.ParenthesizedWhitespace):
@@ -183,28 +187,28 @@ def new_line(
 
 
 def add_import(module: cst.Module, package: str, name: str, width: int) -> cst.Module:
-    """Return a module that imports a name, in an existing import or in a new one.
+    """Return a module that imports a name, in an existing or a new import.
 
     Args:
-        module: The module.
-        package: Where the name is imported from.
-        name: The name.
-        width: Columns that the formatter admits.
+        module: Module to change.
+        package: Module that the name is imported from.
+        name: Name to import.
+        width: Maximum line length.
     """
-    found = [line for line in module.body if _import_of(line, package)]
-    imports = [_import_of(line, package) for line in found]
-    if any(alias == name for one in imports for alias in _names(one)):
+    found = [line for line in module.body if _find_import(line, package)]
+    imports = [_find_import(line, package) for line in found]
+    if any(alias == name for one in imports for alias in _list_names(one)):
         return module
-    # An import with a comment is left alone: the comment may be about one of the names.
+    # An import with a comment is not changed: the comment may be about one of the names.
     plain = next((one for one in imports if not matchers.findall(one, matchers.Comment())), None)
     if plain is not None:
-        return _with_names(module, plain, package, [*_names(plain), name], width)
+        return _replace_names(module, plain, package, [*_list_names(plain), name], width)
     line = cst.parse_statement(f"from {package} import {name}", module.config_for_parsing)
     body: list[Any] = list(module.body)
     if found:
         body.insert(body.index(found[-1]) + 1, line)
         return module.with_changes(body=body)
-    number = next(number for number, one in enumerate(body) if not _comes_first(one))
+    number = next(number for number, one in enumerate(body) if not _precedes_imports(one))
     body[number : number + 1] = [
         line.with_changes(leading_lines=body[number].leading_lines),
         body[number].with_changes(leading_lines=()),
@@ -213,23 +217,23 @@ def add_import(module: cst.Module, package: str, name: str, width: int) -> cst.M
 
 
 def remove_import(module: cst.Module, package: str, name: str, width: int) -> cst.Module:
-    """Return a module that does not import a name, unless it is used.
+    """Return a module without the import of a name, unless the name is used.
 
     Args:
-        module: The module.
-        package: Where the name is imported from.
-        name: The name.
-        width: Columns that the formatter admits.
+        module: Module to change.
+        package: Module that the name is imported from.
+        name: Imported name.
+        width: Maximum line length.
     """
     uses = matchers.findall(module, matchers.Name(name))
     for number, line in enumerate(module.body):
-        found = _import_of(line, package)
-        if not found or name not in _names(found) or len(uses) > 1:
+        found = _find_import(line, package)
+        if not found or name not in _list_names(found) or len(uses) > 1:
             continue
         if matchers.findall(found, matchers.Comment()):
             continue
-        if left := [one for one in _names(found) if one != name]:
-            return _with_names(module, found, package, left, width)
+        if left := [one for one in _list_names(found) if one != name]:
+            return _replace_names(module, found, package, left, width)
         following = list(module.body[number + 1 :])
         if following:  # it gets the blank lines and comments above the import
             above = (*line.leading_lines, *following[0].leading_lines)
@@ -238,8 +242,8 @@ def remove_import(module: cst.Module, package: str, name: str, width: int) -> cs
     return module
 
 
-def _import_of(line: cst.CSTNode, package: str) -> Any:
-    """Return the import of names from a package that a line consists of, None if it is another."""
+def _find_import(line: cst.CSTNode, package: str) -> Any:
+    """Return the import from a package that a line consists of, None for another line."""
     if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
         (found,) = line.body
         if isinstance(found, cst.ImportFrom) and not isinstance(found.names, cst.ImportStar):
@@ -248,7 +252,7 @@ def _import_of(line: cst.CSTNode, package: str) -> Any:
     return None
 
 
-def _names(found: Any) -> list[str]:
+def _list_names(found: Any) -> list[str]:
     """Return the names of an import as they are written."""
     return [
         f"{one.evaluated_name} as {one.evaluated_alias}" if one.asname else one.evaluated_name
@@ -256,10 +260,10 @@ def _names(found: Any) -> list[str]:
     ]
 
 
-def _with_names(
+def _replace_names(
     module: cst.Module, found: cst.ImportFrom, package: str, names: Sequence[str], width: int
 ) -> cst.Module:
-    """Return a module with other names in an import: in isort's order, on a line if they fit."""
+    """Return a module with other names in an import, in the order of isort."""
     ordered = sorted(names, key=sort_key_of_import)
     text = f"from {package} import {', '.join(ordered)}"
     if len(text) > width or "\n" in module.code_for_node(found):
@@ -270,7 +274,7 @@ def _with_names(
     return replace_node(module, found, line.body[0])
 
 
-def _comes_first(line: cst.CSTNode) -> bool:
-    """Say whether a statement is before the imports: the docstring, or a `__future__` import."""
+def _precedes_imports(line: cst.CSTNode) -> bool:
+    """Say whether a statement precedes the imports: the docstring, or a `__future__` import."""
     docstring = matchers.SimpleStatementLine([matchers.Expr(matchers.SimpleString())])
-    return matchers.matches(line, docstring) or bool(_import_of(line, "__future__"))
+    return matchers.matches(line, docstring) or bool(_find_import(line, "__future__"))

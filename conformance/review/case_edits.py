@@ -24,8 +24,8 @@ from conformance.corpus.rewriting import (
     add_import,
     parse_source,
     remove_import,
+    render_string_literal,
     replace_node,
-    string_literal,
 )
 from conformance.errors import UsageError
 
@@ -167,7 +167,7 @@ def _is_same(one: DeviationMetadata, deviation: Deviation | None) -> bool:
 
 def _set_range(item: cst.Call, releases: str) -> cst.Call:
     """Return the call of a deviation with another range of releases, empty for every release."""
-    value = cst.SimpleString(string_literal(releases))
+    value = cst.SimpleString(render_string_literal(releases))
     named = next((a for a in item.args if a.keyword and a.keyword.value == "releases"), None)
     given = named or next((a for a in item.args if a.keyword is None), None)
     if given is not None:
@@ -183,7 +183,7 @@ def _format_call(name: str, deviation: DeviationMetadata, width: int) -> str:
     defaults = DeviationMetadata()
     lines = [f"{name}("]
     if deviation.releases:
-        lines.append(f"{inner}{string_literal(deviation.releases)},")
+        lines.append(f"{inner}{render_string_literal(deviation.releases)},")
     for field in _FIELDS:
         value = getattr(deviation, field)
         if value and value != getattr(defaults, field):
@@ -195,14 +195,16 @@ def _format_keyword(start: str, value: Any, width: int) -> Iterator[str]:
     """Yield the lines of an argument: one if it fits, else one for each piece or name."""
     indent = " " * (_ITEMS + len(INDENT))
     if isinstance(value, dict):
-        pairs = (f"{string_literal(k)}: {string_literal(v)}" for k, v in value.items())
+        pairs = (
+            f"{render_string_literal(k)}: {render_string_literal(v)}" for k, v in value.items()
+        )
         yield f"{start}{{{', '.join(pairs)}}},"
         return
     if isinstance(value, str):
-        whole = f"{start}{string_literal(value)},"
-        parts, end = [string_literal(piece) for piece in _split_text(value, width)], ""
+        whole = f"{start}{render_string_literal(value)},"
+        parts, end = [render_string_literal(piece) for piece in _split_text(value, width)], ""
     else:
-        parts, end = list(map(string_literal, value)), ","
+        parts, end = list(map(render_string_literal, value)), ","
         whole = f"{start}({', '.join(parts)}{',' * (len(parts) == 1)}),"
     if len(whole) <= width or (len(parts) == 1 and not end):
         yield whole
@@ -217,7 +219,7 @@ def _split_text(text: str, width: int) -> Sequence[str]:
     room = max(_LEAST, width - _ITEMS - 2 * len(INDENT))
     pieces = [""]
     for word in re.findall("[^ ]+ *| +", text):
-        if pieces[-1] and len(string_literal(pieces[-1] + word)) > room:
+        if pieces[-1] and len(render_string_literal(pieces[-1] + word)) > room:
             pieces.append("")
         pieces[-1] += word
     return pieces

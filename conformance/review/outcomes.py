@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tomllib
 
-from conformance.corpus.discovery import cases_in
+from conformance.corpus.discovery import parse_cases
 from conformance.engine.ir_analysis import render_canonical
 from conformance.engine.record_judge import load_observation, name_golden_variant
 from conformance.errors import UsageError
@@ -153,7 +153,7 @@ def _judge_declared_jobs(
         UsageError: If a job would still be unexpected in spite of the deviation.
     """
     files = {member.job.case.file for member in one.members} & sources.keys()
-    cases = {case.id: case for file in files for case in cases_in(file, sources[file])}
+    cases = {case.id: case for file in files for case in parse_cases(file, sources[file])}
     judge = data.new_judge()
     for member in one.members:
         case = member.job.case

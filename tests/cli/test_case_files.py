@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ("def broken(:\n", 1, "syntax error: invalid syntax"),
         ("x = 1\n  y = 2\n", 2, "syntax error: unexpected indent"),
         ("x = '\n", 1, "syntax error: unterminated string literal"),
-        (f"{ONE}\n\n\n{ONE}", 7, "the id fam/one stands at {file}:2 already; rename one"),
+        (f"{ONE}\n\n\n{ONE}", 7, "the id fam/one is also that of {file}:2; rename one"),
         (
             "N = 2 * 2\n@probe(devices=N)\ndef case(env): ...\n",
             1,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
             1,
             "probe: unknown keyword `zebra`; expected one of source, params, devices",
         ),
-        ("@probe\ndef case(env): ...\n", 1, "write @probe() with its parentheses"),
+        ("@probe\ndef case(env): ...\n", 1, "write @probe() with parentheses"),
         ("@probe(4)\ndef case(env): ...\n", 1, "@probe takes keywords only, got a positional"),
         ("@probe(**more)\ndef case(env): ...\n", 1, "probe: keywords must be literal, got **"),
         ("@probe(devices=0)\ndef case(env): ...\n", 1, "@probe: expected `int` >= 1"),
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         (
             "@probe(releases='=>0.6')\ndef case(env): ...\n",
             1,
-            "`=>0.6` is no specifier of jax releases, expected e.g. `>=0.5,<0.6`",
+            "`=>0.6` is not a specifier of jax releases, expected e.g. `>=0.5,<0.6`",
         ),
         (
             "@probe(params={'a': {}}, deviations=[deviation(params=['b'])])\ndef case(env): ...\n",
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         (
             "@probe(deviations=[deviation(match='(')])\ndef case(env): ...\n",
             1,
-            "deviation match `(` is no regular expression: ",
+            "deviation match `(` is not a regular expression: ",
         ),
         (
             "@probe(deviations=deviation('<0.6'))\ndef case(env): ...\n",
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
             "`deviations` is `deviation('<0.6')`, expected a list of deviation(...)",
         ),
         ("@probe()\nasync def case(env): ...\n", 2, "case is an async function, expected a plain"),
-        ("if 1:\n    @probe()\n    def case(env): ...\n", 3, "case stands inside something"),
+        ("if 1:\n    @probe()\n    def case(env): ...\n", 3, "case is not at the top level"),
         (
             "@probe(params={'a': {}, 'a': {}})\ndef f(env): ...\n",
             1,
@@ -118,7 +118,7 @@ def test_an_id_given_twice_by_two_selects_is_refused(new_project: MakeProject) -
     project = new_project({"cases/fam/a.py": GOOD, "mine/fam/a.py": GOOD})
     ending = project.run("list", "fam", "mine")
     assert ending.code == 2
-    assert "the id fam/one stands at" in ending.err
+    assert "the id fam/one is also that of" in ending.err
     assert project.run("list", "mine", "mine/fam/a.py", "./mine/fam").code == 0
 
 
@@ -127,7 +127,7 @@ def test_an_id_given_twice_by_two_selects_is_refused(new_project: MakeProject) -
     [
         ("fan", 3, "no case matches fan: did you mean fam?"),
         ("fam/on", 3, "no case matches fam/on: did you mean fam/one?"),
-        ("zzz", 3, "no case matches zzz: `conformance list` shows what there is"),
+        ("zzz", 3, "no case matches zzz: `conformance list` lists the cases"),
         ("./nowhere", 2, "nowhere does not exist, expected a case file or a folder of cases"),
         ("nowhere.py", 2, "nowhere.py does not exist, expected a case file or a folder of cases"),
         ("./empty", 3, "empty holds no case files, expected *.py with cases"),

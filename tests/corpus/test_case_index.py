@@ -109,6 +109,6 @@ def test_another_parser_reads_anew(
 ) -> None:
     """An entry of another version of the harness is not used."""
     discover([file], index)
-    monkeypatch.setattr("conformance.corpus.case_index.parser_hash", lambda: "another")
+    monkeypatch.setattr("conformance.corpus.case_index.hash_parser", lambda: "another")
     digest = discover([file])[0].content_hash
     assert index.get(file, digest) is None

@@ -73,7 +73,7 @@ def test_a_users_own_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.Mo
         ("maps/on", "did you mean maps/one?"),
         ("three", "did you mean loops/three?"),
         ("maps/two[c]", r"did you mean maps/two\[[ab]\]?"),
-        ("zzzzzz", "no case matches zzzzzz: `conformance list` shows what there is"),
+        ("zzzzzz", "no case matches zzzzzz: `conformance list` lists the cases"),
         ("maps/zz*", "no case matches maps/zz*"),
     ],
 )

@@ -93,5 +93,5 @@ def test_every_family_has_one_that_is_a_topic(tmp_path: Path, family: str) -> No
 
 def test_a_family_that_is_not_there() -> None:
     """The message names those that are."""
-    with pytest.raises(UsageError, match=r"--template nope: .* there are .*nnx_vmap"):
+    with pytest.raises(UsageError, match=r"--template nope: .* expected one of .*nnx_vmap"):
         render_template(ALL, "nope")

@@ -123,7 +123,7 @@ def test_all_errors_come_at_once(write: Write, cases: Path) -> None:
     assert str(caught.value).splitlines() == [
         f"{cases}/a/one.py:1: syntax error: invalid syntax",
         f"{cases}/a/two.py:2: probe: unknown keyword `device`; did you mean `devices`?",
-        f"{cases}/b/three.py:3: write @program() with its parentheses",
+        f"{cases}/b/three.py:3: write @program() with parentheses",
     ]
 
 
@@ -132,7 +132,7 @@ def test_an_id_stands_once(write: Write, cases: Path) -> None:
     with pytest.raises(BrokenCasesError) as caught:
         write(a__one=PLAIN.format("f"), a__two="\n" + PLAIN.format("f"))
     assert str(caught.value) == (
-        f"{cases}/a/two.py:3: the id a/f stands at {cases}/a/one.py:2 already; rename one"
+        f"{cases}/a/two.py:3: the id a/f is also that of {cases}/a/one.py:2; rename one"
     )
 
 

@@ -14,7 +14,7 @@ from conformance.corpus.rewriting import (
     add_import,
     parse_source,
     remove_import,
-    string_literal,
+    render_string_literal,
 )
 from conformance.errors import UsageError
 
@@ -99,7 +99,7 @@ def test_an_item_less(before: str, number: int, after: str) -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_a_literal_is_read_back_the_same(text: str) -> None:
     """It is one line of characters that print."""
-    literal = string_literal(text)
+    literal = render_string_literal(text)
     assert ast.literal_eval(literal) == text
     assert literal.isprintable()
 
@@ -115,7 +115,7 @@ def test_a_literal_is_read_back_the_same(text: str) -> None:
 )
 def test_quotes(text: str, literal: str) -> None:
     """Double ones, unless others save a backslash."""
-    assert string_literal(text) == literal
+    assert render_string_literal(text) == literal
 
 
 @pytest.mark.parametrize(

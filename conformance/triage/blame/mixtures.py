@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
-from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
+from conformance.corpus.python_source import STANDARD_LIBRARY, find_imported_modules, parse
 from conformance.engine.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.axes import ABSENT, RESTART, find_package_moves
@@ -324,7 +324,7 @@ def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> se
     names: set[str] = set()
     for source in sources:
         try:
-            names |= imported_modules(parse(source))
+            names |= find_imported_modules(parse(source))
         except SyntaxError:
             return set()
     found = set(ALWAYS) if names else set()

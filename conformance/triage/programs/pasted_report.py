@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.python_source import imported_modules, parse
+from conformance.corpus.python_source import find_imported_modules, parse
 from conformance.engine.run_directory import RunDirectory
 from conformance.errors import UsageError
 from conformance.files import write_atomically
@@ -144,7 +144,7 @@ def find_pins(text: str, script: str) -> tuple[str, ...]:
     Returns:
         Requirements, e.g. `flax==0.10.2`; none of jax itself, which is what is varied.
     """
-    imported = imported_modules(parse(script))
+    imported = find_imported_modules(parse(script))
     found = {match["name"]: match["version"] for match in _PIN.finditer(text)}
     return tuple(
         f"{name}=={version}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.rewriting import string_literal
+from conformance.corpus.rewriting import render_string_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -106,7 +106,7 @@ def format_literal(value: object) -> str:
     """
     match value:
         case str():
-            return string_literal(value)
+            return render_string_literal(value)
         case dict():
             pairs = (f"{format_literal(k)}: {format_literal(v)}" for k, v in value.items())
             return f"{{{', '.join(pairs)}}}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
+from conformance.corpus.python_source import STANDARD_LIBRARY, find_imported_modules, parse
 from conformance.model.outcome import Outcome
 from conformance.triage.programs.requirements import strip_header
 from conformance.triage.repro.header import (
@@ -59,7 +59,7 @@ class ScriptRun:
     @property
     def pins(self) -> list[str]:
         """Requirements of the file: jax with what it imports, and the script's own packages."""
-        imported = imported_modules(parse(self.source))
+        imported = find_imported_modules(parse(self.source))
         names = set(self.versions)
         if not imported - IMPORTED - STANDARD_LIBRARY:
             names &= CORE
