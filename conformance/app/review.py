@@ -15,7 +15,7 @@ from conformance.app.output_files import print_note, write_file
 from conformance.app.run_request import request_of
 from conformance.app.session import Session
 from conformance.corpus.case_selection import matches_name
-from conformance.corpus.metadata import specifier
+from conformance.corpus.metadata import normalize_specifier
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import refuse_in_ci
 from conformance.model.outcome import ExitCode
@@ -226,7 +226,7 @@ def parse_range(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        return str(SpecifierSet(specifier(text)))
+        return str(SpecifierSet(normalize_specifier(text)))
     except InvalidSpecifier:
         raise UsageError(
             f"--range {text}: expected a specifier of jax releases, e.g. '>=0.5.1,<0.6'"

@@ -14,9 +14,9 @@ from conformance.corpus.metadata import (
     DeviationMetadata,
     Metadata,
     MetadataError,
+    normalize_specifier,
     read_metadata,
     select_deviations,
-    specifier,
 )
 from conformance.corpus.rewriting import (
     INDENT,
@@ -251,4 +251,4 @@ def _make_error(function: str, why: str) -> UsageError:
 
 
 def _normalize(one: DeviationMetadata) -> DeviationMetadata:
-    return msgspec.structs.replace(one, releases=specifier(one.releases))
+    return msgspec.structs.replace(one, releases=normalize_specifier(one.releases))

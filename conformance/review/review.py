@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.corpus.discovery import discover
-from conformance.corpus.metadata import specifier
+from conformance.corpus.metadata import normalize_specifier
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
@@ -160,7 +160,9 @@ class Review:
             raise UsageError(f"{group.id}: a {choice} needs a reason, got none")
         stated = msgspec.structs.asdict(terms)
         stated |= {"reason": terms.reason.strip(), "issue": terms.issue.strip()}
-        stated |= {"releases": None if terms.releases is None else specifier(terms.releases)}
+        stated |= {
+            "releases": None if terms.releases is None else normalize_specifier(terms.releases)
+        }
         jobs = [one for one in group.members if choice is not Choice.ACCEPT or not one.refusal]
         decision = Decision(
             group=group.id,
