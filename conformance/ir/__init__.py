@@ -1,7 +1,7 @@
-"""IRs that mean something: jaxprs, StableHLO and optimised HLO, parsed, normalised and compared.
+"""The IRs of a program: jaxprs, StableHLO and optimised HLO, parsed, normalised and compared.
 
-`facts(text, kind)` states what a module says in compiler-neutral terms; `diff(a, b, kind)` says
-in patterns how two modules differ.
+`facts(text, kind)` returns the facts of a module in compiler-neutral terms, `diff(a, b, kind)` the
+differences of two modules as patterns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Change", "IrDiff", "IrSyntaxError", "diff", "facts"]
 
 
 def facts(text: str, kind: str = "hlo") -> dict[str, Any]:
-    """State the facts of a module.
+    """Return the facts of a module.
 
     Args:
         text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.

@@ -163,7 +163,7 @@ def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
     title = "sharding of parameters"
     for found, severity, end in (
         ([item for item in other if None not in item], Severity.SEMANTIC, ""),
-        ([i for i in other if None in i], Severity.COSMETIC, ", which one side does not say"),
+        ([i for i in other if None in i], Severity.COSMETIC, ", missing on one side"),
     ):
         lines = [
             [f"%{found[0][0]}: {render_sharding(sharding)}"]
@@ -247,7 +247,7 @@ def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
             kind=ChangeKind.GROUPED,
             count=1,
             severity=Severity.STRUCTURAL,
-            title="the same instructions, passed through other tuples, calls or copies",
+            title="the same instructions through other tuples, calls or copies",
         )
     if ops:
         regrouped = [op for op in ops if a.ops[op] != b.ops[op]]
@@ -257,7 +257,7 @@ def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
             kind=ChangeKind.GROUPED,
             count=sum(gone.values()) + sum(new.values()),
             severity=Severity.STRUCTURAL if moved or regrouped else Severity.COSMETIC,
-            title=f"fused, copied or annotated otherwise: {counts or ', '.join(ops)}",
+            title=f"other fusions, copies or annotations: {counts or ', '.join(ops)}",
             before=tuple(quote(a.examples[x][1]) for x in list(gone)[:1]),
             after=tuple(quote(b.examples[x][1]) for x in list(new)[:1]),
         )

@@ -152,7 +152,7 @@ class _Edits:
                 self._take_surroundings(rewired, ours, theirs)
 
     def _take_surroundings(self, edit: IrEdit, ours: Value | None, theirs: Value | None) -> None:
-        """Take an edit that what is alone on either side explains."""
+        """Join an edit with the unpaired instructions of its operands."""
         self._parent.setdefault(edit, edit)
         for value in (ours, theirs):
             if value is None:

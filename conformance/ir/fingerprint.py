@@ -29,7 +29,7 @@ def digest(data: bytes) -> bytes:
 
 
 class Fingerprints:
-    """Hashes of the instructions and computations of one module.
+    """Hashes of the instructions and computations of a module.
 
     Args:
         commutative: Whether to ignore the order of operands of commutative operations.

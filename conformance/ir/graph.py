@@ -42,7 +42,7 @@ class Tensor(NamedTuple):
     Attributes:
         dtype: Element type in HLO's spelling (`f32`, `s32`, `pred`, `bf16`), `token`, `opaque`,
             or the IR's own word where HLO has none (`key<fry>`).
-        shape: Sizes; a dynamic one is a string (`?`, `<=8`).
+        shape: Sizes; a dynamic size is a string (`?`, `<=8`).
         layout: The text in braces after an HLO shape, without memory space; may be empty.
         space: Memory space as spelled (`5`), empty for the default one.
     """
@@ -209,7 +209,7 @@ class Computation:
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """The graph of one text.
+    """The graph of a text.
 
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.

@@ -209,7 +209,7 @@ def _describe(kind: ChangeKind, work: list[IrEdit]) -> str:
         ChangeKind.CHANGED: f"{names} of {changed}",
         ChangeKind.SHARDING: f"{names} of {changed}",
         ChangeKind.REWIRED: f"operands of {rewired}",
-        ChangeKind.RESULTS: "what is returned",
+        ChangeKind.RESULTS: "returned values",
     }
     return titles.get(kind, one_sided)
 

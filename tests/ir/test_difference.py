@@ -25,7 +25,7 @@ def test_another_grouping_is_structural() -> None:
     found = diff(PLAIN, other)
     assert (found.equal, found.neutral_equal, found.severity) == (False, True, "structural")
     assert [c.line for c in found.changes] == [
-        "structural: fused, copied or annotated otherwise: copy 0 -> 1"
+        "structural: other fusions, copies or annotations: copy 0 -> 1"
     ]
 
 

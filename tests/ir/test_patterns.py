@@ -39,7 +39,7 @@ def seen(a: str, b: str) -> list[RewritePattern]:
             "",
             "operands of divide",
         ),
-        (["%r = f32[4] copy(%x)"], ["%r = f32[4] copy(%y)"], "results", "", "what is returned"),
+        (["%r = f32[4] copy(%x)"], ["%r = f32[4] copy(%y)"], "results", "", "returned values"),
         (
             ["%r = s32[] constant(1)"],
             ["%r = s32[] constant(2)"],

@@ -271,7 +271,7 @@ def _read_window(text: str) -> Attribute:
 
 
 def _read_per_dimension(text: str) -> tuple[Attribute, ...]:
-    """Return one number, or several joined by `_`, for each dimension of `1_1x0_0`."""
+    """Return a number, or several joined by `_`, for each dimension of `1_1x0_0`."""
     each = [
         tuple([parse_integer(n) for n in dimension.split("_")]) for dimension in text.split("x")
     ]

@@ -43,7 +43,7 @@ class Aval(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Eqn(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One equation; its results are the next variables."""
+    """An equation; its results are the next variables."""
 
     primitive: str
     inputs: list[Atom]
@@ -53,7 +53,7 @@ class Eqn(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Jaxpr(Struct, frozen=True, forbid_unknown_fields=True, rename={"inputs": "in"}):
-    """One jaxpr: constants, then inputs, then results of equations number its variables."""
+    """A jaxpr; its variables are numbered: constants, inputs, results of equations."""
 
     consts: list[Valued]
     inputs: list[Number]
@@ -79,7 +79,7 @@ def decode(text: str) -> JaxprDocument:
     """Return the document of a text.
 
     Args:
-        text: One JSON object.
+        text: A JSON object.
 
     Returns:
         The document; its numbers are not checked.

@@ -62,7 +62,7 @@ class Cursor:
         return self._data[self.position - count : self.position]
 
     def read_byte(self) -> int:
-        """Read one byte."""
+        """Read a byte."""
         return self.read_bytes(1)[0]
 
     def read_varint(self) -> int:

@@ -51,7 +51,7 @@ def read_kernel(data: bytes, not_understood: Counter[str]) -> Computation:
 
     Args:
         data: MLIR bytecode.
-        not_understood: Counts by description what is kept as the digest of its bytes; added to.
+        not_understood: Counts of the parts kept as a digest, by description; added to.
 
     Returns:
         The module, its functions as instructions.

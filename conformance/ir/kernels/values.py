@@ -50,7 +50,7 @@ def hash_bytes(data: bytes) -> Opaque:
 
 
 class KernelValues:
-    """The attributes and types of one kernel, decoded when they are first used.
+    """The attributes and types of a kernel, decoded when they are first used.
 
     Attributes:
         not_understood: Descriptions of the values that were kept as a digest, with their counts.

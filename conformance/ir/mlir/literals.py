@@ -125,7 +125,7 @@ def nest_integers(values: Elements, tensor: Tensor) -> Attribute:
     shape = [size for size in tensor.shape if isinstance(size, int)]
     if prod([max(size, 1) for size in shape]) > MOST_NESTED or len(shape) > DEEPEST:
         raise LiteralError(f"at most {MOST_NESTED} elements in {DEEPEST} dimensions")
-    # A splat is stored once, whatever the shape.
+    # A splat is stored once for any shape.
     single = values.reshape(()) if values.size == 1 else values.reshape(shape)
     return freeze(np.broadcast_to(single, shape).tolist())
 

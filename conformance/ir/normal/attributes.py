@@ -135,7 +135,7 @@ def drop_spelling(module: Module) -> None:
         {
             name: value
             for name, value in module.attributes.items()
-            # Shardings list devices by now, so no one reads the meshes.
+            # Shardings list devices by now, so meshes are not needed.
             if name not in HEADER_SPELLING and not name.startswith("sdy.mesh")
         }
     )

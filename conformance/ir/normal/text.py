@@ -306,7 +306,7 @@ def _read_value(text: str, names: dict[str, Instruction]) -> Value:
 
 
 def read_type(text: str, start: int) -> tuple[Type, int]:
-    """Read a type as `fingerprint.spelled` writes it.
+    """Read a type as `fingerprint.spell_type` writes it.
 
     Args:
         text: Text with the type.
