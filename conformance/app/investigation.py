@@ -36,9 +36,9 @@ from conformance.search.equivalence import format_ending, is_same_failure
 from conformance.search.prober import CaseProber
 from conformance.triage.blame.render import list_doubts
 from conformance.triage.evidence import add_recorded_claims, find_last_right, list_candidates
-from conformance.triage.repro.carried import load_source
-from conformance.triage.repro.run import seen_job
-from conformance.triage.repro.writing import write
+from conformance.triage.repro.embedded_modules import load_source
+from conformance.triage.repro.observed_jobs import judge_job
+from conformance.triage.repro.writer import write_reproduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -125,13 +125,13 @@ class Services:
         if cell.place.processes > 1:
             raise UsageError(f"{told} takes {cell.place.processes} processes, a file is one")
         case = add_recorded_claims(case, record, self._golden(Job(case=case, planned=planned)))
-        one = seen_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
+        one = judge_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
         if one.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"
         wanted = self._session.requirements(self.wanted)
         source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
-        written = write(one.job, source, one.seen, f"{cause}.py", own)
+        written = write_reproduction(one.job, source, one.seen, f"{cause}.py", own)
         write_atomically(self.directory.path / path, written.text.encode())
         if cell.interpreter is None:
             return path, f"uv run {path}"

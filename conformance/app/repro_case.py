@@ -25,11 +25,11 @@ from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, render_issue
 from conformance.triage.bisect.render import render_answer
-from conformance.triage.repro.carried import LARGEST, load_source
-from conformance.triage.repro.check import NotReproducedError, difference
-from conformance.triage.repro.header import of_nightlies
-from conformance.triage.repro.run import recorded, recorded_span, run_now
-from conformance.triage.repro.writing import Written, write
+from conformance.triage.repro.embedded_modules import LARGEST, load_source
+from conformance.triage.repro.header import describe_nightlies
+from conformance.triage.repro.observed_jobs import find_golden_span, load_jobs, run_plan
+from conformance.triage.repro.verification import NotReproducedError, find_difference
+from conformance.triage.repro.writer import Written, write_reproduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
-    from conformance.triage.repro.run import SeenJob
+    from conformance.triage.repro.observed_jobs import SeenJob
 
 MOST: Final = 2
 TEST: Final = ".py::"
@@ -86,7 +86,10 @@ def reproduce_case(
         if options.check:
             written, failure = _checked(context, jobs[0], wanted, name)
         else:
-            written, failure = write(jobs[0].job, source, jobs[0].seen, name, own), None
+            written, failure = (
+                write_reproduction(jobs[0].job, source, jobs[0].seen, name, own),
+                None,
+            )
         write_file("--out", file, written.text.encode())
         if failure is not None:
             raise failure
@@ -111,16 +114,16 @@ def _checked(
     One that carries packages in vain is tried with packages that are required: they may come with
     more than their modules.
     """
-    index = context.settings.nightly_index if of_nightlies(job.job.planned.versions) else ""
+    index = context.settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
     tried: list[tuple[Written, ConformanceError]] = []
     for largest in (LARGEST, 0):
         source, own = load_source(job.job.case, wanted, _read, largest=largest)
-        written = write(job.job, source, job.seen, name, own)
+        written = write_reproduction(job.job, source, job.seen, name, own)
         try:
             with Session(context=context).device_lock.acquire(
                 job.job.planned.cell.place, lambda: None
             ):
-                told = difference(written, job, name, index)
+                told = find_difference(written, job, name, index)
         except InfrastructureError as error:
             tried.append((written, InfrastructureError(f"{name}: could not be checked: {error}")))
             break
@@ -151,7 +154,7 @@ def _remarks(job: SeenJob, written: Written) -> Iterator[str]:
     if written.unasserted:
         names = ", ".join(written.unasserted)
         silent = "ends with status 0 although the case deviates there: it "
-        told = f"does not assert {names}, which takes more than a plain look"
+        told = f"does not assert {names}, which only the harness can check"
         ways = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
         told += "" if ways else "; it prints the HLO"
         yield f"it {silent if written.silent else ''}{told}"
@@ -190,10 +193,12 @@ def _seen(
     context: ProjectContext, plan: Plan, preparation: Preparation, run: str | None
 ) -> Iterator[list[SeenJob]]:
     if run is not None:
-        yield recorded(plan, context.run(run))
+        yield load_jobs(plan, context.run(run))
         return
     session = Session(context=context)
-    with run_now(plan, session.executor(preparation.locks), session.results, session.judge) as jobs:
+    with run_plan(
+        plan, session.executor(preparation.locks), session.results, session.judge
+    ) as jobs:
         yield jobs
 
 
@@ -219,6 +224,6 @@ def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
         reasons=jobs[0].seen.reasons,
         file=written.text,
         compared=compared,
-        span=recorded_span(job, jobs[0].seen.observation),
+        span=find_golden_span(job, jobs[0].seen.observation),
         history=history,
     )

@@ -23,9 +23,9 @@ from conformance.triage.bisect.render import render_answer
 from conformance.triage.programs.outcomes import classify_outcome
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
-from conformance.triage.repro.check import SLOWER, NotReproducedError, run_with_uv
-from conformance.triage.repro.header import of_nightlies
-from conformance.triage.repro.script_file import ScriptRun, same_ending, script_file
+from conformance.triage.repro.header import describe_nightlies
+from conformance.triage.repro.script_file import ScriptRun, is_same_ending, render_script_file
+from conformance.triage.repro.verification import SLOWER, NotReproducedError, run_with_uv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ def reproduce_script(
     stem = Path(run.name).stem
     file = options.out or Path(f"repro_{stem}_{cell.release.replace('.', '_')}.py")
     name = file.name if str(file) != "-" else f"repro_{stem}.py"
-    text = script_file(run, name)
+    text = render_script_file(run, name)
     write_file("--out", file, text.encode())
     if options.check:
         _check(run, text, name, context)
@@ -131,10 +131,10 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
         file = folder / name
         file.write_text(text, encoding="utf-8")
         python = find_interpreter(run.planned.cell.python)
-        index = context.settings.nightly_index if of_nightlies(run.planned.versions) else ""
+        index = context.settings.nightly_index if describe_nightlies(run.planned.versions) else ""
         ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
     outcome, error = classify_outcome(ended, None, SLOWER * TIMEOUT, set())
-    if not same_ending(run, outcome, error):
+    if not is_same_ending(run, outcome, error):
         told = outcome if error is None else error.signature
         raise NotReproducedError(f"{name}: ends alone with {told}, expected {run.ending}")
 

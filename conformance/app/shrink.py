@@ -21,10 +21,10 @@ from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
-from conformance.triage.repro.run import run_now
-from conformance.triage.repro.script_file import ScriptRun, script_file
-from conformance.triage.repro.source import extract
-from conformance.triage.repro.writing import write
+from conformance.triage.repro.case_source import extract
+from conformance.triage.repro.observed_jobs import run_plan
+from conformance.triage.repro.script_file import ScriptRun, render_script_file
+from conformance.triage.repro.writer import write_reproduction
 from conformance.triage.shrink.case import CaseShrinker
 from conformance.triage.shrink.report import make_json, render_lines
 from conformance.triage.shrink.script import ScriptShrinker
@@ -202,9 +202,9 @@ def _shrink_case(
         executor = session.executor(preparation.locks)
         # The shrunk case is no case of the project: its results do not go to the user's cache.
         cache = replace(session, results_folder=folder / "cache").results
-        with run_now(plan, executor, cache, session.judge) as jobs:
+        with run_plan(plan, executor, cache, session.judge) as jobs:
             source = extract(file, left.name, _read)
-            content = write(jobs[0].job, source, jobs[0].seen, options.repro.name).text
+            content = write_reproduction(jobs[0].job, source, jobs[0].seen, options.repro.name).text
         write_file("--repro", options.repro, content.encode())
     return shrunk
 
@@ -245,7 +245,7 @@ def _shrink_script(
             outcome=record.outcome, error=record.error, variables=script.variables,
             stdout=blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace"),
         )  # fmt: skip
-        write_file("--repro", options.repro, script_file(run, file.name).encode())
+        write_file("--repro", options.repro, render_script_file(run, file.name).encode())
     return shrunk
 
 

@@ -12,7 +12,7 @@ from conformance.cells.nightly import stable_cell_ids
 from conformance.errors import UsageError
 from conformance.judge.ir import find_changed_facts
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.triage.repro.facts import READINGS
+from conformance.triage.repro.assertions import READINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -211,10 +211,10 @@ def test_a_way_that_a_file_does_not_go_is_named(project: Project) -> None:
     """Static arguments take more than a plain call."""
     ending = project.run("repro", "family/with_statics", "--cell", "0.6.2", "--no-check")
     assert ending.code == 0, ending.err
-    told = "it does not assert same_as vmap_of_one, which takes more than a plain look\n"
+    told = "it does not assert same_as vmap_of_one, which only the harness can check\n"
     assert told in ending.err
     (file,) = project.path.glob("repro_*.py")
-    assert "# not asserted below: same_as vmap_of_one, which takes more" in file.read_text()
+    assert "# not asserted below: same_as vmap_of_one, which only" in file.read_text()
 
 
 @pytest.mark.cell
@@ -311,7 +311,7 @@ def refused(x):
     ending = project.run("repro", "mine.losses:total", "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
     text = (project.path / "bug.py").read_text()
-    assert "# It carries the modules that no index has: mine/__init__.py, mine/losses.py," in text
+    assert "# It contains modules that no index has: mine/__init__.py, mine/losses.py," in text
     assert "mine/never.py" not in text
     assert "mine @" not in text
     assert alone(project.path / "bug.py")[0] == 0
@@ -339,7 +339,7 @@ def read():
     assert ending.code == 0, ending.err
     text = (project.path / "bug.py").read_text()
     assert "mine @ file:///" in text
-    assert "# mine is a package of this machine, which other machines do not have." in text
+    assert "# mine is a package on this machine, which others do not have." in text
 
 
 @pytest.mark.cell

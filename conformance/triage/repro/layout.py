@@ -1,4 +1,4 @@
-"""Python as text: comments, imports and definitions as a formatter leaves them."""
+"""Python as text, formatted as Ruff does: comments, imports, literals, definitions. Pure."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH: Final = 100
-INDENTED: Final = 8
-"""The most that statements of ours are indented."""
+MAX_INDENT: Final = 8
+"""Greatest indentation of an assertion in a reproduction."""
 
 
-def comment(text: str, prefix: str = "# ") -> list[str]:
-    """Return text as comment lines; nothing in it can end the comment."""
-    shown = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+def render_comment(text: str) -> list[str]:
+    """Return text as comment lines; no character in it can end the comment.
+
+    Args:
+        text: Any text.
+    """
+    shown = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     return [
-        f"{prefix}{piece}"
+        f"# {piece}"
         for line in lines
-        for piece in textwrap.wrap(
-            line, WIDTH - len(prefix), break_long_words=False, break_on_hyphens=False
-        )
+        for piece in textwrap.wrap(line, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
     ]
 
 
-def assigned(target: str, flags: Iterable[str]) -> Iterator[str]:
-    """Yield the assignment of words, joined by spaces, broken where it is long.
+def render_words(target: str, flags: Iterable[str]) -> Iterator[str]:
+    """Yield the assignment of a string of words, on several lines if it is long.
 
     Args:
-        target: What is assigned to.
+        target: The target of the assignment.
         flags: The words.
     """
     joined = " ".join(flags)
@@ -47,44 +49,48 @@ def assigned(target: str, flags: Iterable[str]) -> Iterator[str]:
     yield ")"
 
 
-def asserted(name: str, value: object) -> list[str]:
-    """Return the assertion that a name has a value, broken where it is long.
+def render_assertion(name: str, value: object) -> list[str]:
+    """Return the assertion that a name has a value, on several lines if it is long.
 
     Args:
         name: The name.
         value: Any literal.
     """
     line = f"assert {name} == {format_literal(value)}, {name}"
-    if len(line) <= WIDTH - INDENTED or not isinstance(value, list | dict):
+    if len(line) <= WIDTH - MAX_INDENT or not isinstance(value, list | dict):
         return [line]
     if isinstance(value, dict):
-        inner = [f"    {format_literal(key)}: {format_literal(one)}," for key, one in value.items()]
+        inner = [f"    {format_literal(k)}: {format_literal(v)}," for k, v in value.items()]
         return [f"assert {name} == {{", *inner, f"}}, {name}"]
-    return [f"assert {name} == [", *(f"    {format_literal(one)}," for one in value), f"], {name}"]
+    return [
+        f"assert {name} == [",
+        *(f"    {format_literal(item)}," for item in value),
+        f"], {name}",
+    ]
 
 
-def imported(lines: Iterable[str]) -> Iterator[str]:
-    """Yield imports: those of a module together, plain ones first; long ones broken."""
-    taken = sorted(lines)
-    of: dict[str, set[str]] = {}
-    yield from (line for line in taken if line.startswith("import "))
-    for line in taken:
+def render_imports(lines: Iterable[str]) -> Iterator[str]:
+    """Yield sorted imports: plain ones first, then one statement for each module."""
+    ordered = sorted(lines)
+    names_of: dict[str, set[str]] = {}
+    yield from (line for line in ordered if line.startswith("import "))
+    for line in ordered:
         if line.startswith("from "):
-            module, _, told = line.removeprefix("from ").partition(" import ")
-            of.setdefault(module, set()).update(told.split(", "))
-    for module, found in sorted(of.items()):
-        names = sorted(found)
-        line = f"from {module} import {', '.join(names)}"
+            module, _, names = line.removeprefix("from ").partition(" import ")
+            names_of.setdefault(module, set()).update(names.split(", "))
+    for module, found in sorted(names_of.items()):
+        listed = sorted(found)
+        line = f"from {module} import {', '.join(listed)}"
         if len(line) <= WIDTH:
             yield line
         else:
             yield f"from {module} import ("
-            yield from (f"    {name}," for name in names)
+            yield from (f"    {name}," for name in listed)
             yield ")"
 
 
-def spaced(blocks: Sequence[str]) -> str:
-    """Return blocks with the empty lines between them that a formatter leaves."""
+def join_blocks(blocks: Sequence[str]) -> str:
+    """Return blocks with two empty lines around definitions."""
     parts: list[str] = []
     before = ""
     for block in blocks:

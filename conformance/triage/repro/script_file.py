@@ -1,4 +1,4 @@
-"""A script that somebody wrote as one file to send upstream: its header pins the packages. Pure."""
+"""A script as a file for an upstream report: its header pins the packages. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from conformance.triage.programs.requirements import strip_header
 from conformance.triage.repro.header import (
     CORE,
     IMPORTED,
-    metadata_lines,
-    pip_lines,
-    uv_instruction,
+    describe_uv,
+    render_metadata,
+    render_pip,
 )
-from conformance.triage.repro.layout import comment
+from conformance.triage.repro.layout import render_comment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRun:
-    """A script, and how it ended in a cell.
+    """A script with its result in a cell.
 
     Attributes:
-        name: What the script is called.
+        name: Name of the script.
         source: Its text.
         planned: The cell.
-        versions: Versions of all packages that it had there.
-        outcome: How it ended.
-        error: The error, if there was one.
-        stdout: What it printed.
-        variables: Environment variables that it was run with, beside those of the cell.
+        versions: Versions of all packages in the cell.
+        outcome: Its outcome.
+        error: Its error, if it failed.
+        stdout: Its output.
+        variables: Environment variables that it was run with, in addition to those of the cell.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ScriptRun:
 
     @property
     def ending(self) -> str:
-        """How it ended, in a line."""
+        """Its ending in one line."""
         if self.error is None:
             return "it ends well"
         first = next(iter(self.error.message.strip().splitlines()), "")
@@ -58,7 +58,7 @@ class ScriptRun:
 
     @property
     def pins(self) -> list[str]:
-        """Requirements of the file: jax with what it imports, and the script's own packages."""
+        """Requirements of the file: jax with its imports, and the packages of the script."""
         imported = find_imported_modules(parse(self.source))
         names = set(self.versions)
         if not imported - IMPORTED - STANDARD_LIBRARY:
@@ -67,22 +67,22 @@ class ScriptRun:
         return [f"{name}=={self.versions[name]}" for name in (*first, *sorted(names - {*first}))]
 
 
-def script_file(run: ScriptRun, name: str) -> str:
-    """Return the text of a file that does what a script did in a cell.
+def render_script_file(run: ScriptRun, name: str) -> str:
+    """Return the text of a file that behaves as a script did in a cell.
 
     Args:
-        run: The script, and how it ended.
+        run: The script with its result.
         name: Name of the file.
     """
-    return "\n".join(_lines(run, name)).rstrip() + "\n"
+    return "\n".join(_render_lines(run, name)).rstrip() + "\n"
 
 
-def _lines(run: ScriptRun, name: str) -> Iterator[str]:
+def _render_lines(run: ScriptRun, name: str) -> Iterator[str]:
     cell = run.planned.cell
-    yield from metadata_lines(cell.python, run.pins)
-    yield from comment(f"jax {run.planned.release}, Python {cell.python}: {run.ending}")
-    yield from comment(uv_instruction(name, cell.python))
-    yield from pip_lines(name, run.pins)
+    yield from render_metadata(cell.python, run.pins)
+    yield from render_comment(f"jax {run.planned.release}, Python {cell.python}: {run.ending}")
+    yield from render_comment(describe_uv(name, cell.python))
+    yield from render_pip(name, run.pins)
     yield ""
     variables = dict(run.variables)
     if cell.devices > 1:
@@ -96,17 +96,17 @@ def _lines(run: ScriptRun, name: str) -> Iterator[str]:
     yield strip_header(run.source).strip("\n")
 
 
-def same_ending(run: ScriptRun, outcome: Outcome, error: ErrorInfo | None) -> bool:
-    """Say whether a file ends as its script did.
+def is_same_ending(run: ScriptRun, outcome: Outcome, error: ErrorInfo | None) -> bool:
+    """Return whether a file ends as its script did.
 
     Args:
         run: The script.
-        outcome: How the file ended.
-        error: Its error, if there was one.
+        outcome: Outcome of the file.
+        error: Error of the file, if it failed.
     """
     if outcome is not run.outcome or (error is None) is not (run.error is None):
         return False
     if error is None or run.error is None or outcome is not Outcome.RAISED:
         return True
-    first, other = (one.signature.partition("\n")[0] for one in (error, run.error))
+    first, other = (info.signature.partition("\n")[0] for info in (error, run.error))
     return first == other

@@ -21,7 +21,7 @@ from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import shorten
-from conformance.triage.repro.source import extract
+from conformance.triage.repro.case_source import extract
 from conformance.triage.shrink.case_text import (
     add_claim,
     add_reference,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.local_executor import CellWorker
     from conformance.model.case import Case
-    from conformance.triage.repro.source import Read
+    from conformance.triage.repro.case_source import Read
 
 REPEATS: Final = 3
 """How often a case is run before it is cut, to find out whether it is flaky."""

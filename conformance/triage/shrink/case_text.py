@@ -19,8 +19,8 @@ from conformance.triage.jaxpr_code.code import code_of
 from conformance.triage.jaxpr_code.literals import IMPORTS
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError
 from conformance.triage.new.reference import render_value
-from conformance.triage.repro.layout import WIDTH, comment
-from conformance.triage.repro.source import extract
+from conformance.triage.repro.case_source import extract
+from conformance.triage.repro.layout import WIDTH, render_comment
 from conformance.triage.shrink.simplification import simplify
 from conformance.triage.shrink.syntax import (
     count_stores,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
     from conformance.model.value import Value
-    from conformance.triage.repro.source import Read
+    from conformance.triage.repro.case_source import Read
 
 DEFAULTS: Final = {
     "devices": 1, "platforms": (), "x64": False, "xla_flags": (), "config": {}, "facts": {},
@@ -174,7 +174,7 @@ def format_text(text: str, head: Iterable[str] = ()) -> str:
             [find_ruff_bin(), *options, "--isolated", "--quiet", "-"],
             input=text, capture_output=True, text=True, encoding="utf-8", check=True,
         ).stdout  # fmt: skip
-    comments = "".join(f"{line}\n" for paragraph in head for line in comment(paragraph))
+    comments = "".join(f"{line}\n" for paragraph in head for line in render_comment(paragraph))
     return f"{comments}\n{text}" if comments else text
 
 

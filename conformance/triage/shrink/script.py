@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.search.equivalence import SILENT, is_same_output, shorten
-from conformance.triage.repro.layout import comment
+from conformance.triage.repro.layout import render_comment
 from conformance.triage.shrink.case_text import count_lines
 from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
 from conformance.triage.shrink.report import Shrunk
@@ -128,7 +128,7 @@ class ScriptShrinker:
         left, (cell, *good) = unwrap_script(search.text), (planned.cell.id for planned in cells)
         head = [f"On {cell}: {about}", *(f"Not so on {other}." for other in good)]
         return Shrunk(
-            text="\n".join(line for text in head for line in comment(text)) + f"\n\n{left}",
+            text="\n".join(line for text in head for line in render_comment(text)) + f"\n\n{left}",
             about=about, cell=cell, good_cell="".join(good),
             before={"lines": count_lines(source)}, after={"lines": count_lines(left)},
             probes=trials.tried, seconds=time.monotonic() - start, complete=complete,

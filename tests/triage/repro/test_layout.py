@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.triage.repro.layout import asserted, comment, format_literal, imported, spaced
+from conformance.triage.repro.layout import (
+    format_literal,
+    join_blocks,
+    render_assertion,
+    render_comment,
+    render_imports,
+)
 
 literals = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
@@ -32,7 +38,7 @@ def test_a_literal_reads_back(value: Any) -> None:
 @given(st.text())
 def test_nothing_ends_a_comment(text: str) -> None:
     """Every line of it is one."""
-    lines = comment(text)
+    lines = render_comment(text)
     assert not ast.parse("\n".join(lines)).body
     assert all(line.startswith("# ") and line.isprintable() for line in lines)
 
@@ -40,7 +46,7 @@ def test_nothing_ends_a_comment(text: str) -> None:
 @given(st.dictionaries(st.text(min_size=1), st.integers(), max_size=9))
 def test_an_assertion_holds_of_its_value(value: dict[str, int]) -> None:
     """Broken or not."""
-    text = "\n".join(asserted("told", value))
+    text = "\n".join(render_assertion("told", value))
     exec(text, {"told": value})  # noqa: S102 - our own text
     with pytest.raises(AssertionError):
         exec(text, {"told": [value]})  # noqa: S102
@@ -49,11 +55,11 @@ def test_an_assertion_holds_of_its_value(value: dict[str, int]) -> None:
 def test_imports_of_a_module_are_together() -> None:
     """Plain ones first, each once."""
     lines = ["from b import z, a", "import os", "from b import a, c", "import jax"]
-    assert list(imported(lines)) == ["import jax", "import os", "from b import a, c, z"]
+    assert list(render_imports(lines)) == ["import jax", "import os", "from b import a, c, z"]
 
 
 def test_definitions_stand_apart() -> None:
     """By two empty lines, constants by none."""
-    assert spaced(["A = 1", "B = 2", "def f():\n    pass", "C = 3"]) == (
+    assert join_blocks(["A = 1", "B = 2", "def f():\n    pass", "C = 3"]) == (
         "A = 1\nB = 2\n\n\ndef f():\n    pass\n\n\nC = 3"
     )

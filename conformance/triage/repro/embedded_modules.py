@@ -1,4 +1,4 @@
-"""Modules of the user's own that a file of its own carries: no index has them."""
+"""Modules of the user that are embedded in a reproduction: no package index has them."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from conformance.corpus.generated_cases import (
 from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
-from conformance.triage.repro.source import extract
+from conformance.triage.repro.case_source import extract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.model.case import Case
-    from conformance.triage.repro.source import CaseSource, Read
+    from conformance.triage.repro.case_source import CaseSource, Read
 
 LARGEST: Final = 200_000
-"""Characters of modules that a file carries; a package with more is required where it is."""
+"""Characters of embedded modules; a package with more is a requirement instead."""
 IMPORTS: Final = ("import sys", "import tempfile", "from pathlib import Path")
-"""Imports of the statements that let a file import what it carries."""
+"""Imports of the statements that `render_embedding` returns."""
 NAMES: Final = frozenset({"CARRIED", "FOLDER"})
-"""Names that those statements bind for good."""
+"""Names that these statements bind."""
 _STAND_IN: Final = {
     "conformance.py": (
         "def snapshot(function, /, *args, **kwargs):\n    return function(*args, **kwargs)\n"
     )
 }
-"""What a script imports `snapshot` from, where the package is not installed."""
+"""The module that a script imports `snapshot` from: the package itself is not installed."""
 _ENDING: Final = re.compile(r'"{3,}|"+\Z')
-# Other ends of lines than "\n" would be read as such, or as other characters than they are.
+# Python reads "\r" in a literal as "\n"; editors may show other such characters as line ends.
 _ESCAPED: Final = re.compile(
     "[^\n\t\x20-\x7e\xa0-\u2027\u202f-\ud7ff\ue000-\ufeff]|[\u200b-\u200f]"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """The modules that a file carries, and what it requires in addition to the lock of its cell.
+class EmbeddedModules:
+    """The modules embedded in a reproduction, and its requirements in addition to the lock.
 
     Attributes:
         files: Text of the modules, by path.
-        packages: Canonical names of the packages that the modules are of: they are not required.
-        wanted: Requirements of the cell in addition to its lock, without those packages.
+        packages: Canonical names of the packages of these modules: they are no requirements.
+        wanted: Requirements of the cell in addition to its lock, without these packages.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -66,40 +66,39 @@ class Carried:
     wanted: tuple[str, ...] = ()
 
 
-def _local(wanted: Iterable[str]) -> Iterator[_Local]:
-    """Yield the wheels on this machine among requirements."""
-    for text in wanted:
-        one = Requirement(text)
-        if is_local(one):
-            modules = _modules_of(Path(unquote(urlsplit(one.url or "").path)))
-            yield _Local(canonicalize_name(one.name), modules)
+def _load_wheels(wanted: Iterable[str]) -> Iterator[_Wheel]:
+    """Yield the local wheels among requirements."""
+    for requirement in map(Requirement, wanted):
+        if is_local(requirement):
+            modules = _read_wheel(Path(unquote(urlsplit(requirement.url or "").path)))
+            yield _Wheel(canonicalize_name(requirement.name), modules)
 
 
 def is_local(requirement: Requirement) -> bool:
-    """Say whether a requirement is a wheel of this machine."""
+    """Return whether a requirement is a wheel on this machine."""
     parts = urlsplit(requirement.url or "")
     return parts.scheme == "file" and parts.path.endswith(".whl")
 
 
-def _modules_of(wheel: Path) -> Mapping[str, str]:
+def _read_wheel(wheel: Path) -> Mapping[str, str]:
     try:
         with zipfile.ZipFile(wheel) as files:
             names = [name for name in files.namelist() if name.endswith(".py")]
-            return {name: _decoded(files.read(name)) for name in names}
+            return {name: _decode(files.read(name)) for name in names}
     except (OSError, zipfile.BadZipFile) as error:
         said = describe_os_error(error) if isinstance(error, OSError) else str(error)
         raise UsageError(f"{wheel}: cannot be read: {said}") from None
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     """Return the text of a module as Python reads it, unreadable bytes replaced."""
     return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="replace").read()
 
 
 def load_source(
     case: Case, wanted: Sequence[str], read: Read, *, largest: int = LARGEST
-) -> tuple[CaseSource, Carried]:
-    """Return what a case is made of, and the modules that it imports and that no index has.
+) -> tuple[CaseSource, EmbeddedModules]:
+    """Return the source code of a case, and the modules that it imports and that no index has.
 
     Args:
         case: The case.
@@ -108,31 +107,31 @@ def load_source(
         largest: Characters of a package beyond which it is required instead.
 
     Returns:
-        Its source, and the modules: of a wheel those that are imported, from wherever; of a script
-        that calls `snapshot` all of it, and the modules beside it that it imports. A package is
-        required instead where that is much, or where nothing of it is imported by its name.
+        Its source, and the modules: the imported modules of a local wheel; a script that calls
+        `snapshot`, with the modules of its folder that it imports. A wheel is a requirement
+        instead if its modules are too large, or none of them is imported.
 
     Raises:
-        UsageError: If something it uses cannot be found by reading its file.
+        UsageError: If a name it uses cannot be found by reading its file.
     """
     text = read(case.file)
     script = find_script(text)
     alone = text if script is None else relocate_script(text, script)
     source = extract(case.file, case.name, lambda file: alone if file == case.file else read(file))
-    named = tuple(_named(source.definitions)) if is_rendered(text) else ()
-    tops = {name.partition(".")[0] for name in named}
-    source = replace(source, modules=source.modules | tops)
-    modules = _Modules(script, wanted)
-    entries = [*(one for line in source.imports for one in _imports_in(line, "")), *named]
+    named = tuple(_find_named_modules(source.definitions)) if is_rendered(text) else ()
+    roots = {name.partition(".")[0] for name in named}
+    source = replace(source, modules=source.modules | roots)
+    modules = _ModuleCollector(script, wanted)
+    entries = [*(name for line in source.imports for name in _find_imports(line, "")), *named]
     if script is not None:
         modules.files[script.name] = _Module(_read(script), "")
-        entries += _imports_in(modules.files[script.name].text, "")
-    modules.reach(entries)
-    return source, modules.carried(largest)
+        entries += _find_imports(modules.files[script.name].text, "")
+    modules.add(entries)
+    return source, modules.embed(largest)
 
 
 @dataclass(frozen=True, slots=True)
-class _Local:
+class _Wheel:
     name: str
     modules: Mapping[str, str]
 
@@ -141,19 +140,19 @@ class _Local:
 class _Module:
     text: str
     package: str
-    """Canonical name of the package it is of, empty for what lies beside a script."""
+    """Canonical name of its package, empty for a module in the folder of a script."""
 
 
-class _Modules:
-    """The modules that importing some comes to."""
+class _ModuleCollector:
+    """Collects modules with all that they import."""
 
     def __init__(self, script: Path | None, wanted: Sequence[str]) -> None:
         self._script, self._wanted = script, wanted
-        self._local = [*_local(wanted)]
+        self._wheels = [*_load_wheels(wanted)]
         self.files: dict[str, _Module] = {}
 
-    def reach(self, entries: Iterable[str]) -> None:
-        """Find modules, the packages they are in, and what those import."""
+    def add(self, entries: Iterable[str]) -> None:
+        """Add modules, their packages, and all modules that these import."""
         pending = list(entries)
         while pending:
             parts = pending.pop().split(".")
@@ -164,30 +163,30 @@ class _Modules:
                         continue
                     self.files[file] = found
                     within = parts[:end] if file.endswith("/__init__.py") else parts[: end - 1]
-                    pending += _imports_in(found.text, ".".join(within))
+                    pending += _find_imports(found.text, ".".join(within))
 
     def _find(self, file: str) -> _Module | None:
-        beside = None if self._script is None else self._script.parent / file
-        if beside is not None and beside.is_file():
-            return _Module(_read(beside), "")
-        for one in self._local:
-            if file in one.modules:
-                return _Module(one.modules[file], one.name)
+        path = None if self._script is None else self._script.parent / file
+        if path is not None and path.is_file():
+            return _Module(_read(path), "")
+        for wheel in self._wheels:
+            if file in wheel.modules:
+                return _Module(wheel.modules[file], wheel.name)
         return None
 
-    def carried(self, largest: int) -> Carried:
-        """Return them, the packages that are too large left out."""
+    def embed(self, largest: int) -> EmbeddedModules:
+        """Return the modules, without packages that are too large."""
         size = Counter[str]()
         for module in self.files.values():
             size[module.package] += len(module.text)
-        packages = {one.name for one in self._local if 0 < size[one.name] <= largest}
+        packages = {wheel.name for wheel in self._wheels if 0 < size[wheel.name] <= largest}
         kept = {
             file: module.text
             for file, module in self.files.items()
             if module.package in packages or not module.package
         }
         stand_in = _STAND_IN if self._script is not None else {}
-        return Carried(
+        return EmbeddedModules(
             files=dict(sorted({**stand_in, **kept}.items())),
             packages=frozenset(packages),
             wanted=tuple(
@@ -200,13 +199,13 @@ class _Modules:
 
 def _read(file: Path) -> str:
     try:
-        return _decoded(file.read_bytes())
+        return _decode(file.read_bytes())
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
 
 
-def _named(definitions: Iterable[str]) -> Iterator[str]:
-    """Yield the modules of what is named as `module:name`."""
+def _find_named_modules(definitions: Iterable[str]) -> Iterator[str]:
+    """Yield the modules of functions that are named as `module:name`."""
     for definition in definitions:
         for node in ast.walk(ast.parse(definition)):
             text = node.value if isinstance(node, ast.Constant) else None
@@ -214,12 +213,12 @@ def _named(definitions: Iterable[str]) -> Iterator[str]:
                 yield found["module"]
 
 
-def _imports_in(text: str, package: str) -> Iterator[str]:
-    """Yield the modules that a module may import, wherever in it; names of theirs among them.
+def _find_imports(text: str, package: str) -> Iterator[str]:
+    """Yield the modules that a module may import anywhere; imported names may be modules, too.
 
     Args:
         text: The module.
-        package: The package it is in, dotted; empty for none.
+        package: Dotted name of its package; empty for none.
     """
     try:
         tree = parse(text)
@@ -235,31 +234,27 @@ def _imports_in(text: str, package: str) -> Iterator[str]:
             yield from (of, *(f"{of}.{alias.name}" for alias in node.names))
 
 
-def literal(text: str) -> str:
-    """Return text as a literal of several lines, which a reader can read.
+def render_text(text: str) -> str:
+    """Return a text as a readable literal of several lines.
 
     Args:
-        text: The text.
+        text: Any text.
     """
     escaped = text.replace("\\", "\\\\")
     escaped = _ENDING.sub(lambda found: '\\"' * len(found[0]), escaped)
-    escaped = _ESCAPED.sub(lambda found: _escape(found[0]), escaped)
+    escaped = _ESCAPED.sub(lambda found: f"\\U{ord(found[0]):08x}", escaped)
     return f'"""\\\n{escaped}"""'
 
 
-def _escape(character: str) -> str:
-    return f"\\U{ord(character):08x}"
-
-
-def carrying(files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the statements that let a file import the modules that it carries.
+def render_embedding(files: Mapping[str, str]) -> Iterator[str]:
+    """Yield the statements by which a file can import its embedded modules.
 
     Args:
         files: Text by path.
     """
     yield "CARRIED = {"
     for name, text in files.items():
-        yield f'    "{name}": {literal(text)},'
+        yield f'    "{name}": {render_text(text)},'
     yield "}"
     yield from (
         "FOLDER = tempfile.TemporaryDirectory()",

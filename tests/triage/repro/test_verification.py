@@ -8,8 +8,8 @@ from conformance.model.observation import Observation
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs.process import CompletedProgram
-from conformance.triage.repro.check import compare_ending
 from conformance.triage.repro.header import Seen
+from conformance.triage.repro.verification import compare_ending
 
 FRAMES = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    f()\n'
 NOTE = (
@@ -90,5 +90,5 @@ def test_otherwise(claim: Seen, end: CompletedProgram, said: str) -> None:
 
 
 def test_a_file_that_asserts_nothing_ends_well() -> None:
-    """Of what the case deviates from, nothing can be asserted by plain means."""
+    """Of what the case deviates from, nothing can be render_assertion by plain means."""
     assert compare_ending(ended(0), WRONG, silent=True) == ""

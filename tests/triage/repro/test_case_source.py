@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.triage.repro.source import EVERYTHING, CaseSource, NotStaticError, extract
+from conformance.triage.repro.case_source import EVERYTHING, CaseSource, NotStaticError, extract
 
 HEAD = """\
 import math
@@ -98,7 +98,7 @@ def test_a_class_with_a_base_of_the_file_comes_with_it() -> None:
     ("body", "said"),
     [
         ("return missing(1)", "topic.py:12: missing cannot be found by reading topic.py"),
-        ("return open(__file__)", "topic.py:12: a file of its own has no files beside it"),
+        ("return open(__file__)", "topic.py:12: uses __file__, but a reproduction is"),
     ],
 )
 def test_what_cannot_be_found_is_named(body: str, said: str) -> None:
@@ -110,10 +110,10 @@ def test_what_cannot_be_found_is_named(body: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("from conformance.kit.env import thing", "conformance.kit.env.thing has nothing plain"),
-        ("from conformance.kit import raises as thing", "has nothing plain to stand for it"),
-        ("from ..far import thing", "thing cannot be followed; expected helpers"),
-        ("from . import thing", "thing cannot be followed; expected helpers"),
+        ("from conformance.kit.env import thing", "conformance.kit.env.thing has no stand-in"),
+        ("from conformance.kit import raises as thing", "has no stand-in outside the harness"),
+        ("from ..far import thing", "thing cannot be resolved; import helpers"),
+        ("from . import thing", "thing cannot be resolved; import helpers"),
         ("from ._helpers import thing", "thing cannot be found by reading _helpers.py"),
     ],
 )
@@ -144,5 +144,5 @@ def test_functions_of_the_kit_for_cases_come_with_the_case() -> None:
 def test_one_name_cannot_mean_two_things() -> None:
     """Two files become one."""
     text = "SCALE = 5\n\n\n@probe()\ndef case(env):\n    return scaled(env, SCALE)\n"
-    with pytest.raises(NotStaticError, match="SCALE is something else in"):
+    with pytest.raises(NotStaticError, match="both define SCALE"):
         read(text)

@@ -1,4 +1,4 @@
-"""Running a file of its own where nothing else is, to see that it ends as the case did."""
+"""Verification of a reproduction: run alone, it must end as the case did."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from conformance.triage.programs.outcomes import find_exception
 if TYPE_CHECKING:
     from conformance.triage.programs.process import CompletedProgram
     from conformance.triage.repro.header import Seen
-    from conformance.triage.repro.run import SeenJob
-    from conformance.triage.repro.writing import Written
+    from conformance.triage.repro.observed_jobs import SeenJob
+    from conformance.triage.repro.writer import Written
 
 SLOWER: Final = 5
-"""How many times the timeout of the case a file may take: it starts by importing jax."""
+"""Timeout of a file as a multiple of that of its case: it also imports jax and compiles."""
 ENVIRONMENTS: Final = "environments-"
-"""How the name of uv's folder of the environments of scripts begins."""
-_SIGNALS: Final = 128
-"""What a shell, and uv, adds to the number of a signal for an exit status."""
+"""Prefix of the folder in which uv keeps the environments of scripts."""
+_SIGNAL_BASE: Final = 128
+"""Exit status of a shell, and of uv, for a signal, minus the number of the signal."""
 
 
 class NotReproducedError(ConformanceError):
-    """A file of its own that does not end as the case did (exit 1)."""
+    """A reproduction does not end as the case did (exit 1)."""
 
     exit_code = 1
 
 
-def difference(written: Written, seen: SeenJob, name: str, index: str = "") -> str:
-    """Run a file in an empty folder; return how it ends otherwise than the case did, empty if not.
+def find_difference(written: Written, seen: SeenJob, name: str, index: str = "") -> str:
+    """Run a file in an empty folder; return how its ending differs from that of the case.
 
-    It is run with `uv run`, in an environment with the packages of its header alone; one of a
-    `path:` cell by the interpreter of the cell, as its header says.
+    `uv run` runs it, in an environment with only the packages of its header. A file for a `path:`
+    cell is run by the interpreter of the cell.
 
     Args:
         written: The file.
-        seen: The job, and what was seen of it.
+        seen: The job with its observation.
         name: Name of the file.
-        index: URL of an index to look in, too; empty for none.
+        index: URL of an additional package index; empty for none.
 
     Raises:
         InfrastructureError: If there is no such Python, or its packages cannot be installed.
@@ -72,7 +72,7 @@ def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Complet
     Args:
         file: The file.
         python: Interpreter for the environment.
-        index: URL of an index to look in, too; empty for none.
+        index: URL of an additional package index; empty for none.
         timeout: Seconds it may take.
 
     Raises:
@@ -81,24 +81,24 @@ def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Complet
     script = ["--no-config", "--python", str(python)]
     script += ["--index", index] if index else []
     try:
-        # First what may fail for want of a package or a network: that is no fault of the file.
+        # A separate step: a missing package or network is no fault of the file.
         run_uv(["sync", *script, "--script", file], cwd=file.parent)
         options = ["--quiet", "--directory", str(file.parent)]
         command = [find_uv(), "run", *script, *options, "--script", str(file)]
-        # Credentials were for `sync`; the file runs with the variables of this environment.
-        of_uv = {
+        # Only `sync` needs credentials; the file must not see them.
+        uv_variables = {
             name: value
             for name, value in make_uv_environment().items()
             if name.startswith("UV_") and not is_secret(name, value)
         }
-        variables = make_worker_environment(os.environ, of_uv, keep_python_path=False)
+        variables = make_worker_environment(os.environ, uv_variables, keep_python_path=False)
         return process.run(command, environment=variables, timeout=timeout)
     finally:
         _remove_environment(file)
 
 
 def _remove_environment(file: Path) -> None:
-    """Remove the environment that uv keeps of a file: no other one will have its path."""
+    """Remove the environment that uv keeps for a file: its path is never used again."""
     found = run_uv(["python", "find", "--script", file], cwd=file.parent, quiet=False).strip()
     environment = Path(found).parent.parent
     if (environment / "pyvenv.cfg").is_file() and environment.parent.name.startswith(ENVIRONMENTS):
@@ -106,14 +106,13 @@ def _remove_environment(file: Path) -> None:
 
 
 def compare_ending(ended: CompletedProgram, seen: Seen, *, silent: bool = False) -> str:
-    """Return how a file ended and how it should have, empty if these are the same.
+    """Return how a file ended and the expected ending, empty if they are the same.
 
     Args:
-        ended: How it ended.
-        seen: What was seen of the case.
+        ended: The completed process.
+        seen: The observation of the case.
         silent: Whether the file asserts nothing that the case deviates from.
     """
-    told = _told(ended)
     outcome = seen.observation.outcome
     right = seen.conformance is not Conformance.DEVIATES and outcome is Outcome.OK
     right |= seen.conformance is Conformance.CONFORMS or silent
@@ -122,42 +121,42 @@ def compare_ending(ended: CompletedProgram, seen: Seen, *, silent: bool = False)
     elif right:
         holds = ended.exit == 0
     elif outcome is Outcome.RAISED:
-        holds = _raised(ended) == _first_line(*_error(seen))
+        holds = _exception_line(ended) == _error_line(seen)
     elif outcome is Outcome.OK:
-        holds = _raised(ended).startswith("AssertionError")
-    else:  # it crashed, or ran out of memory: by which signal is the kernel's to say
+        holds = _exception_line(ended).startswith("AssertionError")
+    else:  # it crashed, or ran out of memory: the signal may be another one
         holds = ended.exit != 0
     if holds:
         return ""
-    claim = "exit status 0" if right else _claimed(seen)
-    return f"it ends with {told}, expected {claim}"
+    expected = "exit status 0" if right else _describe_expected(seen)
+    return f"it ends with {_describe_ending(ended)}, expected {expected}"
 
 
-def _claimed(seen: Seen) -> str:
+def _describe_expected(seen: Seen) -> str:
     if seen.observation.outcome is Outcome.OK:
         return f"AssertionError, for {seen.reasons[0]}" if seen.reasons else "AssertionError"
-    return _first_line(*_error(seen))
+    return _error_line(seen)
 
 
-def _error(seen: Seen) -> tuple[str, str]:
+def _error_line(seen: Seen) -> str:
     error = seen.observation.error
-    return ("", "") if error is None else (error.type, error.message)
+    return _first_line("", "") if error is None else _first_line(error.type, error.message)
 
 
 def _first_line(type_: str, message: str) -> str:
     return make_signature(type_.rpartition(".")[2], message).partition("\n")[0]
 
 
-def _raised(ended: CompletedProgram) -> str:
-    """Return the first line of the signature of the exception that ended a file."""
+def _exception_line(ended: CompletedProgram) -> str:
+    """Return the first line of the signature of the exception that ended a file, empty for none."""
     found = find_exception(ended.stderr) if ended.exit != 0 else None
     return _first_line(*found) if found else ""
 
 
-def _told(ended: CompletedProgram) -> str:
+def _describe_ending(ended: CompletedProgram) -> str:
     if ended.cut:
         return "no end within the time" if ended.cut == "timeout" else f"too much {ended.cut}"
-    if ended.signal is not None or (ended.exit or 0) > _SIGNALS:
-        number = ended.signal or (ended.exit or 0) - _SIGNALS
+    if ended.signal is not None or (ended.exit or 0) > _SIGNAL_BASE:
+        number = ended.signal or (ended.exit or 0) - _SIGNAL_BASE
         return f"signal {number}"
-    return _raised(ended)[:300] or f"exit status {ended.exit}"
+    return _exception_line(ended)[:300] or f"exit status {ended.exit}"

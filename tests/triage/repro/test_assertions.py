@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.triage.repro.facts import holds, text_of
-from conformance.triage.repro.templates import imports_in
+from conformance.triage.repro.assertions import is_met, render_reading
+from conformance.triage.repro.stand_ins import find_imports
 
 HLO = """\
 HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), \
@@ -37,12 +37,12 @@ HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias)
 )
 def test_a_claim_is_read_off_the_text(name: str, claim: Any, answer: bool) -> None:
     """As the facts of an IR have it."""
-    assert holds(name, claim, HLO) is answer
+    assert is_met(name, claim, HLO) is answer
 
 
 def test_a_reading_stands_alone() -> None:
     """Pasted with its imports it runs."""
     names: dict[str, Any] = {}
-    text = text_of("collectives")
-    exec("\n".join([*imports_in(text), text]), names)  # noqa: S102 - our own text
+    text = render_reading("collectives")
+    exec("\n".join([*find_imports(text), text]), names)  # noqa: S102 - our own text
     assert names["collectives"](HLO) == {"all-reduce": 1, "all-gather": 1}

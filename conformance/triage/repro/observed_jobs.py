@@ -1,4 +1,4 @@
-"""What a file of its own is written from: jobs run on the spot, or as a run recorded them."""
+"""The observations that a reproduction is written from: of new jobs, or of a recorded run."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenJob:
-    """A job with what was seen of it.
+    """A job with its observation.
 
     Attributes:
         job: Case and cell.
-        seen: What was seen.
+        seen: The judged observation.
         side: Its record and artifacts.
     """
 
@@ -49,10 +49,10 @@ class SeenJob:
 
 
 @contextlib.contextmanager
-def run_now(
+def run_plan(
     plan: Plan, executor: Executor, cache: ResultCache, judge: Callable[[BlobStore], Judge]
 ) -> Iterator[list[SeenJob]]:
-    """Run a plan, and keep its artifacts for as long as the context lasts.
+    """Run a plan; its artifacts are kept until the context ends.
 
     Args:
         plan: A few jobs.
@@ -65,41 +65,41 @@ def run_now(
         run = Run(plan, directory, executor, cache, judge(directory.blobs))
         records = run.execute()
         yield [
-            seen_job(job, StoredJob(record, directory.blobs))
+            judge_job(job, StoredJob(record, directory.blobs))
             for job, record in zip(plan.jobs, records, strict=True)
         ]
 
 
-def recorded(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
-    """Return what a run recorded of a plan's jobs.
+def load_jobs(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
+    """Return the jobs of a plan as a run recorded them.
 
     Args:
         plan: A few jobs.
-        directory: The run's.
+        directory: Directory of the run.
 
     Raises:
-        UsageError: If it has none of a job, or of the case as it was.
+        UsageError: If the run has no record of a job, or one of another version of the case.
     """
     run = load_run(directory)
     known = {(record.case, record.cell): record for record in run.records}
     found = []
     for job in plan.jobs:
         record = known.get(job.id)
-        told = f"{directory.path}: {job.case.id} on {job.planned.cell.id}"
+        label = f"{directory.path}: {job.case.id} on {job.planned.cell.id}"
         if record is None:
-            raise UsageError(f"{told} was not run there, expected that it was; leave out --run")
+            raise UsageError(f"{label} is not in this run; leave out --run")
         if (record.case_hash, record.cell_hash) != (job.case.content_hash, job.planned.cell_hash):
-            raise UsageError(f"{told} has changed since; leave out --run to run it as it is now")
-        found.append(seen_job(job, StoredJob(record, run.blobs)))
+            raise UsageError(f"{label} has changed after this run; leave out --run to run it again")
+        found.append(judge_job(job, StoredJob(record, run.blobs)))
     return found
 
 
-def recorded_span(job: Job, observation: Observation) -> str:
-    """Return the releases for which a job's golden says what was seen; empty where none does.
+def find_golden_span(job: Job, observation: Observation) -> str:
+    """Return the releases whose golden agrees with an observation; empty if none does.
 
     Args:
         job: The job.
-        observation: What was seen.
+        observation: Its observation.
     """
     store = GoldenStore(job.case.families)
     try:
@@ -112,19 +112,25 @@ def recorded_span(job: Job, observation: Observation) -> str:
     return "" if agreement is Agreement.BEYOND else golden.span
 
 
-def seen_job(job: Job, side: StoredJob) -> SeenJob:
-    """Return what was seen of a job, judged by the case's own reference and claims alone.
+def judge_job(job: Job, side: StoredJob) -> SeenJob:
+    """Return a job judged only by the reference and the claims of its case.
+
+    Args:
+        job: Case and cell.
+        side: Its record and artifacts.
 
     Raises:
         InfrastructureError: If the job could not be run.
-        UsageError: If the cell cannot express it.
+        UsageError: If the cell does not support the case.
     """
     record = side.record
-    said = record.error.message if record.error is not None else ""
+    message = record.error.message if record.error is not None else ""
     if record.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
-        raise InfrastructureError(f"{record.case} on {record.cell}: {said}")
+        raise InfrastructureError(f"{record.case} on {record.cell}: {message}")
     if record.outcome is Outcome.UNSUPPORTED:
-        raise UsageError(f"{record.case} on {record.cell}: unsupported: {said}; name another cell")
+        raise UsageError(
+            f"{record.case} on {record.cell}: unsupported: {message}; name another cell"
+        )
     observation = load_claimed_observation(job.case, record, side.blobs)
     conforms, reasons = judge_conformance(job.case, observation)
     hlo = load_ir_text(side, "hlo") if job.case.kind == "program" else None

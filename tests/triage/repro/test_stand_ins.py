@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from conformance.triage.repro.surroundings import COMPAT, CellSurroundings
-from conformance.triage.repro.templates import imports_in, render_piece
+from conformance.triage.repro.stand_ins import COMPAT, CellSurroundings, find_imports, render_piece
 
 
 def compat(name: str, release: str) -> str:
@@ -38,4 +37,4 @@ def test_a_piece_is_one_function(name: str, release: str) -> None:
 )
 def test_imports_are_found_in_the_text(name: str, release: str, imports: list[str]) -> None:
     """A name of jax itself needs none."""
-    assert imports_in(compat(name, release)) == imports
+    assert find_imports(compat(name, release)) == imports

@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.generated_cases import Function, render_cases
-from conformance.triage.repro.carried import IMPORTS, carrying, literal, load_source
+from conformance.triage.repro.embedded_modules import (
+    IMPORTS,
+    load_source,
+    render_embedding,
+    render_text,
+)
 from tests.builders import case
 
 if TYPE_CHECKING:
-    from conformance.triage.repro.carried import Carried
+    from conformance.triage.repro.embedded_modules import EmbeddedModules
 
 ODD = ["", '"', '"""', 'a"', "\\", "\\n\\\n", "é\u2028\x0c\x1c\r\n\x85\x00\t", '\\""""', "'''\n\n"]
 
@@ -25,7 +30,7 @@ ODD = ["", '"', '"""', 'a"', "\\", "\\n\\\n", "é\u2028\x0c\x1c\r\n\x85\x00\t", 
 @pytest.mark.parametrize("text", ODD)
 def test_a_literal_is_the_text(text: str) -> None:
     """Whatever is in it; and its lines are those that a reader of Python counts."""
-    code = literal(text)
+    code = render_text(text)
     assert ast.literal_eval(code) == text
     assert code.splitlines() == code.split("\n")
 
@@ -36,7 +41,7 @@ def test_a_file_imports_what_it_carries(text: str, tmp_path: Path) -> None:
     files = {"mine/__init__.py": "", "mine/odd.py": f"TEXT = {text!r}\n"}
     last = "import mine.odd\nprint(mine.odd.TEXT == " + repr(text) + ", mine.odd.__file__)\n"
     script = tmp_path / "script.py"
-    script.write_text("\n".join([*IMPORTS, *carrying(files), last]), encoding="utf-8")
+    script.write_text("\n".join([*IMPORTS, *render_embedding(files), last]), encoding="utf-8")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     said, _, file = done.stdout.strip().partition(" ")
     assert (said, Path(file).name, Path(file).exists()) == ("True", "odd.py", False)
@@ -51,7 +56,9 @@ def wheel(folder: Path, files: dict[str, str]) -> str:
     return f"mine @ {path.as_uri()}"
 
 
-def loaded(tmp_path: Path, function: str, files: dict[str, str], largest: int = 1000) -> Carried:
+def loaded(
+    tmp_path: Path, function: str, files: dict[str, str], largest: int = 1000
+) -> EmbeddedModules:
     """Return what a file of a function carries of a wheel."""
     ((name, text),) = render_cases([Function(function=function)]).items()
     file = tmp_path / name
