@@ -76,7 +76,7 @@ def _group(review: Review, group: ReviewGroup) -> dict[str, Any]:
         "verdict": group.verdict,
         "title": group.title,
         "decided": review.log.progress(group),
-        "decision": msgspec.to_builtins(review.decision(group)),
+        "decision": msgspec.to_builtins(review.find_decision(group)),
         "cases": list(group.cases),
         "cells": list(group.cells),
         "where": format_places(group.members, data.releases),
@@ -163,7 +163,7 @@ def _pending(review: Review) -> str:
 
 
 def _state(review: Review, group: ReviewGroup) -> str:
-    decision = review.decision(group)
+    decision = review.find_decision(group)
     if decision is None:
         return str(group.verdict)
     partly = review.log.progress(group) is Progress.PARTLY
@@ -287,7 +287,7 @@ def apply_decisions(
     """
     for decision in _make_decisions(review, options):
         review.take(decision)
-    outcomes = review.outcomes()
+    outcomes = review.plan()
     _export(review, outcomes, options)
     exports = options.patch is not None
     written = options.decides and not exports and not options.dry_run
@@ -320,9 +320,9 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
         UsageError: If one cannot be taken, or a group is named twice.
     """
     named = {
-        Choice.ACCEPT: [review.group(text) for text in options.accept],
-        Choice.REJECT: [review.group(text) for text in options.reject],
-        Choice.DEVIATION: [review.group(text) for text in options.deviation],
+        Choice.ACCEPT: [review.find_group(text) for text in options.accept],
+        Choice.REJECT: [review.find_group(text) for text in options.reject],
+        Choice.DEVIATION: [review.find_group(text) for text in options.deviation],
     }
     given = [group.id for found in named.values() for group in found]
     if twice := next((one for one in given if given.count(one) > 1), None):
@@ -331,7 +331,7 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
         named[Choice.ACCEPT] += [
             group
             for group in review.pending
-            if group.id not in given and not review.refusal(group, Choice.ACCEPT)
+            if group.id not in given and not review.find_refusal(group, Choice.ACCEPT)
         ]
     return [
         review.make(group, choice, options.terms)

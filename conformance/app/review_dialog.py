@@ -141,7 +141,7 @@ class ReviewDialog:
     @property
     def place(self) -> str:
         """Number, state, id and size of the group."""
-        group, decision = self.group, self.review.decision(self.group)
+        group, decision = self.group, self.review.find_decision(self.group)
         state = "undecided" if decision is None else str(decision.choice)
         if decision is not None and self.review.log.progress(group) is Progress.PARTLY:
             state += ", partly"
@@ -151,7 +151,7 @@ class ReviewDialog:
     @property
     def lines(self) -> Sequence[Text]:
         """The decision on the group, and its evidence."""
-        group, decision = self.group, self.review.decision(self.group)
+        group, decision = self.group, self.review.find_decision(self.group)
         if group.id not in self._evidence:
             self._evidence[group.id] = collect_evidence(group, self.review.data)
         if decision is None:
@@ -250,7 +250,7 @@ class ReviewDialog:
         if self._before:
             self.review.restore(*self._before.pop())
             self.message = "taken back"
-        elif self.review.decision(self.group) is not None:
+        elif self.review.find_decision(self.group) is not None:
             self.review.restore(self.group)
             self.message = "taken back: what was decided on this group"
         else:
@@ -261,7 +261,7 @@ class ReviewDialog:
             self.message = "nothing to write: no group is accepted or declared"
             return
         try:
-            outcomes = self.review.outcomes()
+            outcomes = self.review.plan()
             self._check(outcomes)
         except UsageError as error:
             self.message = str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
@@ -79,17 +80,7 @@ def format_spans(releases: Collection[str], known: Iterable[str]) -> str:
         E.g. `0.5.0..0.6.2, 0.7.0`.
     """
     order = sorted({*known, *releases}, key=version)
-    runs: list[list[str]] = []
-    together = False
-    for release in order:
-        if release not in releases:
-            together = False
-            continue
-        if together:
-            runs[-1].append(release)
-        else:
-            runs.append([release])
-        together = True
+    runs = [list(run) for among, run in groupby(order, lambda r: r in releases) if among]
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{_DOTS}{run[-1]}" for run in runs)
 
 

@@ -111,12 +111,12 @@ class Review:
         """The decisions that are not written yet, those that reject included."""
         return self.log.find_open(self.groups)
 
-    def decision(self, group: ReviewGroup) -> Decision | None:
+    def find_decision(self, group: ReviewGroup) -> Decision | None:
         """Return the last decision on a group, None if there is none."""
         found = self.log.find_open([group])
         return found[-1].decision if found else None
 
-    def group(self, text: str) -> ReviewGroup:
+    def find_group(self, text: str) -> ReviewGroup:
         """Return the group of an id, or of the beginning of one.
 
         Raises:
@@ -134,7 +134,7 @@ class Review:
             )
         return found[0]
 
-    def refusal(self, group: ReviewGroup, choice: Choice) -> str:
+    def find_refusal(self, group: ReviewGroup, choice: Choice) -> str:
         """Return why a decision cannot be taken, empty if it can."""
         if choice is Choice.ACCEPT:
             reasons = dict.fromkeys(member.refusal for member in group.members)
@@ -152,8 +152,8 @@ class Review:
         Raises:
             UsageError: If it cannot be taken, or would not have the effect that it should.
         """
-        if why := self.refusal(group, choice):
-            other = choice is Choice.ACCEPT and not self.refusal(group, Choice.DEVIATION)
+        if why := self.find_refusal(group, choice):
+            other = choice is Choice.ACCEPT and not self.find_refusal(group, Choice.DEVIATION)
             hint = "; declare a deviation, or reject it" if other else "; reject it, or leave it"
             raise UsageError(f"{group.id}: no {choice}: {why}{hint}")
         if choice is not Choice.ACCEPT and not terms.reason.strip():
@@ -210,7 +210,7 @@ class Review:
         self.log = log
         self._unsaved.clear()
 
-    def outcomes(self) -> Outcomes:
+    def plan(self) -> Outcomes:
         """Return the outcomes of the decisions.
 
         Raises:
@@ -237,7 +237,7 @@ class Review:
         refuse_in_ci()
         roots = {one.job.case.families for decision in self.decisions for one in decision.members}
         with lock_folders(roots, self.inform):
-            outcomes = self.outcomes()
+            outcomes = self.plan()
             check(outcomes)
             for plan in outcomes.plans:
                 apply(plan)

@@ -188,7 +188,10 @@ class AxisCells:
             if planned.failure:
                 # A nightly without wheels is normal. An index that does not answer would exclude
                 # all of them.
-                self._check_index()
+                try:
+                    self._check()
+                except InfrastructureError as error:
+                    raise InfrastructureError(f"{error}; {RESTART}") from error
                 left_out = Exclusion(case="", cell=planned.cell.id, reason=planned.failure)
                 self.exclusions.append(left_out)
             return planned
@@ -197,13 +200,6 @@ class AxisCells:
         return PlannedCell(
             cell=point.cell, versions=versions, lock_hash="", cell_hash="", missing=reason
         )
-
-    def _check_index(self) -> None:
-        """Raise if the index does not answer: a single missing wheel is stepped around."""
-        try:
-            self._check()
-        except InfrastructureError as error:
-            raise InfrastructureError(f"{error}; {RESTART}") from error
 
 
 class PackageMove(NamedTuple):

@@ -105,7 +105,7 @@ def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predica
         if when == "value" and any("value" not in side.record.artifacts for side in sides):
             continue
         predicate = build(ends)
-        if predicate.state(ends.good) == GOOD and predicate.state(ends.bad) == BAD:
+        if predicate.classify(ends.good) == GOOD and predicate.classify(ends.bad) == BAD:
             return predicate
     raise AlikeError(
         f"{ends.names[0]} and {ends.names[1]} are alike: both end with "
@@ -116,7 +116,7 @@ def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predica
 
 def _describe_rest(ends: Endpoints) -> str:
     """Return what else was compared of two endpoints that are alike."""
-    if line := OutputPredicate(ends, verbatim=True).difference(ends.bad):
+    if line := OutputPredicate(ends, verbatim=True).describe_difference(ends.bad):
         return (
             "nothing else differs but facts of the environment (versions, paths, devices, "
             f"addresses, times), e.g. {ends.names[1]} {line}"
@@ -137,7 +137,7 @@ def _refuse_two_failures(ends: Endpoints) -> None:
 
 def _check_predicate(predicate: Predicate, ends: Endpoints) -> None:
     for side, label, expected in zip((ends.good, ends.bad), ends.names, (GOOD, BAD), strict=True):
-        state = predicate.state(side)
+        state = predicate.classify(side)
         if state != expected:
             ending = shorten(format_ending(side.record))
             raise EndpointsError(

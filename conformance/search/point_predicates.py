@@ -60,7 +60,7 @@ class PointPredicate(Protocol):
         """The behaviour of a bad point, in a few words."""
         ...
 
-    def state(self, samples: Sequence[StoredJob]) -> PointState | None:
+    def classify(self, samples: Sequence[StoredJob]) -> PointState | None:
         """Return the state of a point, None if it needs another sample."""
         ...
 
@@ -93,7 +93,7 @@ class RepeatedPredicate:
         """The behaviour of a bad point, in a few words."""
         return self.predicate.about
 
-    def state(self, samples: Sequence[StoredJob]) -> PointState | None:
+    def classify(self, samples: Sequence[StoredJob]) -> PointState | None:
         """Return the worst state of all samples; None while they are good, but too few."""
         states = [classify_sample(self.predicate, side) for side in samples]
         worst = states[_find_worst(states)]
@@ -246,7 +246,7 @@ class MetricPredicate:
         """Say whether a sample is on the side of the good endpoint."""
         return (sample < self.threshold) == (self.good < self.bad)
 
-    def state(self, samples: Sequence[StoredJob]) -> PointState | None:
+    def classify(self, samples: Sequence[StoredJob]) -> PointState | None:
         """Return the state of a point; None if it needs more samples."""
         records = [side.record for side in samples]
         if (failed := _find_failure(records)) is not None:

@@ -84,7 +84,7 @@ class Predicate(Protocol):
         """The behaviour of a bad point, in a few words."""
         ...
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         ...
 
@@ -128,7 +128,7 @@ class EndingPredicate:
         good, bad = classify_failure(ends.good.record), classify_failure(ends.bad.record)
         self._kinds = {bad: PointKind.BAD, good: PointKind.GOOD} if bad != good else {}
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         seen = format_ending(side.record)
         failure = seen if self._exact else self._failures.find_first(seen)
@@ -153,7 +153,7 @@ class ExitPredicate:
         self._bad = format_ending(ends.bad.record)
         self._failures = EquivalenceClasses(is_same_failure, self._bad)
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is Outcome.OK:
             return GOOD
@@ -168,7 +168,7 @@ class ConformancePredicate:
     name: str = "conformance"
     about: str = "deviates from its own reference"
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is not Outcome.OK:
             return make_other_state(side.record)
@@ -194,7 +194,7 @@ class ValuePredicate:
             load_value(ends.bad),
         )
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
             return make_other_state(side.record)
@@ -214,7 +214,7 @@ class OutputPredicate:
     def __init__(self, ends: Endpoints, *, verbatim: bool = False) -> None:
         self.name = "text" if verbatim else "output"
         self._artifact = STDOUT if verbatim else OUTPUT
-        self._good, bad = (self.text(side) for side in (ends.good, ends.bad))
+        self._good, bad = (self.read_text(side) for side in (ends.good, ends.bad))
         self._unstable = ends.unstable
         self._exact = verbatim or is_same_output(self._good, bad, self._unstable)
         only_digits = self._exact and not verbatim
@@ -227,19 +227,21 @@ class OutputPredicate:
             bad,
         )
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if side.record.outcome is not Outcome.OK:
             return make_other_state(side.record)
-        return _number_state("output", self._texts.find_number(self.text(side)))
+        return _number_state("output", self._texts.find_number(self.read_text(side)))
 
-    def text(self, side: StoredJob) -> str:
+    def read_text(self, side: StoredJob) -> str:
         """Return what a target printed, empty where it is no program."""
         return read_output(side, self._artifact)
 
-    def difference(self, side: StoredJob) -> str:
+    def describe_difference(self, side: StoredJob) -> str:
         """Return the first line that differs from what the good endpoint printed, empty if none."""
-        lines = find_differing_lines(self.text(side), self._good, self._unstable, exact=self._exact)
+        lines = find_differing_lines(
+            self.read_text(side), self._good, self._unstable, exact=self._exact
+        )
         _, line, before = next(lines, (0, "", ""))
         return f"prints {shorten(line)!r} for {shorten(before)!r}" if line or before else ""
 
@@ -269,7 +271,7 @@ def classify_sample(predicate: Predicate, side: StoredJob) -> PointState:
     """
     if side.record.outcome in SILENT:
         return PointState(PointKind.UNKNOWN, format_ending(side.record))
-    return predicate.state(side)
+    return predicate.classify(side)
 
 
 def describe_detail(predicate: Predicate, side: StoredJob) -> str:
@@ -284,7 +286,7 @@ def describe_detail(predicate: Predicate, side: StoredJob) -> str:
             known = fact.partition(".")[0] in side.record.facts
             return f"{fact} = {json.dumps(get_fact(side, fact))}" if known else ""
         case OutputPredicate():
-            return predicate.difference(side)
+            return predicate.describe_difference(side)
         case _:
             return ""
 
@@ -314,7 +316,7 @@ class FactPredicate:
         """The fact."""
         return f"states {self.fact} = {json.dumps(self.bad)}"
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if self.fact.partition(".")[0] not in side.record.facts:
             return make_other_state(side.record)
@@ -339,7 +341,7 @@ class FactsPredicate:
         """The facts."""
         return f"states otherwise: {', '.join(self.names)}"
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
         if not side.record.facts:
             return make_other_state(side.record)

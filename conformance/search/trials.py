@@ -174,7 +174,7 @@ class Trials(Generic[K]):
         while True:
             for point in left:
                 samples = self.samples.get(point)
-                if samples and (state := predicate.state(samples)) is not None:
+                if samples and (state := predicate.classify(samples)) is not None:
                     states[point] = state
                     self._report(predicate, point, state, again=again)
             if not (left := [point for point in left if point not in states]):

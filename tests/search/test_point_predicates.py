@@ -67,15 +67,15 @@ def test_ends_that_lie_apart_have_a_threshold_between_them(sides: MakeSides) -> 
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
     assert question.about == "takes more time than 2.00 s, between medians of 1.00 s and 4.00 s"
-    assert question.state(sides(1.5, 1.1, 1.9)) == GOOD
-    assert question.state(sides(2.1, 9.0, 3.0)) == BAD
+    assert question.classify(sides(1.5, 1.1, 1.9)) == GOOD
+    assert question.classify(sides(2.1, 9.0, 3.0)) == BAD
 
 
 def test_the_bad_end_may_take_less(sides: MakeSides) -> None:
     """Whoever seeks what made it fast says so."""
     question = asked(sides, [4.0] * FIRST, [1.0] * FIRST)
     assert question is not None
-    assert question.state(sides(1.0, 1.0, 1.0)) == BAD
+    assert question.classify(sides(1.0, 1.0, 1.0)) == BAD
 
 
 def test_few_samples_ask_for_more(sides: MakeSides) -> None:
@@ -83,9 +83,9 @@ def test_few_samples_ask_for_more(sides: MakeSides) -> None:
     assert asked(sides, [1.0] * (FIRST - 1), [4.0] * (FIRST - 1)) is None
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
-    assert question.state(sides(1.0, 1.0)) is None
-    assert question.state(sides(1.0, 4.0, 1.0)) is None
-    assert question.state(sides(1.0, 4.0, 1.0, 1.0, 1.0)) == GOOD
+    assert question.classify(sides(1.0, 1.0)) is None
+    assert question.classify(sides(1.0, 4.0, 1.0)) is None
+    assert question.classify(sides(1.0, 4.0, 1.0, 1.0, 1.0)) == GOOD
 
 
 def test_one_slow_sample_asks_for_more_and_is_forgiven_then(sides: MakeSides) -> None:
@@ -117,7 +117,7 @@ def test_a_point_in_between_is_ambiguous(sides: MakeSides) -> None:
     """It says nothing, and is told with counts."""
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
-    state = question.state(sides(*[1.0, 4.0] * (MOST // 2), 4.0))
+    state = question.classify(sides(*[1.0, 4.0] * (MOST // 2), 4.0))
     assert state is not None
     assert state.kind is PointKind.UNKNOWN
     assert state.about == "ambiguous: 8 of 15 samples are bad"
@@ -133,7 +133,7 @@ def test_a_job_that_fails_has_no_figure(sides: MakeSides) -> None:
         (Outcome.RAISED, PointKind.OTHER),
         (Outcome.UNSUPPORTED, PointKind.UNKNOWN),
     ):
-        state = question.state(sides(1.0, outcome=outcome))
+        state = question.classify(sides(1.0, outcome=outcome))
         assert state is not None
         assert state.kind is kind
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Outcome
@@ -179,21 +180,16 @@ class BisectAnswer(SearchAnswer[int]):
     @property
     def timeline(self) -> list[TimelineEntry]:
         """Stretches of points in one state, in order."""
-        entries: list[TimelineEntry] = []
-        for point, state in sorted(self.states.items()):
-            last = entries[-1] if entries else None
-            # Points that cannot be tried are one stretch, for any reasons.
-            if last is not None and (
-                last.state == state or not (last.state.is_known or state.is_known)
-            ):
-                entries[-1] = replace(last, last=point, state=state, tried=last.tried + 1)
-            else:
-                entries.append(
-                    TimelineEntry(
-                        first=point, last=point, state=state, summary=self.summary(point), tried=1
-                    )
-                )
-        return entries
+        # Points that cannot be tried are one stretch, for any reasons.
+        known = {n: state if state.is_known else None for n, state in self.states.items()}
+        stretches = (list(run) for _, run in groupby(sorted(known), known.__getitem__))
+        return [
+            TimelineEntry(
+                first=run[0], last=run[-1], state=self.states[run[-1]],
+                summary=self.summary(run[0]), tried=len(run),
+            )
+            for run in stretches
+        ]  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)

@@ -247,7 +247,7 @@ class EndpointSearch:
             for point in (good, bad):
                 if len(self.trials.samples[point]) == 1:
                     self.trials.try_points([point])
-                texts = map(predicate.text, self.trials.samples[point][:2])
+                texts = map(predicate.read_text, self.trials.samples[point][:2])
                 self._unstable |= find_unstable_lines(*texts)
             predicate = choose_predicate(self._make_endpoints(good, bad), self.when, self.fact)
         return RepeatedPredicate(predicate, self.repeat)

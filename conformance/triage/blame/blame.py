@@ -143,7 +143,7 @@ class Blame:
             (sample,) = self.trials.prober.probe([original.planned])
             self.trials.keep(sample)
             samples = [StoredJob(sample, self.trials.blobs)]
-            state = predicate.state(samples)
+            state = predicate.classify(samples)
             # Both ends are good or bad: any other state differs from both.
             if state is not None and state.kind is not self.trials.states[units].kind:
                 shown = predicate.summarize(self.trials.samples[units])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -176,14 +177,15 @@ def find_needs(before: BlameEnd, after: BlameEnd) -> dict[str, dict[str, str]]:
     names = {move.package for move in find_package_moves(old, new)}
     found: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
     for name in sorted(names):
-        for requirement in after.wants.get(name, ()):
-            if requirement.name in names and not is_met(requirement, old):
-                reason = _format_conflict(f"{name} {new[name]}", requirement, old)
-                found[name].setdefault(requirement.name, reason)
-        for requirement in before.wants.get(name, ()):
-            if requirement.name in names and not is_met(requirement, new):
-                reason = _format_conflict(f"{name} {old[name]}", requirement, new)
-                found[requirement.name].setdefault(name, reason)
+        for end, own, others in ((after, new, old), (before, old, new)):
+            for requirement in end.wants.get(name, ()):
+                if requirement.name in names and not is_met(requirement, others):
+                    reason = _format_conflict(f"{name} {own[name]}", requirement, others)
+                    pair = name, requirement.name
+                    # A new package needs its requirement moved; an old package that excludes
+                    # the new version of its requirement must be moved before that.
+                    mover, needed = pair if end is after else reversed(pair)
+                    found[mover].setdefault(needed, reason)
     return found
 
 
@@ -304,14 +306,8 @@ def make_units(
 
 def _group_units(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
     """Return stretches of an order, each with a chosen unit at its end, but maybe the last."""
-    groups: list[tuple[Unit, ...]] = []
-    stretch: list[Unit] = []
-    for unit in order:
-        stretch.append(unit)
-        if unit in chosen:
-            groups.append(tuple(stretch))
-            stretch = []
-    return (*groups, tuple(stretch)) if stretch else tuple(groups)
+    ends = (number for number, unit in enumerate(order, start=1) if unit in chosen)
+    return tuple(tuple(order[a:b]) for a, b in pairwise((0, *ends, len(order))) if a < b)
 
 
 def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> set[str]:

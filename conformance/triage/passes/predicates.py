@@ -52,7 +52,7 @@ class GoalPredicate:
     bad: str
     is_good: Callable[[StoredJob], bool]
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a program."""
         if self.is_good(side):
             return GOOD
@@ -78,7 +78,7 @@ class BitsPredicate:
     about: str
     name: str = "bits"
 
-    def state(self, side: StoredJob) -> PointState:
+    def classify(self, side: StoredJob) -> PointState:
         """Return the state of a program."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
             return make_other_state(side.record)
@@ -159,7 +159,7 @@ def make_pair_predicate(ends: Endpoints, *, when: str, fact: str) -> Predicate:
     about = "gives other bits than the good cell"
     bits = BitsPredicate(ends.good, ends.tolerance, same=GOOD, differ=BAD, about=about)
     valued = "value" in ends.good.record.artifacts
-    differ = valued and bits.state(ends.bad) == BAD
+    differ = valued and bits.classify(ends.bad) == BAD
     if when == "bits":
         if not differ:
             names = " and ".join(ends.names)
