@@ -75,7 +75,7 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
     file = durations_file(context)
     with lock_folders({file.parent}, print_note):
         durations = update_durations(records, durations_of(context))
-        write_atomically(file, durations.encoded())
+        write_atomically(file, durations.encode())
     return durations
 
 
@@ -92,11 +92,11 @@ def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Duratio
         durations: How long jobs take: the parts take about as long as one another.
     """
     planned = {job.id: job for job in plan.jobs}
-    parts = split_into_shards(possible, count, durations.of)
+    parts = split_into_shards(possible, count, durations.estimate)
     for part in parts:
         part.jobs = [planned[job.id] for job in part.jobs if job.id in planned]
         opened = len({job.planned.cell.id for job in part.jobs})
-        part.seconds = sum(map(durations.of, part.jobs)) + OPEN * opened
+        part.seconds = sum(map(durations.estimate, part.jobs)) + OPEN * opened
     return parts
 
 
@@ -122,7 +122,8 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
     if count == "1":
         return plan
     own = {
-        job.id for job in _nth(split_into_shards(possible, int(count), durations.of), int(number))
+        job.id
+        for job in _nth(split_into_shards(possible, int(count), durations.estimate), int(number))
     }
     jobs = tuple(job for job in plan.jobs if job.id in own)
     if not jobs:

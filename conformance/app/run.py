@@ -191,7 +191,7 @@ def start_run(
     request, planned = _plan_run(session, request, say)
     run = session.run(planned.plan, directory, planned.preparation.locks, slots=options.jobs)
     info = describe_run(request.absolute(context), planned.plan, root)
-    with directory.held():
+    with directory.lock():
         if options.resume:  # it began when it was first started
             info = replace(info, started=directory.read_run().started or info.started)
             drop_untold(directory, planned.plan)

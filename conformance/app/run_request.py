@@ -13,7 +13,7 @@ import msgspec
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.requirements import make_absolute
 from conformance.engine.exit_policy import FailOn
-from conformance.engine.run_directory import ANEW, RUN, CorruptRunError
+from conformance.engine.run_directory import REMEDY, RUN, CorruptRunError
 
 if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
@@ -93,10 +93,10 @@ def request_of(directory: RunDirectory) -> RunRequest:
     """
     stored = directory.read_run().request
     if not stored:
-        raise CorruptRunError(f"{directory.path / RUN}: does not say what was asked for; {ANEW}")
+        raise CorruptRunError(f"{directory.path / RUN}: does not say what was asked for; {REMEDY}")
     try:
         return msgspec.convert(stored, RunRequest)
     except msgspec.ValidationError as error:
         raise CorruptRunError(
-            f"{directory.path / RUN}: request: {str(error).lower()}; {ANEW}"
+            f"{directory.path / RUN}: request: {str(error).lower()}; {REMEDY}"
         ) from None

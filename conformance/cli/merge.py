@@ -68,7 +68,7 @@ def command(
     with pause_garbage_collection():
         shards = order_shards(map(_load_shard, chain.from_iterable(map(find_runs, parts))))
         info, records = merge_shards(shards)
-    hold_until_end(directory.held())
+    hold_until_end(directory.lock())
     directory.check_empty()  # again: another run may have begun while the shards were read
     for shard in shards:
         _adopt_artifacts(shard, directory)

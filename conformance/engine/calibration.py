@@ -1,4 +1,4 @@
-"""The unstable jobs of this host: found by `conformance calibrate`, used by runs."""
+"""The calibration of a host: its unstable jobs, found by `conformance calibrate`, used by runs."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "calibration"
 """Folder below the cache folder, with a file for each host."""
+_REMEDY: Final = "delete it, and write it again with: conformance calibrate"
 
 
 class Unstable(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that does not do the same each time.
+    """A job with different results in several attempts.
 
     Attributes:
-        case: Its case.
-        cell: Its cell.
-        case_hash: Hash of the case's content: of another content nothing is known.
-        attempts: How often it was tried.
-        differing: How many attempts were unlike the first.
-        example: How the first of them was, in a sentence.
-        day: When that was, ISO 8601.
+        case: Case id.
+        cell: Cell id.
+        case_hash: Hash of the case's content. The entry does not hold for another content.
+        attempts: Number of attempts.
+        differing: Number of attempts that differed from the first.
+        example: The first difference, in a sentence.
+        day: Day of the calibration, ISO 8601.
     """
 
     case: str
@@ -55,7 +56,7 @@ class Unstable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The sentence about it in the reasons of a record."""
+        """The reason that a record of the job gets."""
         return (
             f"not stable on this host: {self.differing} of {self.attempts} attempts were unlike "
             f"the first when it was calibrated on {self.day}"
@@ -66,36 +67,23 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The calibration of a host.
 
     Attributes:
-        host: Its facts.
-        unstable: The jobs that are not stable, by case and cell.
+        host: Facts of the host.
+        unstable: Unstable jobs, by case and cell.
     """
 
     host: dict[str, str] = {}
     unstable: tuple[Unstable, ...] = ()
 
-    def of(self, job: Job) -> Unstable | None:
-        """Return what is known of a job; None where it is stable, or was never looked at."""
-        for one in self.unstable:
-            if (one.case, one.cell) == job.id and one.case_hash == job.case.content_hash:
-                return one
+    def find(self, job: Job) -> Unstable | None:
+        """Return the entry of a job, None if it is stable or was never calibrated."""
+        for entry in self.unstable:
+            if (entry.case, entry.cell) == job.id and entry.case_hash == job.case.content_hash:
+                return entry
         return None
-
-    def with_new(
-        self, looked_at: Collection[tuple[str, str]], found: Iterable[Unstable]
-    ) -> Calibration:
-        """Return the calibration after some jobs were looked at again.
-
-        Args:
-            looked_at: Case and cell of each.
-            found: Those of them that are not stable.
-        """
-        kept = [one for one in self.unstable if (one.case, one.cell) not in looked_at]
-        ordered = sorted((*kept, *found), key=lambda one: (one.case, one.cell))
-        return Calibration(host=dict(collect_host_facts()), unstable=tuple(ordered))
 
 
 def load_calibration(cache: Path) -> Calibration:
-    """Return what is known of this host.
+    """Return the calibration of this host, empty if it was never calibrated.
 
     Args:
         cache: Cache folder.
@@ -109,55 +97,43 @@ def load_calibration(cache: Path) -> Calibration:
     except FileNotFoundError:
         return Calibration(host=dict(collect_host_facts()))
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}; {_ANEW}") from error
+        text = f"{file}: cannot be read: {describe_os_error(error)}; {_REMEDY}"
+        raise UsageError(text) from error
     except MALFORMED as error:
-        raise UsageError(f"{file}: {str(error).lower()}; {_ANEW}") from error
-
-
-_ANEW: Final = "remove it, and make it anew with: conformance calibrate"
-
-
-def store_calibration(cache: Path, calibration: Calibration) -> Path:
-    """Keep what is known of this host, and return where.
-
-    Args:
-        cache: Cache folder.
-        calibration: What is known.
-
-    Raises:
-        InfrastructureError: If the disk refuses.
-    """
-    file = locate_calibration(cache)
-    write_atomically(file, readable_json(calibration))
-    return file
+        raise UsageError(f"{file}: {str(error).lower()}; {_REMEDY}") from error
 
 
 def update_calibration(
     cache: Path,
-    looked_at: Collection[tuple[str, str]],
-    found: Iterable[Unstable],
+    calibrated: Collection[tuple[str, str]],
+    unstable: Iterable[Unstable],
     inform: Callable[[str], None],
 ) -> Calibration:
-    """Add what was learned to what is known of this host by then, keep it, and return it.
+    """Replace the entries of some jobs in the calibration of this host, and return it.
 
     Args:
         cache: Cache folder.
-        looked_at: Case and cell of each job that was looked at.
-        found: Those of them that are not stable.
+        calibrated: Case and cell of each job that was calibrated.
+        unstable: The unstable ones among them.
         inform: Receives one line if another process updates it at the moment.
 
     Raises:
         UsageError: If the file cannot be read.
         InfrastructureError: If the disk refuses.
     """
-    with lock_folders({locate_calibration(cache).parent}, inform):
-        known = load_calibration(cache).with_new(looked_at, found)
-        store_calibration(cache, known)
-    return known
+    file = locate_calibration(cache)
+    # Read under the lock: another process may have added entries while this one ran jobs.
+    with lock_folders({file.parent}, inform):
+        entries = load_calibration(cache).unstable
+        others = [entry for entry in entries if (entry.case, entry.cell) not in calibrated]
+        ordered = sorted((*others, *unstable), key=lambda entry: (entry.case, entry.cell))
+        updated = Calibration(host=dict(collect_host_facts()), unstable=tuple(ordered))
+        write_atomically(file, readable_json(updated))
+    return updated
 
 
 def locate_calibration(cache: Path) -> Path:
-    """Return where it is kept what is known of this host."""
+    """Return the file with the calibration of this host."""
     return cache / FOLDER / f"{hash_host()}.json"
 
 
@@ -167,9 +143,9 @@ class _Attempts:
 
     Attributes:
         job: The job.
-        first: The first attempt that was observed, None until there is one.
+        first: First attempt that was observed, None until there is one.
         count: Number of observed attempts.
-        differences: How attempts differed from the first, for each that did.
+        differences: Difference from the first attempt, for each attempt that has one.
     """
 
     job: Job
@@ -194,13 +170,16 @@ class Calibrator:
         self._rounds = 0
 
     def attempt(self) -> None:
-        """Run every job once more: in another order each time, every other time all alone.
+        """Run every job once more.
+
+        The order differs each time, and in every other round each job has a process of its own:
+        a job may depend on its neighbours, or on the absence of neighbours.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
         alone = self._rounds % 2 == 1
-        jobs = [replace(one.job, alone=alone) for one in self._attempts.values()]
+        jobs = [replace(attempts.job, alone=alone) for attempts in self._attempts.values()]
         random.Random(self._rounds).shuffle(jobs)  # noqa: S311 - an order, no secret
         self._rounds += 1
         for job, record, _ in execute_jobs(self._executor, jobs, self._blobs):
@@ -216,50 +195,47 @@ class Calibrator:
     @property
     def compared(self) -> frozenset[tuple[str, str]]:
         """Case and cell of the jobs with at least two attempts."""
-        return frozenset(job for job, one in self._attempts.items() if one.count > 1)
+        return frozenset(job for job, attempts in self._attempts.items() if attempts.count > 1)
 
     @property
     def unstable(self) -> tuple[Unstable, ...]:
-        """The jobs that are not stable."""
+        """The unstable jobs."""
         day = get_current_time()[: len("2026-05-01")]
         return tuple(
             Unstable(
-                case=one.job.case.id,
-                cell=one.job.planned.cell.id,
-                case_hash=one.job.case.content_hash,
-                attempts=one.count,
-                differing=len(one.differences),
-                example=one.differences[0],
+                case=attempts.job.case.id,
+                cell=attempts.job.planned.cell.id,
+                case_hash=attempts.job.case.content_hash,
+                attempts=attempts.count,
+                differing=len(attempts.differences),
+                example=attempts.differences[0],
                 day=day,
             )
-            for one in self._attempts.values()
-            if one.differences
+            for attempts in self._attempts.values()
+            if attempts.differences
         )
 
 
 def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) -> str:
     """Return how two attempts of a job differ, empty if they do not.
 
-    Endings, values beyond the tolerance, facts that gate and IRs count, the latter as far as the
-    case's policy says more of them than that they inform.
+    Endings and values beyond the tolerance count, facts that gate, and IRs unless the policy of the
+    case is that they inform.
 
     Args:
         job: The job.
         first: An attempt.
-        other: Another.
-        blobs: Their artifacts.
+        other: Another attempt.
+        blobs: Artifacts of both.
     """
     case = job.case
-    seen, again = load_observation(first, blobs), load_observation(other, blobs)
-    said = find_disagreement(seen, again, Tolerance.of(case)).removeprefix(DISAGREE)
-    if said:
-        return said
-    if case.policy_of("facts") is Policy.GATE:
-        said = next(find_changed_facts(other.facts, first.facts), "").replace(
-            ", golden ", ", first "
-        )
-    if said:
-        return said
+    observations = load_observation(first, blobs), load_observation(other, blobs)
+    difference = find_disagreement(*observations, Tolerance.of(case)).removeprefix(DISAGREE)
+    if not difference and case.policy_of("facts") is Policy.GATE:
+        changed = next(find_changed_facts(other.facts, first.facts), "")
+        difference = changed.replace(", golden ", ", first ")
+    if difference:
+        return difference
     for ir in first.ir.keys() & other.ir.keys():
         if case.policy_of(ir) is not Policy.INFORM and first.ir[ir].neutral != other.ir[ir].neutral:
             return f"{ir} differs"

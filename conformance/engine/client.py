@@ -1,4 +1,4 @@
-"""The orchestrator's end of a worker: start it, hand it jobs, hear of them, end it."""
+"""Clients of worker processes: start a worker, send it requests, receive frames, end it."""
 
 from __future__ import annotations
 
@@ -39,36 +39,37 @@ WORKER = PACKAGE / "worker" / "main.py"
 HELLO_TIMEOUT = 120.0
 """Seconds a worker may take to import jax and say hello."""
 GRACE = 30.0
-"""Seconds beyond a job's timeout after which its worker itself is held to hang."""
+"""Seconds after a job's timeout until its worker itself counts as hanging."""
 EXHAUSTED = (errno.EAGAIN, errno.ENOMEM)
-"""Errors of a host that has no memory or no processes left for now."""
+"""Errors of a host that is temporarily out of memory or processes."""
 STOP_TIMEOUT = 3.0
+"""Seconds that a worker may take to end after its requests have ended."""
 LOOK = 0.5
-"""Seconds between two looks at whether somebody has stopped the worker."""
+"""Seconds between two checks whether a signal has stopped the worker."""
 
 
 class WorkerDiedError(ConformanceError):
-    """The worker ended, or hung, with the job in its hands."""
+    """A worker that ended or hung while it ran a job."""
 
 
 class WorkerKilledError(InfrastructureError):
-    """The worker was killed from outside before it said hello, or this host had no room for it."""
+    """A worker that was killed before its hello, or that this host had no room for."""
 
 
 class WorkerProcess:
-    """A process inside a cell that serves requests. Several threads may send some at once.
+    """A process inside a cell that serves requests, from several threads at once.
 
     Args:
-        command: Its command line; the descriptor that it is to write frames to is added.
-        environment: Its environment variables.
-        holds: Descriptors that it keeps open until it ends.
+        command: Command line; the descriptor for its frames is appended.
+        environment: Environment variables.
+        holds: Descriptors that the process keeps open until it ends.
 
     Attributes:
-        identity: The content of its hello.
+        identity: Content of the hello frame.
 
     Raises:
-        WorkerKilledError: If it is killed before it says hello.
-        InfrastructureError: If it does not start, or does not say hello.
+        WorkerKilledError: If the process is killed before its hello.
+        InfrastructureError: If the process does not start, or sends no hello.
     """
 
     def __init__(
@@ -102,18 +103,15 @@ class WorkerProcess:
             os.close(read_end)
             self._log.close()
             self._scratch.close()
-            if error.errno in EXHAUSTED:
-                raise WorkerKilledError(
-                    f"worker {python} does not start: {error.strerror}"
-                ) from None
-            raise InfrastructureError(f"worker {python} does not start: {error.strerror}") from None
+            kind = WorkerKilledError if error.errno in EXHAUSTED else InfrastructureError
+            raise kind(f"worker {python} does not start: {error.strerror}") from None
         finally:
             os.close(write_end)
         self._reader = threading.Thread(target=self._read, args=(read_end,), daemon=True)
         self._reader.start()
-        self.identity = self._greet(python)
+        self.identity = self._receive_hello(python)
 
-    def _greet(self, python: str | Path) -> dict[str, Any]:
+    def _receive_hello(self, python: str | Path) -> dict[str, Any]:
         hung = False
         try:
             hello = self._hello.get(timeout=HELLO_TIMEOUT)
@@ -123,23 +121,21 @@ class WorkerProcess:
             tail = self.output()
             self.close()
             if not hung and self._process.returncode == -signal.SIGKILL:
-                raise WorkerKilledError(f"worker {python} did not start: it was ended by SIGKILL")
-            raise InfrastructureError(
-                f"worker {python} did not start; it said: {tail or 'nothing'}"
-            )
+                raise WorkerKilledError(f"worker {python} did not start: ended by SIGKILL")
+            raise InfrastructureError(f"worker {python} did not start; output: {tail or 'none'}")
         return {name: hello.header[name] for name in hello.header if name not in {"kind", "body"}}
 
     def exchange(
         self, request: Mapping[str, Any], timeout: float
     ) -> Generator[frames.Frame, None, None]:
-        """Send a request, and yield the frames about it up to the one that ends it.
+        """Send a request and yield its frames, up to and including its `done` frame.
 
         Args:
             request: The request, without an id.
-            timeout: Seconds until the next frame.
+            timeout: Seconds that the worker may take for each frame.
 
         Raises:
-            WorkerDiedError: If the worker ended or hung first.
+            WorkerDiedError: If the worker ends or hangs before that.
         """
         channel: queue.SimpleQueue[frames.Frame | None] = queue.SimpleQueue()
         with self._lock:
@@ -168,14 +164,17 @@ class WorkerProcess:
                 if time.monotonic() > end:
                     self.kill()
                     raise WorkerDiedError("the worker hangs") from None
-                self._go_on()
+                self._resume()
                 continue
             if frame is None:
-                raise WorkerDiedError(f"the worker ended; it said: {self.output() or 'nothing'}")
+                raise self._make_death_error()
             return frame
 
-    def _go_on(self) -> None:
-        """Continue a worker that one of its jobs has stopped: its other jobs wait for it."""
+    def _make_death_error(self) -> WorkerDiedError:
+        return WorkerDiedError(f"the worker ended; output: {self.output() or 'none'}")
+
+    def _resume(self) -> None:
+        """Continue a worker that a job has stopped with SIGSTOP: other jobs depend on it."""
         with contextlib.suppress(psutil.Error, OSError):
             if psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED:
                 os.kill(self._process.pid, signal.SIGCONT)
@@ -188,10 +187,10 @@ class WorkerProcess:
                 stdin.write(frames.encode(header))
                 stdin.flush()
                 return
-        raise WorkerDiedError(f"the worker ended; it said: {self.output() or 'nothing'}")
+        raise self._make_death_error()
 
     def _read(self, fd: int) -> None:
-        """Hand each frame to the thread that waits for it; runs in its own thread."""
+        """Pass each frame to the thread that waits for it; runs in a thread of its own."""
         decoder = frames.Decoder()
         try:
             while data := os.read(fd, 1 << 20):
@@ -204,13 +203,14 @@ class WorkerProcess:
                     if channel is not None:
                         channel.put(frame)
         except frames.FrameError:
+            # Something else wrote to the channel: where the next frame begins is unknown.
             self.kill()
         finally:
             os.close(fd)
             with self._lock:
                 self._dead = True
-                waiting = list(self._pending.values())
-            for channel in (*waiting, self._hello):
+                channels = list(self._pending.values())
+            for channel in (*channels, self._hello):
                 channel.put(None)
 
     @property
@@ -219,7 +219,7 @@ class WorkerProcess:
         return not self._dead
 
     def output(self) -> str:
-        """Return the last of what the worker itself printed."""
+        """Return the end of the worker's own output, secrets masked."""
         try:
             self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 2000))
             return self._masker.text(self._log.read().decode("utf-8", "replace").strip())
@@ -227,7 +227,7 @@ class WorkerProcess:
             return ""
 
     def kill(self) -> None:
-        """End the worker at once; its jobs end with it."""
+        """Kill the worker and all of its jobs."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -235,7 +235,7 @@ class WorkerProcess:
         """End the worker: it ends its jobs when its requests end.
 
         Args:
-            patience: Seconds after which it is killed.
+            patience: Seconds until the worker is killed.
         """
         stdin = self._process.stdin
         if stdin is not None:
@@ -249,11 +249,11 @@ class WorkerProcess:
         self._reader.join(STOP_TIMEOUT)
         self._log.close()
         if self._process.returncode != 0:
-            self._end_strays()
+            self._kill_strays()
         self._scratch.close()
 
-    def _end_strays(self) -> None:
-        """End what jobs left behind in sessions of their own, which a killed worker could not."""
+    def _kill_strays(self) -> None:
+        """Kill processes that jobs left in other sessions, which a killed worker could not do."""
         mark = str(self._scratch.path)
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
@@ -262,19 +262,19 @@ class WorkerProcess:
 
 
 class Worker(WorkerProcess):
-    """A worker that runs the cases of one cell. Several threads may run jobs in it at once.
+    """A worker that runs the cases of one cell, from several threads at once.
 
     Args:
         python: Interpreter of the cell's environment.
         variables: Environment variables that the cell's platform sets.
-        spawn: Whether to ask for a fresh interpreter per job.
+        spawn: Whether each job gets a fresh interpreter instead of a fork.
         keep_python_path: See `make_worker_environment`.
         passed: See `make_worker_environment`.
         holds: Descriptors that the worker keeps open until it ends.
 
     Raises:
-        WorkerKilledError: If it is killed before it says hello.
-        InfrastructureError: If it does not start, or does not say hello.
+        WorkerKilledError: If the process is killed before its hello.
+        InfrastructureError: If the process does not start, or sends no hello.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class Worker(WorkerProcess):
         environment = make_worker_environment(
             os.environ, variables, keep_python_path=keep_python_path, passed=passed
         )
-        # The frame of jax that raised is evidence; reports fold the others.
+        # The frames of jax are evidence; reports fold those that say nothing.
         environment["JAX_TRACEBACK_FILTERING"] = "off"
         super().__init__([python, "-s", WORKER, "spawn" if spawn else "serve"], environment, holds)
 
@@ -301,39 +301,38 @@ class Worker(WorkerProcess):
             job: The job.
 
         Returns:
-            How it ended.
+            The finished job.
 
         Raises:
-            WorkerDiedError: If the worker ended or hung first.
+            WorkerDiedError: If the worker ends or hangs before that.
         """
         processes = job.planned.cell.place.processes
         transcript = Transcript() if processes == 1 else RankTranscripts(processes)
         report = _Report(job, transcript, Masking(self._masker))
-        left = job.case.observation_mb * 2**20 * processes
+        budget = job.case.observation_mb * 2**20 * processes
         for frame in self.exchange(job.request(), job.case.timeout):
-            left -= len(frame.body)
-            if left < 0:  # the worker ends such a job itself: this one cannot be trusted
+            budget -= len(frame.body)
+            if budget < 0:  # a worker enforces this limit itself, so this one cannot be trusted
                 self.kill()
                 raise WorkerDiedError(
                     f"the worker sent more than {job.case.observation_mb} MiB for one job"
                 )
             if (finished := report.take(frame)) is not None:
                 return finished
-        raise AssertionError  # the last frame makes a report
+        raise AssertionError  # `exchange` ends with the `done` frame, which finishes the report
 
 
 @dataclass(slots=True)
 class _Report:
-    """What the worker reports of one job, up to its last word.
+    """The report of a worker on one job.
 
-    A job can write to the worker's channel what no worker would. That costs its own record, and
-    nothing else.
+    A job can write anything to the worker's channel. That costs its own record, and nothing else.
 
     Attributes:
         job: The job.
         transcript: Collects the frames of the job.
         masking: Masks the secrets of this process in them.
-        problem: Why no record can be made of it, empty while one can.
+        problem: Why the report is unusable, empty while it is not.
     """
 
     job: Job
@@ -342,20 +341,20 @@ class _Report:
     problem: str = ""
 
     def take(self, frame: frames.Frame) -> Finished | None:
-        """Take one frame; return how the job ended once that is known.
+        """Take one frame, and return the finished job if it was the last one.
 
         Args:
             frame: A frame of the worker about this job.
         """
         try:
-            header, body = self.masking.frame(frame)
+            header, body = self.masking.mask(frame)
             if frame.header.get("kind") != "done":
                 self.transcript.take(header, body)
                 return None
             if not self.problem:
                 finished = self.transcript.finish(self.job, read_message(header, JobEnd))
-                return replace(finished, notes=(*finished.notes, *self.masking.notes()))
-        except Exception as error:  # noqa: BLE001 - anything may be in there
+                return replace(finished, notes=(*finished.notes, *self.masking.make_notes()))
+        except Exception as error:  # noqa: BLE001 - a job can forge any frame
             self.problem = self.problem or f"{type(error).__name__}: {error}"
             if frame.header.get("kind") != "done":
                 return None

@@ -212,10 +212,10 @@ def make_digest(directory: RunDirectory) -> Digest:
     states: dict[JobState, int] = {}
     table = np.zeros((len(cases), len(cells)), _INDEX)
     for job in jobs.values():
-        said = (job.verdict, job.outcome, job.conformance, *_find_reason(job))
-        if said not in known:
-            known[said] = states.setdefault(_state(job), len(states) + 1)
-        table[cases[job.case], cells[job.cell]] = known[said]
+        key = (job.verdict, job.outcome, job.conformance, *_find_reason(job))
+        if key not in known:
+            known[key] = states.setdefault(_state(job), len(states) + 1)
+        table[cases[job.case], cells[job.cell]] = known[key]
     return Digest(
         run=directory.id,
         started=info.started,
@@ -306,9 +306,9 @@ class DigestStore:
         with map_in_processes(
             self._try_get, directories, processes=self._processes, new=new, chunk=_CHUNK
         ) as tried:
-            told = dict(zip(directories, tried, strict=True))
-        digests = {run: found for run, found in told.items() if isinstance(found, Digest)}
-        return digests, [problem for problem in told.values() if isinstance(problem, str)]
+            results = dict(zip(directories, tried, strict=True))
+        digests = {run: found for run, found in results.items() if isinstance(found, Digest)}
+        return digests, [problem for problem in results.values() if isinstance(problem, str)]
 
     def _try_get(self, directory: RunDirectory) -> Digest | str:
         try:

@@ -101,7 +101,7 @@ def is_allowed(name: str, value: str) -> bool:
         name: The variable.
         value: Its value.
     """
-    return any(fnmatchcase(name, one) for one in ALLOWED) and not is_secret(name, value)
+    return any(fnmatchcase(name, pattern) for pattern in ALLOWED) and not is_secret(name, value)
 
 
 def select_passed_variables(patterns: Iterable[str], outer: Mapping[str, str]) -> dict[str, str]:
@@ -120,7 +120,7 @@ def select_passed_variables(patterns: Iterable[str], outer: Mapping[str, str]) -
         name: value
         for name, value in sorted(outer.items())
         if name in names
-        or (any(fnmatchcase(name, one) for one in names) and not is_secret(name, value))
+        or (any(fnmatchcase(name, pattern) for pattern in names) and not is_secret(name, value))
     }
 
 

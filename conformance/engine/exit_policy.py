@@ -1,4 +1,4 @@
-"""For what a run fails: its exit status by policy. Pure."""
+"""The exit status of a run, by policy. Pure."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from conformance.model.run_files import Evidence, Since
 
 Known = tuple[str, str, str]
-"""Case, verdict and cause of a job that an issue is linked to."""
+"""Case, verdict and normalised cause of a job with a linked issue."""
 NO_EVIDENCE: Final[Mapping[str, Evidence]] = {}
 
 
 class FailOn(StrEnum):
-    """For what a run fails."""
+    """The results for which a run fails."""
 
     UNEXPECTED = "unexpected"
-    """Whatever is unexpected."""
+    """Every unexpected result."""
     NEW = "new"
-    """What is unexpected and was not the last night; where issues are linked, what has none."""
+    """Unexpected results that are new since the last night, or have no issue in the store."""
     NEVER = "never"
-    """Nothing that is unexpected."""
+    """No unexpected result."""
 
 
 class ExitDecision(NamedTuple):
-    """An exit status, and why it is that one.
+    """An exit status with its reason.
 
     Attributes:
         code: The exit status.
-        reason: Why, in words; empty where all is as expected.
+        reason: The reason as text, empty if every result is expected.
     """
 
     code: ExitCode
@@ -46,11 +46,11 @@ class ExitDecision(NamedTuple):
 
 
 def compute_exit_code(records: Iterable[Record]) -> ExitCode:
-    """Return the exit status that records amount to.
+    """Return the exit status of records without a policy.
 
-    A verdict that gates is unexpected; so is a new case that no reference vouches for. A golden
-    that cannot be read is a fault of the project's. Nothing but infrastructure faults, or only
-    exclusions, is no success.
+    Verdicts that gate are unexpected, and so is a new case that deviates from its reference. An
+    unreadable golden is a fault of the project. Infrastructure faults or exclusions alone are no
+    success.
 
     Args:
         records: The records of a run.
@@ -74,34 +74,31 @@ def decide_exit(
     known: Collection[Known] | None = None,
     evidence: Mapping[str, Evidence] = NO_EVIDENCE,
 ) -> ExitDecision:
-    """Return the exit status of a run, and why it is that one.
+    """Return the exit status of a run with its reason.
 
-    Only what is unexpected is a matter of policy. Faults of the host and of goldens count under
-    any policy.
+    The policy is about unexpected results. Faults of the host and of goldens always count.
 
     Args:
-        policy: For what the run fails.
-        records: Its jobs.
-        since: What changed since the last night, None where there is none: all is new then.
-        known: Jobs that an issue is linked to; None where no store of issues was named.
+        policy: The policy.
+        records: Records of the run.
+        since: Changes since the last night; None without one, and every result is new then.
+        known: Jobs with a linked issue, None without a store of issues.
         evidence: Results of triage by cause id, the same that `since` was made with: ids of root
             causes depend on it.
     """
     code = compute_exit_code(records)
     if code is not ExitCode.UNEXPECTED:
-        return ExitDecision(code, _other_reason(code, records))
+        return ExitDecision(code, _explain_other(code, records))
     causes = [cause for cause in find_root_causes(records, evidence) if cause.telling]
-    failing = _failing(policy, causes, since, known)
+    failing = _select_failing(policy, causes, since, known)
     if failing:
-        return ExitDecision(
-            code, f"{_count_causes(len(failing))} {_why(policy, since, known, failing)}"
-        )
+        return ExitDecision(code, _explain_failure(policy, since, known, len(failing)))
     rest = compute_exit_code(record for record in records if not record.unexpected)
     code = ExitCode.OK if rest is ExitCode.NOTHING else rest
-    return ExitDecision(code, f"{_count_causes(len(causes))} {_forgiven(policy, known, causes)}")
+    return ExitDecision(code, _explain_success(policy, known, len(causes)))
 
 
-def _failing(
+def _select_failing(
     policy: FailOn,
     causes: Sequence[RootCause],
     since: Since | None,
@@ -116,45 +113,44 @@ def _failing(
         case FailOn.NEW:
             if known is not None:
                 return [
-                    one
-                    for one in causes
-                    if not all((r.case, *find_symptom(r)) in known for r in one.records)
+                    cause
+                    for cause in causes
+                    if not all((r.case, *find_symptom(r)) in known for r in cause.records)
                 ]
-            there = {one.id for one in since.still} if since is not None else set()
-            return [one for one in causes if one.id not in there]
+            open_ids = {cause.id for cause in since.still} if since is not None else set()
+            return [cause for cause in causes if cause.id not in open_ids]
 
 
-def _count_causes(causes: int) -> str:
-    return plural(causes, "root cause")
-
-
-def _why(
-    policy: FailOn,
-    since: Since | None,
-    known: Collection[Known] | None,
-    failing: Sequence[RootCause],
+def _explain_failure(
+    policy: FailOn, since: Since | None, known: Collection[Known] | None, count: int
 ) -> str:
-    one = len(failing) == 1
+    """Return why a run fails for some root causes."""
+    causes, are, have = _inflect(count)
     if policy is FailOn.UNEXPECTED:
-        return "is unexpected" if one else "are unexpected"
+        return f"{causes} {are} unexpected"
     if known is not None:
-        return "has no linked issue" if one else "have no linked issue"
-    new = "is new" if one else "are new"
-    return f"{new} since the last night" if since is not None else f"{new}: no earlier run is known"
+        return f"{causes} {have} no linked issue"
+    reference = " since the last night" if since is not None else ": no earlier run is known"
+    return f"{causes} {are} new{reference}"
 
 
-def _forgiven(policy: FailOn, known: Collection[Known] | None, causes: Sequence[RootCause]) -> str:
-    one = len(causes) == 1
+def _explain_success(policy: FailOn, known: Collection[Known] | None, count: int) -> str:
+    """Return why a run does not fail although it has root causes."""
+    causes, are, _ = _inflect(count)
     if policy is FailOn.NEVER:
-        return f"{'is' if one else 'are'} unexpected, and --fail-on never was given"
+        return f"{causes} {are} unexpected, and --fail-on never was given"
     if known is not None:
-        return (
-            f"{'is' if one else 'are'} unexpected, {'with' if one else 'each with'} a linked issue"
-        )
-    return f"{'is' if one else 'are'} unexpected, none of them new since the last night"
+        each = "with" if count == 1 else "each with"
+        return f"{causes} {are} unexpected, {each} a linked issue"
+    return f"{causes} {are} unexpected, none of them new since the last night"
 
 
-def _other_reason(code: ExitCode, records: Sequence[Record]) -> str:
+def _inflect(count: int) -> tuple[str, str, str]:
+    verbs = ("is", "has") if count == 1 else ("are", "have")
+    return plural(count, "root cause"), *verbs
+
+
+def _explain_other(code: ExitCode, records: Sequence[Record]) -> str:
     """Return why a run in which nothing is unexpected has an exit status other than 0."""
     if code is ExitCode.USAGE:
         faults = sum(record.golden_at_fault for record in records)

@@ -155,8 +155,8 @@ def find_compatibility(
             for leaf in entry.value.leaves:
                 made = _MADE_BY.fullmatch(leaf.path)
                 if made is not None:
-                    said = LoadResult(str(to_python(leaf)), case.name == names[0])
-                    found[parameter][ReleasePair(made[1], reader)] = said
+                    result = LoadResult(str(to_python(leaf)), case.name == names[0])
+                    found[parameter][ReleasePair(made[1], reader)] = result
     return found
 
 

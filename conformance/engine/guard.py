@@ -49,12 +49,12 @@ def main(descriptor: int, command: "list[str]") -> None:
         ended, status, usage = os.wait4(pid, 0 if 0 in ready else os.WNOHANG)
     _end(pid)  # what it left behind
     kib = 1 if sys.platform == "darwin" else KIB
-    said = {
+    ending = {
         "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
         "max_rss_bytes": usage.ru_maxrss * kib,
     }
-    os.write(descriptor, json.dumps(said).encode())
+    os.write(descriptor, json.dumps(ending).encode())
 
 
 def _become(command: "list[str]") -> None:
@@ -81,7 +81,7 @@ def _end(pid: int) -> None:
     for _ in range(ROUNDS):  # what a stray started comes to the guard as the stray ends
         try:
             with open(f"/proc/{me}/task/{me}/children") as file:  # noqa: PTH123 - start-up time
-                strays = [one for one in map(int, file.read().split()) if one != pid]
+                strays = [child for child in map(int, file.read().split()) if child != pid]
         except OSError:
             return
         if not strays:

@@ -1,4 +1,4 @@
-"""The IRs of a job: brought into their normal forms, and compared with what goldens hold."""
+"""Analysis of the IRs of a job: normal forms, facts, and differences from goldens."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 _SHARDINGS: Final = {"parameters": "input", "results": "output"}
-"""Facts that state shardings, and what the compiled object calls them."""
+"""Facts with shardings, and their names in the compiled object."""
 _ESTIMATES: Final = {
     "cost": {"flops": "flops", "bytes": "bytes accessed", "optimal_seconds": "optimal_seconds"},
     "memory": {"temp_bytes": "temp_size_in_bytes", "peak_bytes": "peak_memory_in_bytes"},
 }
-"""Facts that XLA's analyses state, by the artifact and by its names for them."""
+"""Facts from XLA's analyses, by artifact, with the names in the artifact."""
 
 ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *SOURCES})
-"""The artifacts that `analyse_artifacts` looks at."""
+"""Artifacts that `analyse_artifacts` reads."""
 
 
 def analyse_artifacts(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[str, Any]]:
-    """Bring the IRs of a job into their normal forms.
+    """Compute the normal forms and the facts of the IRs of a job.
 
     Args:
-        artifacts: What the job produced, by name.
+        artifacts: Artifacts of the job, by name.
 
     Returns:
-        What is kept of each IR; and the facts, stated by the optimised HLO, of shardings also by
-        the compiled object, and of time, work and memory by the cost and memory analyses.
+        The record of each IR, and the facts. Facts come from the optimised HLO, shardings also
+        from the compiled object, and estimates from the cost and memory analyses.
     """
     irs: dict[str, IrRecord] = {}
     facts: dict[str, Any] = {}
@@ -54,45 +54,45 @@ def analyse_artifacts(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecor
         if text is None:
             continue
         if text not in known:
-            known[text], said = _one(text, kind_of_artifact(ir))
+            known[text], stated = _analyse_text(text, kind_of_artifact(ir))
             if ir == STATED_BY and known[text].neutral:
-                facts = {**_with_shardings(said, artifacts), **_estimates(artifacts)}
+                facts = {**_add_shardings(stated, artifacts), **_read_estimates(artifacts)}
         irs[ir] = known[text]
     return irs, facts
 
 
-def _one(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
-    """Return what is kept of one IR, and the facts that it states."""
+def _analyse_text(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
+    """Return the record of one IR and its facts."""
     try:
-        analysis = analyse(_text(text), kind)
-    except IrSyntaxError as error:  # said, and a claim on what was not read is not met
+        analysis = analyse(_decode(text), kind)
+    except IrSyntaxError as error:  # reported, and claims about it are not met
         return IrRecord(version=VERSION, not_understood={str(error): 1}), {}
-    kept = IrRecord(
+    record = IrRecord(
         structure=analysis.exact,
         neutral=analysis.canonical,
         version=VERSION,
         not_understood=dict(analysis.not_understood),
     )
-    return kept, analysis.facts
+    return record, analysis.facts
 
 
 def render_canonical(record: Record, blobs: BlobStore, ir: str) -> str:
-    """Return an IR of a job in the form `neutral`, as text.
+    """Return the canonical form of an IR of a job, as text.
 
     Raises:
         CorruptBlobError: If its blob is missing or changed.
         IrSyntaxError: If it is not understood.
     """
-    text = _text(blobs.get(record.artifacts[ir]))
+    text = _decode(blobs.get(record.artifacts[ir]))
     return analyse(text, kind_of_artifact(ir), with_text=True).text
 
 
 class IrChanges(NamedTuple):
-    """How two IRs differ.
+    """The difference of two IRs.
 
     Attributes:
-        changes: A line for each pattern, the gravest first.
-        begins: Where they begin to differ.
+        changes: One line per pattern, the most severe first.
+        begins: Places where they begin to differ.
     """
 
     changes: tuple[str, ...] = ()
@@ -100,64 +100,66 @@ class IrChanges(NamedTuple):
 
 
 def diff_canonical(golden: str, seen: str) -> IrChanges:
-    """Return how two IRs in the form `neutral` differ.
+    """Return how two IRs in canonical form differ.
 
     Args:
-        golden: Text of the one.
-        seen: Text of the other.
+        golden: Text of the golden.
+        seen: Text of the observation.
     """
     texts = Excerpts(golden, "neutral"), Excerpts(seen, "neutral")
     try:
         found = diff_modules(loads(golden), loads(seen), *texts)
-    except Exception as error:  # noqa: BLE001 - that they differ is known, and ends no run
-        said = f"semantic: how cannot be said ({type(error).__name__}: {error}); please report"
-        return IrChanges(changes=(said,))
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not end the run
+        problem = (
+            f"semantic: the comparison failed ({type(error).__name__}: {error}); please report"
+        )
+        return IrChanges(changes=(problem,))
     return IrChanges(tuple(change.line for change in found.changes), found.begins)
 
 
-def diff_rank_texts(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
-    """Return how two texts of an IR differ in the form `neutral`, one line for each pattern.
+def diff_rank_texts(ir: str, first: bytes, second: bytes) -> tuple[str, ...]:
+    """Return how the canonical forms of two texts of an IR differ, one line per pattern.
 
-    Texts of one program differ from process to process in what is no part of it, such as tables of
-    source locations; so they do not agree only where their meaning differs.
+    The texts of one program differ between processes in details such as tables of source
+    locations. Ranks disagree only if the meaning differs.
 
     Args:
         ir: Name of the artifact.
-        one: The one text.
-        other: The other.
+        first: Text of one rank.
+        second: Text of another rank.
 
     Returns:
-        The lines, none where the texts mean the same.
+        The lines, none if the texts mean the same.
 
     Raises:
         IrSyntaxError: If one of them is not understood.
     """
     kind = kind_of_artifact(ir)
-    said = [analyse(_text(text), kind, with_text=True) for text in (one, other)]
-    if said[0].canonical == said[1].canonical:
+    analyses = [analyse(_decode(text), kind, with_text=True) for text in (first, second)]
+    if analyses[0].canonical == analyses[1].canonical:
         return ()
-    return diff_canonical(said[0].text, said[1].text).changes
+    return diff_canonical(analyses[0].text, analyses[1].text).changes
 
 
-def _text(artifact: bytes) -> str:
+def _decode(artifact: bytes) -> str:
     return artifact.decode("utf-8", "surrogatepass")
 
 
-def _with_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return facts with the shardings of the compiled object where the HLO states none.
+def _add_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return facts with shardings of the compiled object where the HLO has none.
 
-    Optimised HLO states no shardings of results, and from jax 0.12.0 on none of parameters.
+    Optimised HLO has no shardings of results, and from jax 0.12.0 on none of parameters.
     """
     stated = dict(facts)
-    said = json.loads(artifacts.get("layout", b"{}"))
+    layout = json.loads(artifacts.get("layout", b"{}"))
     for name, key in _SHARDINGS.items():
-        pairs = zip(said.get(f"{key}s", ()), said.get(f"{key}_hlo", ()), strict=False)
-        # An input that the program does not use is no parameter.
+        pairs = zip(layout.get(f"{key}s", ()), layout.get(f"{key}_hlo", ()), strict=False)
+        # An unused input is no parameter of the compiled program.
         texts = [text for place, text in pairs if place is not None]
         rows = facts.get(name, [])
         if len(texts) != len(rows) or any("sharding" in row for row in rows):
             continue
-        with suppress(HloTextError):  # another spelling states nothing
+        with suppress(HloTextError):  # an unknown spelling adds no fact
             stated[name] = [
                 row
                 if text is None
@@ -167,12 +169,14 @@ def _with_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) ->
     return stated
 
 
-def _estimates(artifacts: Mapping[str, bytes]) -> dict[str, float]:
-    """Return what XLA estimates of a program's time, work and memory, as far as it says it."""
+def _read_estimates(artifacts: Mapping[str, bytes]) -> dict[str, float]:
+    """Return XLA's estimates of time, work and memory of a program."""
     found: dict[str, float] = {}
     for artifact, names in _ESTIMATES.items():
-        # Not msgspec: estimates may be NaN, which the worker's json writes and only json reads.
-        said = json.loads(artifacts.get(artifact, b"{}"))
-        # A backend that cannot tell says a negative number.
-        found |= {name: said[key] for name, key in names.items() if said.get(key, -1) >= 0}
+        # Not msgspec: an estimate may be NaN, which the worker's json writes and only json reads.
+        estimates = json.loads(artifacts.get(artifact, b"{}"))
+        # A backend without an estimate reports a negative number.
+        found |= {
+            name: estimates[key] for name, key in names.items() if estimates.get(key, -1) >= 0
+        }
     return found

@@ -148,7 +148,7 @@ class JobComparison:
 
     def equal(self, level: IrLevel) -> bool:
         """Say whether nothing differs."""
-        return not self.said and all(one.equal(level) for one in self.irs)
+        return not self.said and all(ir.equal(level) for ir in self.irs)
 
 
 def compare_jobs(
@@ -168,14 +168,14 @@ def compare_jobs(
     """
     irs = select_informative_irs(a.record, b.record) if irs is None else irs
     try:
-        said = _describe_difference(load_observation(*a), load_observation(*b))
+        difference = _describe_difference(load_observation(*a), load_observation(*b))
     except CorruptBlobError as error:
-        said = str(error)
+        difference = str(error)
     return JobComparison(
         case=a.record.case,
         cells=(a.record.cell, b.record.cell),
         outcomes=(a.record.outcome, b.record.outcome),
-        said=said,
+        said=difference,
         irs=tuple(found for ir in irs if (found := _compare_ir(a, b, ir, quick=quick)) is not None),
     )
 
@@ -192,8 +192,10 @@ def select_informative_irs(*records: Record) -> tuple[str, ...]:
     crossed = [
         ir
         for ir in CROSS_LOWERED
-        if all(ir in one.artifacts for one in records)
-        and any(one.artifacts[ir] != one.artifacts.get(kind_of_artifact(ir)) for one in records)
+        if all(ir in record.artifacts for record in records)
+        and any(
+            record.artifacts[ir] != record.artifacts.get(kind_of_artifact(ir)) for record in records
+        )
     ]
     return (*IRS, *crossed)
 
@@ -311,8 +313,8 @@ def _other_failure(a: Observation, b: Observation) -> str:
     if describe_ending(a) != describe_ending(b):
         return f"{describe_ending(a)} -> {describe_ending(b)}"
     lines = zip_longest(before.message.splitlines(), after.message.splitlines(), fillvalue="")
-    one, other = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
-    return f"{describe_ending(a)} ... {one.strip()!r} -> {other.strip()!r}"
+    first, second = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
+    return f"{describe_ending(a)} ... {first.strip()!r} -> {second.strip()!r}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 
 ATTEMPTS: Final = 2
-"""How often an unexpected result is seen before it is reported."""
+"""Attempts of a job before an unexpected result is reported."""
 RATED: Final = 5
-"""How often a job is tried whose attempts disagree: enough to say how often they do."""
+"""Attempts of a job whose attempts disagree: enough to report a rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
-    """Runs jobs: from the result cache, or executed; judged.
+    """Runs and judges jobs: from the result cache where possible, executed otherwise.
 
     Attributes:
-        executor: Runs what is not cached.
-        cache: Observations of earlier runs; gets the new ones.
+        executor: Executes the jobs that are not cached.
+        cache: Observations of earlier runs; receives the new ones.
         judge: Judges the records, with the same blobs.
         blobs: Receives the artifacts.
-        cached: Ids of the jobs whose observation is in the cache, as far as `run_confirmed` knows.
+        cached: Ids of the jobs that `run_confirmed` found in the cache or added to it.
     """
 
     executor: Executor
@@ -50,7 +50,7 @@ class JobRunner:
     cached: set[tuple[str, str]] = field(default_factory=set)
 
     def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
-        """Run jobs once each, as a search does: an unexpected result is not confirmed.
+        """Run each job once, as a search does: unexpected results are not confirmed.
 
         Args:
             jobs: The jobs.
@@ -64,7 +64,7 @@ class JobRunner:
         """
         missing = []
         for job in jobs:
-            known = None if again else self._recall(job)
+            known = None if again else self._load_cached(job)
             if known is None:
                 missing.append(job)
             else:
@@ -74,15 +74,14 @@ class JobRunner:
             yield job, self._judge(job, record, values)
 
     def run_confirmed(self, jobs: Iterable[Job], calibration: Calibration) -> Iterator[Record]:
-        """Run jobs, and rerun those that are unexpected.
+        """Run jobs, and rerun those with unexpected results.
 
         Args:
             jobs: The jobs.
             calibration: The jobs that are known to be unstable on this host.
 
         Yields:
-            The final record of each job, in any order, before its observation is cached: a cache
-            whose disk is full does not cost a run the record.
+            The final record of each job, in any order.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -90,7 +89,7 @@ class JobRunner:
         missing = []
         unconfirmed: dict[tuple[str, str], tuple[Job, list[Record]]] = {}
         for job in jobs:
-            known = self._recall(job)
+            known = self._load_cached(job)
             if known is None:
                 missing.append(job)
             elif _needs_confirmation(known):
@@ -103,27 +102,29 @@ class JobRunner:
             if _needs_confirmation(judged):
                 unconfirmed[job.id] = (job, [record])
             else:
+                # The record first: a cache whose disk is full must not cost the run a record.
                 yield judged
-                self._keep(job, record, judged)
+                self._cache(job, record, judged)
         while unconfirmed:
-            # In another order, and each in a process of its own: a neighbour may be the reason.
-            once_more = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
-            for job, record, values in execute_jobs(self.executor, once_more, self.blobs):
+            # In reverse order, each in a process of its own: a neighbour may be the reason.
+            repeated = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
+            for job, record, values in execute_jobs(self.executor, repeated, self.blobs):
                 judged = self._judge(job, record, values)
+                # A record that cannot be judged counts as `infra`, not as what it reported.
                 again = judged if judged.outcome is Outcome.INFRA else record
                 attempts = unconfirmed[job.id][1]
                 attempts.append(again)
-                unstable = calibration.of(job)
+                unstable = calibration.find(job)
                 judged = judge_attempts(self.judge, job, attempts, unstable)
                 is_sure = judged.verdict is not Verdict.FLAKY and unstable is None
                 if len(attempts) >= (ATTEMPTS if is_sure else RATED):
                     del unconfirmed[job.id]
                     yield judged
                     if is_sure:
-                        self._keep(job, replace(again, attempts=len(attempts)), judged)
+                        self._cache(job, replace(again, attempts=len(attempts)), judged)
 
-    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
-        """Cache that a job did the same in several attempts, so that nobody reruns it.
+    def cache_confirmed(self, job: Job, record: Record, attempts: int) -> None:
+        """Cache a job whose attempts agreed, so that it is not confirmed again.
 
         Args:
             job: The job.
@@ -132,11 +133,10 @@ class JobRunner:
         """
         self.cache.put(job, replace(record, attempts=attempts), self.blobs)
 
-    def _recall(self, job: Job) -> Record | None:
-        """Return the judged record of a job that has not changed since it ran.
+    def _load_cached(self, job: Job) -> Record | None:
+        """Return the judged record of an unchanged job, None if it must run.
 
-        None means that there is none, or that its blobs are broken: they are dropped, and the job
-        runs again.
+        A record with broken blobs is dropped, and its job runs again.
         """
         record = self.cache.take(job, self.blobs)
         if record is None:
@@ -149,19 +149,19 @@ class JobRunner:
             return None
 
     def _judge(self, job: Job, record: Record, values: Mapping[str, Value]) -> Record:
-        """Return a new record as judged, `infra` where what the job reported cannot be judged."""
+        """Return a judged record; it is `infra` if the report of the job cannot be judged."""
         try:
             return self.judge.judge(job, record, values=values)
         except InfrastructureError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
+        except Exception as error:  # noqa: BLE001 - a job may report anything
             end = make_infra_end(job, error)
             broken = replace(
                 record, outcome=end.outcome, error=end.error, artifacts={}, facts={}, ir={}
             )
             return self.judge.judge(job, broken)
 
-    def _keep(self, job: Job, record: Record, judged: Record) -> None:
+    def _cache(self, job: Job, record: Record, judged: Record) -> None:
         if self.cache.put(job, record, self.blobs, expected=not judged.unexpected):
             self.cached.add(job.id)
 
@@ -169,31 +169,31 @@ class JobRunner:
 def judge_attempts(
     judge: Judge, job: Job, attempts: Sequence[Record], unstable: Unstable | None = None
 ) -> Record:
-    """Return the verdict on all attempts of a job.
+    """Return the record of a job judged by all of its attempts.
 
-    If they disagree, or have different verdicts, the job is flaky, and the record counts the
-    verdicts; if the job is known to be unstable on this host, it is `known`.
+    If attempts disagree or have different verdicts, the job is flaky, and the reasons count the
+    verdicts. A job that is known to be unstable on this host is `known` instead.
 
     Args:
         judge: Judges the attempts.
         job: The job.
-        attempts: Its records, in the order they were made.
-        unstable: The calibration of the job on this host, None if it is stable.
+        attempts: Records of the attempts, in order.
+        unstable: Calibration entry of the job, None if it is stable.
 
     Raises:
         CorruptBlobError: If a blob of a record is missing or changed.
     """
     judged = judge.judge(job, attempts[0], attempts[1:])
-    alone = [judge.judge(job, one) for one in attempts if one.outcome.observed]
+    alone = [judge.judge(job, attempt) for attempt in attempts if attempt.outcome.observed]
     judged = replace(judged, attempts=max(len(alone), 1))
-    found = Counter(str(one.verdict) for one in alone)
-    # A test may be known to fail now and then; a failure that is not known is another matter.
+    found = Counter(str(attempt.verdict) for attempt in alone)
+    # A suite may declare that a test fails sometimes. An undeclared failure is still flaky.
     may_pass = job.case.kind == "test" and {*found} <= {Verdict.MATCH, Verdict.KNOWN}
     if judged.verdict is not Verdict.FLAKY and (len(found) <= 1 or may_pass):
         return judged
     reasons = judged.reasons
     if judged.verdict is not Verdict.FLAKY:
-        other = next(one for one in alone if one.verdict is not alone[0].verdict)
+        other = next(attempt for attempt in alone if attempt.verdict is not alone[0].verdict)
         reasons = (f"{DISAGREE}{_describe_verdict(alone[0])}, then {_describe_verdict(other)}",)
     rate = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
     reasons = (*reasons, f"of {plural(len(alone), 'attempt')}: {rate}")
@@ -208,5 +208,5 @@ def _describe_verdict(record: Record) -> str:
 
 
 def _needs_confirmation(record: Record) -> bool:
-    """Say whether a judged record is unexpected, and was seen once only."""
+    """Return whether a judged record is unexpected and was observed only once."""
     return record.unexpected and record.attempts < ATTEMPTS

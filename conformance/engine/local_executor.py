@@ -1,4 +1,4 @@
-"""The local executor: worker processes on this machine, one per cell, shared by the slots."""
+"""The local executor: worker processes on this machine, one per cell, shared by all slots."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     OpenWorker = Callable[[PlannedCell], Worker]
 
 PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
-"""Seconds to wait before a job is tried again for which the host had no room."""
-EXHAUSTED: Final = "the host is out of memory: the kernel ended processes for it meanwhile"
+"""Seconds to wait before each retry of a job that the host had no room for."""
+EXHAUSTED: Final = "the host is out of memory: its kernel ended processes during this job"
 ONCE: Final = "was killed from outside (SIGKILL) and run again; this is the second time"
 TWICE: Final = "was killed (SIGKILL) two times, by none of its limits: is the host out of memory?"
 DEVICE_ERROR: Final = re.compile(
@@ -37,18 +37,18 @@ DEVICE_ERROR: Final = re.compile(
     r"|XLA:(GPU|TPU).*(fault|fail)|device.*(halted|lost|fallen off)",
     re.IGNORECASE,
 )
-"""Errors after which an accelerator may refuse whoever held it until they let go of it."""
+"""Errors after which an accelerator may refuse a process until that process ends."""
 
 
 class CellWorker:
-    """The worker of one cell, started when the first job comes and replaced when it dies.
+    """The worker of one cell, started for the first job and replaced when it dies.
 
-    Several threads may run jobs in it at once; on an accelerator one waits for the other.
+    Several threads may run jobs at once; on an accelerator they take turns.
 
     Args:
         planned: The cell.
         open_worker: Provides the cell's environment and starts its worker.
-        turns: Whose turn it is on the accelerators of this host.
+        turns: Lock of the accelerators of this host.
     """
 
     def __init__(self, planned: PlannedCell, open_worker: OpenWorker, turns: DeviceLock) -> None:
@@ -61,78 +61,78 @@ class CellWorker:
         self._others: list[CellWorker] = []
 
     def run(self, job: Job) -> Finished:
-        """Run one job to its end, whatever that is.
+        """Run one job to its end.
 
         Args:
             job: A job of this cell.
 
         Returns:
-            How it ended; `infra` when the cell cannot start, `unsupported` when it cannot be
-            served, `crashed` when the job takes one worker after another with it.
+            The finished job: `infra` if the cell cannot be provided, `unsupported` if this host
+            or release cannot serve it, `crashed` if two workers die with the job.
         """
         try:
-            with self._turns.acquire(self.planned.cell.place, self._go_on):
+            with self._turns.acquire(self.planned.cell.place, self._check_failure):
                 finished = self._run(job)
                 if self.planned.cell.place.real and has_device_error(finished):
-                    self._retire()
+                    self.close()
         except UnsupportedCellError as error:
-            return _not_run(job, Outcome.UNSUPPORTED, str(error))
+            return _make_unstarted(job, Outcome.UNSUPPORTED, str(error))
         except ConformanceError as error:
-            return _not_run(job, Outcome.INFRA, str(error))
+            return _make_unstarted(job, Outcome.INFRA, str(error))
         return finished
 
     def has_room(self, _: int) -> bool:
-        """Say that one more slot is of use: several jobs run in the worker at once."""
+        """Return whether one more slot is useful: a worker runs several jobs at once."""
         return True
 
     def work(self, units: JobUnits) -> Iterator[Finished]:
-        """Run jobs until none is left; see `WorkerPool.work`."""
+        """Run units until none is left; see `WorkerPool.work`."""
         while unit := units.take():
             for job in unit:
                 yield self.run(job)
 
-    def _go_on(self) -> None:
+    def _check_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
     def _run(self, job: Job) -> Finished:
-        """Run a job beside others, and once more alone if something took it or its worker away.
+        """Run a job among others, and again in a worker of its own if it or its worker is killed.
 
-        Who does so is not known: a neighbour that kills the worker, or the kernel of a host that is
-        out of memory. Alone in a worker of its own, a job has nobody to blame but itself.
+        The killer is unknown: a neighbour, or the kernel of a host that is out of memory. In a
+        worker without other jobs, the job itself is responsible for its end.
         """
         try:
-            worker = self._living()
+            worker = self._ensure_worker()
             finished = worker.run(job)
         except WorkerDiedError:
-            return self._alone(job)
+            return self._run_alone(job)
         if finished.killed:
-            again = self._alone(job)
+            again = self._run_alone(job)
             return replace(again, notes=(*again.notes, TWICE if again.killed else ONCE))
         for pause in PAUSES:
             if not finished.refused:
                 break
             time.sleep(pause)
-            self._go_on()
-            finished = self._alone(job)
+            self._check_failure()
+            finished = self._run_alone(job)
         return finished
 
-    def _alone(self, job: Job) -> Finished:
-        """Run a job in a worker that has no other."""
+    def _run_alone(self, job: Job) -> Finished:
+        """Run a job in a worker without other jobs."""
         before = count_oom_kills()
         try:
             with self._own_worker() as worker:
                 finished = worker.run(job)
         except WorkerDiedError as error:
-            text = f"2 workers ended with this job, the second had no other: {error}"
-            killer = make_error("worker", text, job)
-            finished = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
-            return self._excused(finished, before)
-        return self._excused(finished, before) if finished.killed else finished
+            text = f"2 workers ended with this job, the second one ran no other job: {error}"
+            cause = make_error("worker", text, job)
+            finished = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=cause)
+            return self._blame_host(finished, before)
+        return self._blame_host(finished, before) if finished.killed else finished
 
-    def _excused(self, finished: Finished, before: int) -> Finished:
-        """Return a job that was killed as `infra` where the kernel killed for want of memory."""
-        self._go_on()  # an interrupted run kills workers, too
+    def _blame_host(self, finished: Finished, before: int) -> Finished:
+        """Return a killed job as `infra` if the kernel has killed processes to free memory."""
+        self._check_failure()  # an interrupted run kills its workers as well
         if count_oom_kills() <= before:
             return finished
         error = make_error("infra", EXHAUSTED, finished.job)
@@ -140,52 +140,52 @@ class CellWorker:
 
     @contextmanager
     def _own_worker(self) -> Iterator[Worker]:
-        """Start a worker that nobody else uses, and end it; on an accelerator in place of ours."""
-        if self.planned.cell.place.real:  # one worker at a time
-            self._retire()
-            yield self._living()
+        """Start a worker for one job; on an accelerator it replaces the shared worker."""
+        if self.planned.cell.place.real:  # an accelerator serves one process at a time
+            self.close()
+            yield self._ensure_worker()
             return
         other = CellWorker(self.planned, self._open, self._turns)
         with self._lock:
-            self._go_on()
+            self._check_failure()
             self._others.append(other)
         try:
-            yield other._living()
+            yield other._ensure_worker()
         finally:
             with self._lock:
                 self._others.remove(other)
             other.close()
 
-    def _living(self) -> Worker:
-        """Return the worker, started first, or in the place of a dead one."""
+    def _ensure_worker(self) -> Worker:
+        """Return the worker; start it first if there is none or it has died."""
         with self._lock:
-            self._go_on()
+            self._check_failure()
             if self._worker is not None and not self._worker.alive:
                 self._worker.close()
                 self._worker = None
             if self._worker is None:
                 try:
-                    self._worker = self._opened()
+                    self._worker = self._open_twice()
                 except ConformanceError as error:
                     self._failure = error
                     raise
             return self._worker
 
-    def _opened(self) -> Worker:
-        """Start a worker; that one is killed meanwhile says nothing of the cell."""
+    def _open_twice(self) -> Worker:
+        """Start a worker, again if it is killed: that says nothing about the cell."""
         try:
             return self._open(self.planned)
         except (WorkerDiedError, WorkerKilledError):
-            time.sleep(PAUSES[0])  # a host that has no room may have some soon
+            time.sleep(PAUSES[0])  # a host without room may have some soon
         try:
             return self._open(self.planned)
         except WorkerDiedError as error:
             raise InfrastructureError(str(error)) from None
 
     def interrupt(self) -> None:
-        """End the worker, with its jobs, and let none start again.
+        """End the worker with its jobs, and let no worker start again.
 
-        The worker is not killed: it takes with it what its jobs started and wrote.
+        The worker is not killed, so that it removes the processes and files of its jobs.
         """
         with self._lock:
             self._failure = InfrastructureError("the run was interrupted")
@@ -195,10 +195,7 @@ class CellWorker:
         self.close()
 
     def close(self) -> None:
-        """End the worker."""
-        self._retire()
-
-    def _retire(self) -> None:
+        """End the worker; the next job starts another one."""
         with self._lock:
             if self._worker is not None:
                 self._worker.close()
@@ -210,8 +207,8 @@ class LocalExecutor:
 
     Args:
         open_worker: Provides a cell's environment and starts its worker.
-        slots: Jobs that run at the same time.
-        turns: Whose turn it is on the accelerators of this host.
+        slots: Number of jobs that run at the same time.
+        turns: Lock of the accelerators of this host.
     """
 
     def __init__(self, open_worker: OpenWorker, *, slots: int, turns: DeviceLock) -> None:
@@ -222,7 +219,7 @@ class LocalExecutor:
 
     @property
     def identities(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the workers said they are, by cell id."""
+        """Identities that the workers reported, by cell id."""
         return self._identities
 
     def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
@@ -234,7 +231,7 @@ class LocalExecutor:
             [
                 CellQueue(
                     CellWorker(own[0].planned, self._worker, self._turns),
-                    JobUnits([job] for job in _leanest_first(own)),
+                    JobUnits([job] for job in _order_by_requirements(own)),
                 )
                 for own in cells.values()
             ],
@@ -247,13 +244,13 @@ class LocalExecutor:
         return worker
 
 
-def _leanest_first(jobs: Iterable[Job]) -> list[Job]:
-    """Return jobs that need packages beside jax last: a server that has them forks at more cost."""
+def _order_by_requirements(jobs: Iterable[Job]) -> list[Job]:
+    """Return jobs that need packages other than jax last: a server with them forks more slowly."""
     return sorted(jobs, key=lambda job: bool(job.case.requires))
 
 
 def count_oom_kills() -> int:
-    """Return how many processes the kernel of this host has ended for want of memory."""
+    """Return the number of processes that the kernel of this host has killed to free memory."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:
@@ -262,16 +259,13 @@ def count_oom_kills() -> int:
 
 
 def has_device_error(finished: Finished) -> bool:
-    """Say whether a job ended with an error of its device, not of its own."""
-    said = finished.error.message if finished.error is not None else ""
-    texts = [said, *(_text(finished.blobs.get(name, b"")) for name in ("traceback", "stderr"))]
+    """Return whether a job ended with an error of its device."""
+    blobs = (finished.blobs.get(name, b"") for name in ("traceback", "stderr"))
+    texts = [blob.decode("utf-8", "replace") for blob in blobs]
+    texts += [] if finished.error is None else [finished.error.message]
     return finished.outcome is not Outcome.OK and any(map(DEVICE_ERROR.search, texts))
 
 
-def _text(blob: bytes) -> str:
-    return blob.decode("utf-8", "replace")
-
-
-def _not_run(job: Job, outcome: Outcome, message: str) -> Finished:
+def _make_unstarted(job: Job, outcome: Outcome, message: str) -> Finished:
     error = make_error(str(outcome), message, job)
     return Finished(job=job, outcome=outcome, stage=Stage.PROVISION, error=error)

@@ -1,4 +1,4 @@
-"""What a worker sends about a job, as types: it comes from inside a cell and is checked here."""
+"""Messages of a worker about a job, as types: checked on arrival, with secrets masked."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The supervisor's last word on a job's process.
+    """The supervisor's final report on a job's process.
 
     Attributes:
-        ended: Why the supervisor ended it: `timeout`, `memory`, `observation`, `garbled`; `infra`
-            if it could not begin; empty if it ended by itself.
+        ended: Why the supervisor ended the process: `timeout`, `memory`, `observation`, `garbled`;
+            `infra` if it could not start; empty if it ended by itself.
         exit: Exit status, None if a signal ended it.
         signal: Signal that ended it, None if it exited.
         seconds: Wall-clock seconds of the process.
         max_rss_bytes: Peak resident memory of the process and its children, in bytes.
-        stdout: The last of what it printed.
-        stderr: The last of what it printed on standard error.
+        stdout: End of its standard output.
+        stderr: End of its standard error.
     """
 
     ended: str | None = ""
@@ -39,12 +39,12 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How the process of a rank ended before its job did.
+    """The end of a rank's process that ended before its job did.
 
     Attributes:
         exit: Exit status, None if a signal ended it.
         signal: Signal that ended it, None if it exited.
-        garbled: Whether it wrote into the worker's own channel.
+        garbled: Whether it wrote malformed bytes to the worker's channel.
     """
 
     exit: int | None = None
@@ -58,9 +58,9 @@ class WireError(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         type: Name of its class.
         message: Its message.
-        where: Last line of the case's file that took part, `file:line`.
-        traceback: As Python prints it, its last 20,000 characters.
-        frames: As `conformance.worker.tracebacks` describes it, None where that is not known.
+        where: Innermost line of the case's file in the traceback, `file:line`.
+        traceback: The traceback as Python prints it, its last 20,000 characters.
+        frames: The frames as `conformance.worker.tracebacks` describes them, None if unknown.
     """
 
     type: str
@@ -83,18 +83,18 @@ class TileSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeafHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """One leaf of a value, but for its bytes.
+    """One leaf of a value, without its bytes.
 
     Attributes:
-        path: Where it is in the value, e.g. `out['exp']`.
+        path: Path of the leaf in the value, e.g. `out['exp']`.
         kind: `array`, `key`, `numpy` or `python`.
-        dtype: Its dtype, or the type of a Python scalar.
-        shape: Its shape.
-        weak_type: Whether its dtype is weak.
-        sharding: Its sharding in words, empty for none.
-        memory_kind: Its memory, empty for none.
-        nbytes: Number of its bytes.
-        tiles: The parts of it that a rank holds, None where it holds all.
+        dtype: Dtype, or the type of a Python scalar.
+        shape: Shape.
+        weak_type: Whether the dtype is weak.
+        sharding: Sharding as text, empty for none.
+        memory_kind: Memory kind, empty for the default one.
+        nbytes: Number of bytes.
+        tiles: Parts that a rank holds, None if it holds the whole leaf.
     """
 
     path: str
@@ -109,11 +109,11 @@ class LeafHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ValueHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """A value, but for the bytes of its leaves, which follow one another.
+    """A value without the bytes of its leaves, which follow one another.
 
     Attributes:
-        structure: Its pytree, in words.
-        leaves: Its leaves.
+        structure: The pytree as text.
+        leaves: The leaves.
     """
 
     structure: str
@@ -124,11 +124,11 @@ def read_message(data: object, kind: type[T]) -> T:
     """Return plain data as a message.
 
     Args:
-        data: What was sent.
+        data: The plain data.
         kind: Type of the message.
 
     Raises:
-        ValueError: If it is none; the message names the field.
+        ValueError: If the data do not match the type; the message names the field.
     """
     try:
         return msgspec.convert(data, kind)
@@ -144,8 +144,8 @@ _WORDS: Final = frozenset(
         *("begin", "node", "outcome", "phase", "test", "tests"),
     }
 )
-"""Keys of headers whose values the worker chooses from a few words, which may equal a secret, or
-which name a test."""
+"""Keys of headers that are never masked: their values are fixed words, which may equal a secret by
+chance, or name a test."""
 
 
 @dataclass(slots=True)
@@ -153,14 +153,14 @@ class Masking:
     """Masks the frames of one job.
 
     Attributes:
-        masker: Knows the secrets.
-        found: Whether a frame contained one.
+        masker: Masks the secrets of the environment.
+        found: Whether a frame contained a secret.
     """
 
     masker: Masker
     found: bool = False
 
-    def frame(self, frame: Frame) -> tuple[dict[str, Any], bytes]:
+    def mask(self, frame: Frame) -> tuple[dict[str, Any], bytes]:
         """Return the header and the body of a frame, masked.
 
         Args:
@@ -168,11 +168,11 @@ class Masking:
                 states.
         """
         header: dict[str, Any] = self.masker.tree(frame.header, _WORDS)
-        mask = self.masker.content if "artifact" in header else self.masker.data
-        body = mask(frame.body)
+        mask_bytes = self.masker.content if "artifact" in header else self.masker.data
+        body = mask_bytes(frame.body)
         self.found |= header != frame.header or body != frame.body
         return header, body
 
-    def notes(self) -> tuple[str, ...]:
+    def make_notes(self) -> tuple[str, ...]:
         """Return a note if a secret was masked."""
         return (NOTE,) if self.found else ()

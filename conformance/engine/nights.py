@@ -1,6 +1,6 @@
-"""Two nights beside each other: what is new, what is still there, what is gone. Pure.
+"""Comparison of two nights: new, persisting and fixed root causes, and changed artifacts. Pure.
 
-Nights are told apart by places, not by cells: the nightly of today stands where yesterday's did.
+Jobs are matched by place, not by cell: the nightly cell of today takes the place of yesterday's.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _EVERY_IR: Final = (*IRS, *CROSS_LOWERED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightJob:
-    """What a night showed of a job.
+    """The result of a job in a night.
 
     Attributes:
-        telling: Whether it says anything about JAX.
-        shows: Of what is unexpected the verdict, and the reason in the form in which it is the same
-            from run to run; empty of what is not.
-        cause: Id of its root cause, empty of what is not unexpected.
-        case_hash: Hash of the case's content; empty where nothing is known of what it made.
-        value: Hash of its value, empty where there is none.
-        ir: Its IRs.
+        telling: Whether the result says anything about JAX.
+        symptom: Verdict and normalised reason of an unexpected job, see `find_symptom`; empty for
+            an expected one.
+        cause: Id of the root cause, empty for an expected job.
+        case_hash: Hash of the case's content; empty if its artifacts are unknown.
+        value: Hash of the value, empty if there is none.
+        ir: The IRs.
     """
 
     telling: bool
-    shows: tuple[str, ...] = ()
+    symptom: tuple[str, ...] = ()
     cause: str = ""
     case_hash: str = ""
     value: str = ""
@@ -53,14 +53,14 @@ class NightJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:
-    """A night, as another one is compared with it.
+    """A night, in the form in which nights are compared.
 
     Attributes:
-        run: Id of its run.
-        started: When that began, ISO 8601.
-        jobs: Its jobs.
-        causes: The root causes that are open, by id; also such whose jobs said nothing that night.
-        packages: Version of every package by place; of places of which nothing is known, none.
+        run: Id of the run.
+        started: Start of the run, ISO 8601.
+        jobs: The jobs by case and place.
+        causes: Open root causes by id, including those whose jobs were not observed that night.
+        packages: Version of every package by place; only places with known packages.
     """
 
     run: str
@@ -77,19 +77,19 @@ def make_night(
     since: Since | None = None,
     evidence: Mapping[str, Evidence] | None = None,
 ) -> Night:
-    """Return a night.
+    """Return a night from the run of its jobs.
 
     Args:
-        run: Id of its run.
-        info: What is known of the run.
-        records: Its jobs.
-        since: What changed in it since the night before: root causes are as old as that says.
-        evidence: Results of triage by cause id: root causes with the same culprit are one.
+        run: Id of the run.
+        info: Content of `run.json`.
+        records: Records of the run.
+        since: Comparison with the night before, which has the age of root causes.
+        evidence: Results of triage by cause id: root causes with the same culprit are merged.
     """
     every = list(records)
     places = stable_cell_ids(cell.id for cell in info.cells)
 
-    def job_of(record: Record) -> JobAt:
+    def locate_job(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))
 
     causes = [cause for cause in find_root_causes(every, evidence) if cause.telling]
@@ -98,42 +98,42 @@ def make_night(
             id=cause.id,
             verdict=str(cause.records[0].verdict),
             reason=cause.reason,
-            jobs=tuple(map(job_of, cause.records)),
+            jobs=tuple(map(locate_job, cause.records)),
             run=run,
             since=info.started,
         )
         for cause in causes
     }
     cause_by_job = {job: one.id for one in found.values() for job in one.jobs}
-    jobs = {job_of(record): record for record in every}
+    jobs = {locate_job(record): record for record in every}
     return Night(
         run=run,
         started=info.started,
-        jobs={job: _shown(record, cause_by_job.get(job, "")) for job, record in jobs.items()},
-        causes=_with_their_age(found, since),
+        jobs={
+            job: _make_night_job(record, cause_by_job.get(job, "")) for job, record in jobs.items()
+        },
+        causes=_restore_age(found, since),
         packages={places[cell.id]: cell.versions for cell in info.cells if cell.lock},
     )
 
 
-def _with_their_age(
-    found: Mapping[str, CauseSince], since: Since | None
-) -> Mapping[str, CauseSince]:
-    """Return root causes with since when they are there, and those that were not seen."""
+def _restore_age(found: Mapping[str, CauseSince], since: Since | None) -> Mapping[str, CauseSince]:
+    """Return root causes with their age, and those that were not observed."""
     if since is None:
         return found
     aged = {}
-    for name, one in found.items():
-        # Triage may have merged since then: a root cause is as old as the oldest of its parts.
-        jobs = set(one.jobs)
+    for name, cause in found.items():
+        # Triage may have merged causes meanwhile: a cause is as old as the oldest of its parts.
+        jobs = set(cause.jobs)
         known = [old for old in (*since.new, *since.still) if old.id == name or jobs & {*old.jobs}]
-        aged[name] = _as_old_as(one, known)
-    return {**{one.id: one for one in since.unseen}, **aged}
+        aged[name] = _as_old_as(cause, known)
+    return {**{cause.id: cause for cause in since.unseen}, **aged}
 
 
-def _shown(record: Record, cause: str) -> NightJob:
+def _make_night_job(record: Record, cause: str) -> NightJob:
     return NightJob(
         telling=is_telling(record.verdict, record.outcome),
-        shows=find_symptom(record) if record.unexpected else (),
+        symptom=find_symptom(record) if record.unexpected else (),
         cause=cause,
         case_hash=record.case_hash,
         value=record.artifacts.get(VALUE, "") if record.outcome is Outcome.OK else "",
@@ -142,34 +142,36 @@ def _shown(record: Record, cause: str) -> NightJob:
 
 
 def find_symptom(record: Record) -> tuple[str, str]:
-    """Return what an unexpected job shows: its verdict, and why, the same from run to run."""
+    """Return verdict and normalised reason of an unexpected job, the same from run to run."""
     signature = "" if record.error is None else record.error.signature
     reason = record.reasons[0] if record.reasons else ""
     return str(record.verdict), normalise_cause(reason or signature)
 
 
 def compare_nights(before: Night, after: Night) -> Since:
-    """Return what changed from one night to another.
+    """Return the changes from one night to another.
 
     Args:
-        before: The one.
-        after: The other.
+        before: The earlier night.
+        after: The later night.
     """
-    related = {name: set(_related(one, before, after)) for name, one in after.causes.items()}
+    related = {
+        name: set(_find_related(cause, before, after)) for name, cause in after.causes.items()
+    }
     known = set().union(*related.values())
     new: list[CauseSince] = []
     still: list[CauseSince] = []
-    for name, one in after.causes.items():
+    for name, cause in after.causes.items():
         older = [before.causes[other] for other in related[name]]
-        (still if older else new).append(_as_old_as(one, older, more=1))
-    missing = [one for name, one in before.causes.items() if name not in known]
-    unseen = [one for one in missing if _is_unseen(one, after)]
+        (still if older else new).append(_as_old_as(cause, older, more=1))
+    missing = [cause for name, cause in before.causes.items() if name not in known]
+    unseen = [cause for cause in missing if _may_persist(cause, after)]
     return Since(
         run=before.run,
         started=before.started,
         new=tuple(new),
         still=tuple(still),
-        gone=tuple(one for one in missing if one not in unseen),
+        gone=tuple(cause for cause in missing if cause not in unseen),
         unseen=tuple(unseen),
         added=tuple(job for job in after.jobs if job not in before.jobs),
         removed=tuple(job for job in before.jobs if job not in after.jobs),
@@ -178,61 +180,61 @@ def compare_nights(before: Night, after: Night) -> Since:
             for job, now in after.jobs.items()
             if not now.telling and job in before.jobs and before.jobs[job].telling
         ),
-        moved=tuple(_moved(before, after)),
-        installed=tuple(_installed(before, after)),
+        moved=tuple(_find_moved(before, after)),
+        installed=tuple(_compare_packages(before, after)),
     )
 
 
-def _related(one: CauseSince, before: Night, after: Night) -> Iterator[str]:
-    """Yield the root causes of before that are the same: by their id, or as a job shows the same.
+def _find_related(cause: CauseSince, before: Night, after: Night) -> Iterator[str]:
+    """Yield the earlier root causes that are the same: by id, or by the symptom of a job.
 
-    Ids are not the same where a night is known from a store, or what is one cause was refined.
+    Ids differ if a night was read from a store, or if a cause was split.
     """
-    if one.id in before.causes:
-        yield one.id
-    for job in one.jobs:
+    if cause.id in before.causes:
+        yield cause.id
+    for job in cause.jobs:
         then, now = before.jobs.get(job), after.jobs.get(job)
-        if then is None or now is None or not now.shows:
+        if then is None or now is None or not now.symptom:
             continue
-        if then.shows == now.shows and then.cause in before.causes:
+        if then.symptom == now.symptom and then.cause in before.causes:
             yield then.cause
 
 
-def _as_old_as(one: CauseSince, older: Iterable[CauseSince], more: int = 0) -> CauseSince:
-    """Return a root cause as old as the oldest of others, and as many more nights old."""
+def _as_old_as(cause: CauseSince, older: Iterable[CauseSince], more: int = 0) -> CauseSince:
+    """Return a root cause with the age of the oldest of others, plus some nights."""
     first = min(older, key=lambda other: (other.since, -other.nights), default=None)
     if first is None:
-        return one
+        return cause
     return msgspec.structs.replace(
-        one, run=first.run, since=first.since, nights=first.nights + more
+        cause, run=first.run, since=first.since, nights=first.nights + more
     )
 
 
 def merge_by_culprit(since: Since, evidence: Mapping[str, Evidence]) -> Since:
-    """Return what changed, with root causes that triage found to have the same culprit as one.
+    """Return changes in which root causes with the same culprit are merged.
 
-    A run is compared with the night before when it ends, and triage comes later.
+    A run is compared with the night before when it ends; triage finds culprits later.
 
     Args:
-        since: What changed.
+        since: The changes.
         evidence: Results of triage, by cause id.
     """
     return msgspec.structs.replace(
-        since, new=_merged(since.new, evidence), still=_merged(since.still, evidence)
+        since, new=_merge(since.new, evidence), still=_merge(since.still, evidence)
     )
 
 
-def _merged(
+def _merge(
     causes: Iterable[CauseSince], evidence: Mapping[str, Evidence]
 ) -> tuple[CauseSince, ...]:
     groups: dict[object, list[CauseSince]] = defaultdict(list)
-    for one in causes:
-        groups[make_culprit_key(one.id, evidence)].append(one)
+    for cause in causes:
+        groups[make_culprit_key(cause.id, evidence)].append(cause)
     return tuple(
         _as_old_as(
             msgspec.structs.replace(
-                max(same, key=lambda one: len(one.jobs)),
-                jobs=tuple(job for one in same for job in one.jobs),
+                max(same, key=lambda cause: len(cause.jobs)),
+                jobs=tuple(job for cause in same for job in cause.jobs),
             ),
             same,
         )
@@ -240,45 +242,45 @@ def _merged(
     )
 
 
-def _is_unseen(one: CauseSince, after: Night) -> bool:
-    """Say whether a root cause may still be there: a job of it was not asked, or did not answer."""
-    return any(job in after.jobs and not after.jobs[job].telling for job in one.jobs)
+def _may_persist(cause: CauseSince, after: Night) -> bool:
+    """Return whether a missing root cause may persist: a job of it was not observed."""
+    return any(job in after.jobs and not after.jobs[job].telling for job in cause.jobs)
 
 
-def _moved(before: Night, after: Night) -> Iterator[ArtifactChange]:
+def _find_moved(before: Night, after: Night) -> Iterator[ArtifactChange]:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for job, now in after.jobs.items():
         then = before.jobs.get(job)
-        if then is None or not (_is_as_it_should(then) and _is_as_it_should(now)):
+        if then is None or not (_is_expected(then) and _is_expected(now)):
             continue
         if then.case_hash and then.case_hash == now.case_hash:
-            for artifact in _differing(then, now):
+            for artifact in _find_differing(then, now):
                 found[artifact, job.place].append(job.case)
     order = (VALUE, *_EVERY_IR)
     for artifact, place in sorted(found, key=lambda key: (order.index(key[0]), key[1])):
         yield ArtifactChange(artifact=artifact, place=place, cases=tuple(found[artifact, place]))
 
 
-def _is_as_it_should(job: NightJob) -> bool:
-    return job.telling and not job.shows
+def _is_expected(job: NightJob) -> bool:
+    return job.telling and not job.symptom
 
 
-def _differing(then: NightJob, now: NightJob) -> Iterator[str]:
+def _find_differing(then: NightJob, now: NightJob) -> Iterator[str]:
     if then.value and now.value and then.value != now.value:
         yield VALUE
-    other = [ir for ir in _EVERY_IR if _does_other_work(then.ir.get(ir), now.ir.get(ir))]
-    # What is lowered for another platform mostly says what the cell's own IR does.
+    other = [ir for ir in _EVERY_IR if _differs_in_meaning(then.ir.get(ir), now.ir.get(ir))]
+    # The IR for another platform mostly changes together with that of the cell itself.
     yield from (ir for ir in other if ir in IRS or kind_of_artifact(ir) not in other)
 
 
-def _does_other_work(then: IrRecord | None, now: IrRecord | None) -> bool:
-    """Say whether an IR differs in more than how its work is put; what is not understood is not."""
+def _differs_in_meaning(then: IrRecord | None, now: IrRecord | None) -> bool:
+    """Return whether the canonical form of an IR differs; IRs that were not understood do not."""
     if then is None or now is None or not (then.structure and now.structure):
         return False
     return then.version == now.version and then.neutral != now.neutral
 
 
-def _installed(before: Night, after: Night) -> Iterator[PackageChange]:
+def _compare_packages(before: Night, after: Night) -> Iterator[PackageChange]:
     for place, now in after.packages.items():
         then = before.packages.get(place)
         if then is None or then == now:

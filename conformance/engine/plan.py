@@ -1,4 +1,4 @@
-"""The plan: which jobs there are, in order, and what is left out and why. Pure."""
+"""The plan of a run: its jobs in order, and its exclusions with their reasons. Pure."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def make_plan(
     Args:
         cases: Selected cases.
         cells: Cells that can be provided.
-        exclusions: Cells that cannot, and what the matrix leaves out.
+        exclusions: Exclusions of whole cells and of the matrix.
 
     Returns:
-        Jobs by cell and then by case, and every pair that is left out.
+        Jobs by cell and then by case, and an exclusion for every other pair.
     """
     jobs: list[Job] = []
     left_out = list(exclusions)
@@ -61,40 +61,36 @@ def make_plan(
 
 
 def find_exclusion_reason(case: Case, planned: PlannedCell) -> str:
-    """Return why a case cannot run in a cell, empty when it can.
+    """Return why a case cannot run in a cell, in terms of its metadata; empty if it can.
 
     Args:
         case: The case.
         planned: The cell.
-
-    Returns:
-        The reason, in the words of the case's own metadata.
     """
-    misplaced = _find_misplacement(case, planned.cell)
-    if misplaced:
+    if misplaced := _find_misplacement(case, planned.cell):
         return misplaced
-    # Then its versions are not known, but for the one that it is of.
-    untold = bool(planned.failure or planned.missing)
-    known = not untold or (planned.cell.interpreter is None and not planned.cell.is_unresolved)
+    # The packages of such a cell are unknown, except for its release.
+    unknown = bool(planned.failure or planned.missing)
+    known = not unknown or (planned.cell.interpreter is None and not planned.cell.is_unresolved)
     if known and not in_range(planned.release, case.releases):
         return f"applies to jax{case.releases}, the cell has {planned.release}"
-    return "" if untold else _missing(case.requires, planned)
+    return "" if unknown else _find_missing_requirement(case.requires, planned)
 
 
 def list_possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Job, ...]:
-    """Return the jobs that there may be, told without a lock: alike on every host.
+    """Return the jobs that a plan may have, found without locks: the same on every host.
 
     Args:
         cases: Selected cases.
-        cells: The cells, before anything of them is looked for.
+        cells: The cells, unresolved.
 
     Returns:
-        Jobs by cell and then by case; those of `make_plan` are among them.
+        Jobs by cell and then by case, a superset of those of `make_plan`.
     """
     jobs = []
     for cell in cells:
         planned = PlannedCell(cell=cell, versions={}, lock_hash="", cell_hash="")
-        # Which release a nightly is of may not be known to all hosts.
+        # Hosts may not agree on the release of a nightly, e.g. without network.
         exact = cell.interpreter is None and not (cell.is_unresolved or is_nightly(cell.release))
         jobs += [
             Job(case=case, planned=planned)
@@ -113,7 +109,7 @@ def _find_misplacement(case: Case, cell: Cell) -> str:
     if case.kind != "program" and not named and cell.place.compile_only:
         return f"is a {case.kind}, which runs; for {cell.platform} programs are compiled only"
     processes = cell.place.processes
-    # Named as a platform of several processes, not only as CPUs as such.
+    # A case that names `cpu` means one process; `cpu-mp2` must be named to run in two.
     for_ranks = any(name != "cpu" and is_on(cell.platform, name) for name in case.platforms)
     if case.kind != "program" and processes > 1 and not for_ranks:
         return f"is a {case.kind}, written for one process; {cell.platform} has {processes}"
@@ -125,7 +121,7 @@ def _find_misplacement(case: Case, cell: Cell) -> str:
     return ""
 
 
-def _missing(requires: Iterable[str], planned: PlannedCell) -> str:
+def _find_missing_requirement(requires: Iterable[str], planned: PlannedCell) -> str:
     for text in requires:
         requirement = Requirement(text)
         version = planned.versions.get(requirement.name.lower().replace("_", "-"))
@@ -137,20 +133,22 @@ def _missing(requires: Iterable[str], planned: PlannedCell) -> str:
 
 
 _MISSING: Final = re.compile(r"No module named '([A-Za-z_]\w*)'")
-"""What Python says of a top-level module; a dotted name is missing from a package that is there."""
+"""Python's message about a top-level module; a dotted name belongs to an installed package."""
 
 
-def missing_dependency(error: ErrorInfo, installed: Collection[str], file: Path, what: str) -> str:
-    """Return that a program needs a package which its cell lacks, empty if it failed otherwise.
+def find_missing_dependency(
+    error: ErrorInfo, installed: Collection[str], file: Path, subject: str
+) -> str:
+    """Return a message about a package that a program imports and its cell lacks, else nothing.
 
-    A module of the standard library, of a package that the cell has, or one that lies beside the
-    program or in a folder above it is another matter: there a release may be the reason.
+    Modules of the standard library, of installed packages and next to the program do not count: a
+    release may be the reason that these cannot be imported.
 
     Args:
-        error: Why it failed.
+        error: Error of the program.
         installed: Packages of the cell.
-        file: The program.
-        what: What it is called, e.g. `the suite`.
+        file: File of the program.
+        subject: Description of the program, e.g. `the suite`.
     """
     found = _MISSING.match(error.message)
     if error.type != "ModuleNotFoundError" or found is None:
@@ -163,6 +161,6 @@ def missing_dependency(error: ErrorInfo, installed: Collection[str], file: Path,
     if is_local or str(canonicalize_name(name)) in installed or name in STANDARD_LIBRARY:
         return ""
     return (
-        f"{what} imports {name!r}, and the cell has no package of that name: name the package "
+        f"{subject} imports {name!r}, and the cell has no package of that name: name the package "
         f"that provides it, e.g. --with {name}"
     )

@@ -1,4 +1,4 @@
-"""From cells to planned cells: their locks and interpreters, before anything is provisioned."""
+"""Preparation of cells: their locks and interpreters before provisioning, then their workers."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Releases
 
 RESOLVERS = 4
-"""Locks looked up at the same time: mostly files, now and then a resolution over the network."""
+"""Locks that are looked up at the same time: mostly files, rarely resolutions over the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """Cells that can be planned for, cells that are left out, and their locks."""
+    """Planned cells, excluded cells, and locks by cell id."""
 
     cells: tuple[PlannedCell, ...]
     exclusions: tuple[Exclusion, ...]
@@ -49,13 +49,13 @@ class Preparation:
 
 
 class Provider:
-    """Opens workers: provisions a planned cell's environment and checks what answers.
+    """Opens workers: provisions the environment of a planned cell and checks its worker.
 
     Args:
         locks: Lock of each cell, by cell id.
         cache: Cache folder.
         spawn: Whether workers run each job in a fresh interpreter.
-        require_platform: Whether an accelerator that is not there is a fault of the host.
+        require_platform: Whether a missing accelerator is a fault of the host.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class Provider:
         self._checked: set[str] = set()
 
     def open(self, planned: PlannedCell) -> Worker:
-        """Return a worker of a cell, its identity checked.
+        """Open a worker of a cell and check its identity.
 
         Raises:
-            InfrastructureError: If the cell cannot be provided, or is not what the lock says.
+            InfrastructureError: If the cell cannot be provided, or does not match its lock.
             UnsupportedCellError: If the release or this host cannot serve the cell.
         """
         if planned.failure:
@@ -86,10 +86,10 @@ class Provider:
         cell = planned.cell
         with self._hold(cell) as holds:
             environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
-            beside = {"PYTHONPATH": planned.overlay} if planned.overlay else {}
+            overlay = {"PYTHONPATH": planned.overlay} if planned.overlay else {}
             worker = Worker(
                 environment.python,
-                variables={**cell.place.environment, **beside},
+                variables={**cell.place.environment, **overlay},
                 spawn=self._spawn,
                 keep_python_path=cell.interpreter is not None,
                 passed=planned.passed,
@@ -99,7 +99,7 @@ class Provider:
         if wrong:
             worker.close()
             raise InfrastructureError(
-                f"{cell.id}: {wrong}; delete {environment.python.parent.parent} to make it anew"
+                f"{cell.id}: {wrong}; delete {environment.python.parent.parent} to make it again"
             )
         try:
             self._check(worker, planned)
@@ -110,7 +110,7 @@ class Provider:
 
     @contextmanager
     def _hold(self, cell: Cell) -> Iterator[Sequence[int]]:
-        """Hold the cell's environment from before it is looked for until a worker does."""
+        """Hold the environment of a cell, so that it is not removed before its worker starts."""
         if cell.interpreter is not None:
             yield ()
             return
@@ -122,7 +122,7 @@ class Provider:
             raise disk_error(folder, error) from error
 
     def _check(self, worker: Worker, planned: PlannedCell) -> None:
-        """Try the cell when it is opened first; not when its worker is replaced."""
+        """Check the cell once, not again when its worker is replaced."""
         if planned.cell.id in self._checked or not needs_check(planned):
             return
         try:
@@ -138,14 +138,11 @@ class Provider:
 
 
 def find_identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
-    """Return how a worker differs from its cell's lock, empty when it does not.
+    """Return how a worker differs from its cell's lock, empty if it does not.
 
     Args:
-        planned: The cell as planned.
-        versions: Package versions as the worker reports them.
-
-    Returns:
-        The first package that differs.
+        planned: The planned cell.
+        versions: Package versions that the worker reports.
     """
     for name, expected in sorted(planned.versions.items()):
         if (got := versions.get(name, "none")) != expected:
@@ -170,44 +167,43 @@ def prepare_cells(
         releases: Known releases.
         folders: Matrix folders, for committed locks.
         cache: Cache folder.
-        wanted: Requirements beside what the locks have, or instead of it: no other package of
-            theirs moves for them.
+        wanted: Requirements in addition to the locks; they may replace locked packages, but no
+            other package changes version for them.
         passed: Variables that the user passes on to the cells.
         download: Whether uv may download a Python that is missing.
 
     Returns:
-        What can be planned. A cell that has no wheels for this host, or whose requirements have no
-        solution, is an exclusion; one whose Python or lock cannot be had now is planned to fail as
-        infra, one whose accelerator this host lacks to be unsupported; one that
-        what is wanted does not go with is an exclusion that says which requirement forbids it.
+        The planned cells. A cell without wheels for this host, or without a solution for its
+        requirements or for `wanted`, is an exclusion. A cell whose Python or lock is unavailable is
+        planned as `infra`, one whose accelerator is missing as `unsupported`.
     """
 
-    def look(cell: Cell) -> tuple[PlannedCell | Exclusion, Lock | None]:
+    def prepare(cell: Cell) -> tuple[PlannedCell | Exclusion, Lock | None]:
         missing = find_missing_accelerator(cell.place)
         try:
             if missing and cell.interpreter is None:
-                # Nothing is resolved or installed for what is not here.
+                # Nothing is resolved or installed for a missing accelerator.
                 return plan_cell(cell, missing=missing), None
             python = cell.interpreter or find_interpreter(cell.python, download=download)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
                 check_host(lock)
             note = describe_edits(cell.interpreter) if cell.interpreter is not None else ""
-            beside = _beside(python, lock, tuple(wanted), cache)
+            overlay = _resolve_overlay(python, lock, tuple(wanted), cache)
         except (UnsupportedHostError, UsageError) as error:
             reason = str(error).removeprefix(f"{cell.id}: ")
             return Exclusion(case="", cell=cell.id, reason=reason), None
         except InfrastructureError as error:
             return plan_cell(cell, failure=str(error)), None
-        made = plan_cell(cell, lock, beside, missing=missing, passed=passed)
+        made = plan_cell(cell, lock, overlay, missing=missing, passed=passed)
         return replace(made, note=note), lock
 
     unique = list(dict.fromkeys(cells))
     with ThreadPoolExecutor(RESOLVERS) as pool:
-        found = list(pool.map(look, unique))
+        found = list(pool.map(prepare, unique))
     return Preparation(
-        cells=tuple(one for one, _ in found if isinstance(one, PlannedCell)),
-        exclusions=tuple(one for one, _ in found if isinstance(one, Exclusion)),
+        cells=tuple(planned for planned, _ in found if isinstance(planned, PlannedCell)),
+        exclusions=tuple(planned for planned, _ in found if isinstance(planned, Exclusion)),
         locks={cell.id: lock for cell, (_, lock) in zip(unique, found, strict=True) if lock},
     )
 
@@ -215,16 +211,16 @@ def prepare_cells(
 def plan_recorded_cells(
     cells: Iterable[Cell], releases: Releases, *, folders: tuple[Path, ...], cache: Path
 ) -> tuple[PlannedCell, ...]:
-    """Return cells as goldens have them: planned from their locks alone, alike on every host.
+    """Return cells planned from their locks alone, as goldens have them: the same on every host.
 
     Args:
-        cells: The cells; those that no environment satisfies are left out.
+        cells: The cells; those that cannot be resolved are left out.
         releases: Known releases.
         folders: Matrix folders, for committed locks.
         cache: Cache folder.
 
     Raises:
-        InfrastructureError: If a lock cannot be had now.
+        InfrastructureError: If a lock is unavailable.
     """
     found = []
     for cell in dict.fromkeys(cells):
@@ -234,22 +230,24 @@ def plan_recorded_cells(
     return tuple(found)
 
 
-def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:
-    """Return a folder with what is wanted; a refusal of the resolver's is one of the cell."""
+def _resolve_overlay(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:
+    """Return the overlay with the wanted packages, None if none are wanted."""
     try:
         return find_overlay(python, lock, wanted, cache)
     except NoSolutionError as error:
-        named = (one.name if one.url else str(one) for one in map(parse_requirement, wanted))
+        named = (
+            requirement.name if requirement.url else str(requirement)
+            for requirement in map(parse_requirement, wanted)
+        )
         raise UsageError(f"does not go with {', '.join(named)}: {explain_refusal(error)}") from None
 
 
 def plan_cell_with(
     cell: Cell, lock: Lock, wanted: Sequence[str], cache: Path, passed: Mapping[str, str]
 ) -> PlannedCell:
-    """Return a cell as it is planned for, with what is wanted beside its packages.
+    """Return a planned cell with additional packages.
 
-    Where it does not go with them, the cell is planned to be unsupported, with the requirement that
-    forbids it.
+    If they conflict with its own packages, the cell is planned as unsupported.
 
     Args:
         cell: The cell.
@@ -259,41 +257,41 @@ def plan_cell_with(
         passed: Variables that the user passes on to the cell.
 
     Raises:
-        InfrastructureError: If what is wanted cannot be had now.
+        InfrastructureError: If the wanted packages are unavailable.
     """
     python = cell.interpreter or find_interpreter(cell.python)
     try:
-        beside = _beside(python, lock, tuple(wanted), cache)
+        overlay = _resolve_overlay(python, lock, tuple(wanted), cache)
     except UsageError as error:
         return plan_cell(cell, lock, missing=str(error), passed=passed)
-    return plan_cell(cell, lock, beside, passed=passed)
+    return plan_cell(cell, lock, overlay, passed=passed)
 
 
 def plan_cell(
     cell: Cell,
     lock: Lock | None = None,
-    beside: Path | None = None,
+    overlay: Path | None = None,
     *,
     failure: str = "",
     missing: str = "",
     passed: Mapping[str, str] | None = None,
 ) -> PlannedCell:
-    """Return a cell as it is planned for.
+    """Return a planned cell.
 
     Args:
         cell: The cell.
-        lock: Its lock, None where there is none.
-        beside: Folder of packages beside those of the lock, None for none.
-        failure: Why it cannot be provided.
-        missing: Why this host cannot serve it.
-        passed: Variables that the user passes on to it.
+        lock: Lock of the cell, None if it has none.
+        overlay: Folder of packages in addition to those of the lock, None for none.
+        failure: Why the cell cannot be provided.
+        missing: Why this host cannot serve the cell.
+        passed: Variables that the user passes on to the cell.
     """
     versions = lock.pins if lock is not None else {"jax": cell.release}
-    # Without a hash nothing that is recorded of the cell now stands for it later.
+    # An empty hash matches nothing: results of such a cell are never reused.
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
-    if beside is not None:
-        versions = {**versions, **read_installed_versions(beside)}
-        facts += f" {get_overlay_hash(beside)}" if facts else ""
+    if overlay is not None:
+        versions = {**versions, **read_installed_versions(overlay)}
+        facts += f" {get_overlay_hash(overlay)}" if facts else ""
     if passed and facts:
         facts += f" {json.dumps(passed, sort_keys=True)}"
     return PlannedCell(
@@ -303,7 +301,7 @@ def plan_cell(
         cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16] if facts else "",
         failure=failure,
         missing=missing,
-        overlay="" if beside is None else str(beside),
-        layer="" if beside is None else get_overlay_hash(beside),
+        overlay="" if overlay is None else str(overlay),
+        layer="" if overlay is None else get_overlay_hash(overlay),
         passed=passed or {},
     )

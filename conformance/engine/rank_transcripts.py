@@ -1,4 +1,4 @@
-"""From what the ranks of one job said to how the job ended: pure."""
+"""The transcripts of the ranks of one job, merged into how the job ended. Pure."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from conformance.model.value import Value
 
 ORDER = ("jaxpr", "stablehlo", "hlo", "layout")
-"""What is named first where ranks differ in much: each follows from the one before it."""
+"""Artifacts in causal order: a difference in one explains those in later ones."""
 SHOWN = 120
-"""Characters shown of a line in which ranks differ."""
+"""Characters that are shown of a differing line."""
 STAGES = list(Stage)
 
 
 class RankTranscripts:
-    """The events of all ranks of one job so far; used in place of a `Transcript`.
+    """The events of all ranks of one job so far, with the interface of `Transcript`.
 
     Args:
-        count: How many ranks there are.
+        count: Number of ranks.
     """
 
     def __init__(self, count: int) -> None:
@@ -66,8 +66,8 @@ class RankTranscripts:
         """Take one event, as `conformance.worker.stages` and `conformance.worker.ranks` emit them.
 
         Args:
-            header: The event, with the rank it comes from.
-            body: Its bytes.
+            header: The event, with the rank that sent it.
+            body: Bytes of the event.
         """
         rank = header.get("rank")
         match header:
@@ -77,7 +77,7 @@ class RankTranscripts:
                 self._lost[header["rank"]] = read_message(ending, RankEnd)
             case {"left": True}:
                 self._left.add(header["rank"])
-            case _ if rank is None:  # before there were ranks, as of a file that does not import
+            case _ if rank is None:  # sent before the ranks were forked, e.g. by a failed import
                 for transcript in self._ranks:
                     transcript.take(header, body)
             case {"value": head}:
@@ -92,18 +92,18 @@ class RankTranscripts:
 
         Args:
             job: The job.
-            done: The supervisor's last word.
+            done: The supervisor's report of the process.
 
         Returns:
-            The finished job: what all ranks agree on, once. What they do not is an error of type
-            `RanksDiffer`, and kept with the rank in its name, `hlo.rank1`.
+            The finished job, with the artifacts on which all ranks agree. A disagreement is an
+            error of type `RanksDiffer`, and each rank's artifact is kept as e.g. `hlo.rank1`.
         """
-        outcome, error, stage = self._ending(job, done)
+        outcome, error, stage = self._find_ending(job, done)
         blobs, values, differences = self._merge_artifacts()
         if outcome in {Outcome.OK, Outcome.RAISED} and differences:
             message = "; ".join(differences)
-            said = f"; besides, {error.type}: {error.message}" if error else ""
-            outcome, error = Outcome.RAISED, make_error(RANKS_DIFFER, message + said, job)
+            suffix = f"; besides, {error.type}: {error.message}" if error else ""
+            outcome, error = Outcome.RAISED, make_error(RANKS_DIFFER, message + suffix, job)
         if outcome is not Outcome.OK:
             blobs |= encode_output(done)
         return Finished(
@@ -113,7 +113,7 @@ class RankTranscripts:
             error=error,
             blobs=blobs,
             values=values,
-            seconds={**self._seconds(), "job": done.seconds},
+            seconds={**self._max_seconds(), "job": done.seconds},
             max_rss_bytes=done.max_rss_bytes,
             killed=was_killed(done)
             or any(end.signal == signal.SIGKILL for end in self._lost.values()),
@@ -121,69 +121,77 @@ class RankTranscripts:
             notes=make_timeout_notes(done, job),
         )
 
-    def _ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None, Stage]:
-        """Return outcome and error, and the stage that those who are to blame for it reached."""
-        everyone = list(range(len(self._ranks)))
+    def _find_ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None, Stage]:
+        """Return outcome and error, and the stage that the responsible ranks reached."""
+        every_rank = list(range(len(self._ranks)))
         if done.ended:
             outcome, text = classify_termination(done, job)
-            late = self._latest([rank for rank in everyone if not self._ranks[rank].ended])
-            if outcome is Outcome.TIMED_OUT and late:
-                text += f"; {self._name_ranks(late)} did not come beyond {self._stage(late)}"
-            return outcome, make_error(done.ended, text, job), self._stage(late or everyone)
+            slowest = self._find_slowest(
+                [rank for rank in every_rank if not self._ranks[rank].ended]
+            )
+            if outcome is Outcome.TIMED_OUT and slowest:
+                text += (
+                    f"; {self._name_ranks(slowest)} did not get beyond {self._min_stage(slowest)}"
+                )
+            return (
+                outcome,
+                make_error(done.ended, text, job),
+                self._min_stage(slowest or every_rank),
+            )
         if self._lost and (refused := find_refused_flags(done.stderr)):
             error = make_error("unsupported", refused, job)
-            return Outcome.UNSUPPORTED, error, self._stage(everyone)
+            return Outcome.UNSUPPORTED, error, self._min_stage(every_rank)
         if self._lost:
-            ending = self._decisive()
+            ending = self._find_decisive_end()
             lost = [rank for rank, other in self._lost.items() if other == ending]
             if ending.garbled:
                 text = f"{self._name_ranks(lost)} wrote into the worker's own channel"
                 error = make_error("garbled", text, job)
             else:
                 error = make_crash_error(ending, job, self._name_ranks(lost))
-            return Outcome.CRASHED, error, self._stage(lost[:1])
+            return Outcome.CRASHED, error, self._min_stage(lost[:1])
         if not self._ended:
             error = make_crash_error(done, job, "the launcher of the ranks")
-            return Outcome.CRASHED, error, self._stage(everyone)
+            return Outcome.CRASHED, error, self._min_stage(every_rank)
         return self._collect_endings(job)
 
-    def _decisive(self) -> RankEnd:
-        """Return the ending that the others follow from: the first, but for who aborted.
+    def _find_decisive_end(self) -> RankEnd:
+        """Return the end that caused the others: the first one that is no abort.
 
-        That is what a rank does when it finds that another is gone, which may be seen before it.
+        A rank aborts when it loses another one, and its end may be seen first.
         """
         every = list(self._lost.values())
-        return next((one for one in every if one.signal != signal.SIGABRT), every[0])
+        return next((end for end in every if end.signal != signal.SIGABRT), every[0])
 
     def _collect_endings(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
-        """Return the ending of ranks that could all say how theirs was."""
-        said: dict[str, list[int]] = {}
+        """Return the ending of ranks that all reported one."""
+        endings: dict[str, list[int]] = {}
         for rank, transcript in enumerate(self._ranks):
             if rank in self._left:
                 continue
             if transcript.unsupported is not None:
-                said.setdefault(f"unsupported: {transcript.unsupported}", []).append(rank)
+                endings.setdefault(f"unsupported: {transcript.unsupported}", []).append(rank)
             elif transcript.error is not None:
-                said.setdefault(transcript.error.signature, []).append(rank)
-        if not said:
-            return Outcome.OK, None, self._stage([0])
-        failed = next(iter(said.values()))
+                endings.setdefault(transcript.error.signature, []).append(rank)
+        if not endings:
+            return Outcome.OK, None, self._min_stage([0])
+        failed = next(iter(endings.values()))
         first = self._ranks[failed[0]]
         alone = len(failed) < len(self._ranks)
-        if len(said) > 1 or (alone and first.unsupported is not None):
-            texts = [f"{self._name_ranks(ranks)} {text}" for text, ranks in said.items()]
+        if len(endings) > 1 or (alone and first.unsupported is not None):
+            texts = [f"{self._name_ranks(ranks)} {text}" for text, ranks in endings.items()]
             error = make_error(RANKS_DIFFER, "; ".join(texts), job)
-            return Outcome.RAISED, error, self._stage(failed)
+            return Outcome.RAISED, error, self._min_stage(failed)
         if first.unsupported is not None:
             error = make_error("unsupported", first.unsupported, job)
-            return Outcome.UNSUPPORTED, error, self._stage(failed)
-        assert first.error is not None  # noqa: S101 - one of the two was said
+            return Outcome.UNSUPPORTED, error, self._min_stage(failed)
+        assert first.error is not None  # noqa: S101 - only ranks with either are collected
         raised_by = first.error
         if alone:
             message = f"on {self._name_ranks(failed)} only: {raised_by.message}"
             named = make_signature(raised_by.type, message)
             raised_by = replace(raised_by, message=message, signature=named)
-        return classify_raised(raised_by), raised_by, self._stage(failed)
+        return classify_raised(raised_by), raised_by, self._min_stage(failed)
 
     def _name_ranks(self, ranks: list[int]) -> str:
         count = len(self._ranks)
@@ -192,16 +200,16 @@ class RankTranscripts:
         numbers = " and ".join(map(str, sorted(ranks)))
         return f"rank{'s' if len(ranks) > 1 else ''} {numbers} of {count}"
 
-    def _latest(self, ranks: list[int]) -> list[int]:
-        """Return those of some ranks that are furthest behind."""
-        stage = self._stage(ranks) if ranks else None
+    def _find_slowest(self, ranks: list[int]) -> list[int]:
+        """Return the ranks that are furthest behind."""
+        stage = self._min_stage(ranks) if ranks else None
         return [rank for rank in ranks if self._ranks[rank].stage is stage]
 
-    def _stage(self, ranks: list[int]) -> Stage:
+    def _min_stage(self, ranks: list[int]) -> Stage:
         return min((self._ranks[rank].stage for rank in ranks), key=STAGES.index)
 
-    def _seconds(self) -> dict[str, float]:
-        """Return the seconds of each stage, those of the slowest rank."""
+    def _max_seconds(self) -> dict[str, float]:
+        """Return the seconds of each stage on its slowest rank."""
         seconds: dict[str, float] = {}
         for transcript in self._ranks:
             for name, taken in transcript.seconds.items():
@@ -216,16 +224,16 @@ class RankTranscripts:
         names = dict.fromkeys(name for rank in self._ranks for name in rank.blobs)
         for name in sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else 9):
             texts = {n: r.blobs[name] for n, r in enumerate(self._ranks) if name in r.blobs}
-            problem = self._problem(name, texts)
+            problem = self._find_difference(name, texts)
             if problem is None:
                 blobs[name] = next(iter(texts.values()))
                 continue
             blobs |= {f"{name}.rank{rank}": text for rank, text in texts.items()}
-            if name not in {"traceback", FRAMES}:  # the errors speak for themselves
+            if name not in {"traceback", FRAMES}:  # differing errors are reported by themselves
                 differences.append(problem)
         for name, wires in self._values.items():
             if not wires or (name == "value" and len(wires) < len(self._ranks)):
-                continue  # of a job that failed: of what it computed there is but a part
+                continue  # a failed job: parts of its value are missing
             try:
                 values[name] = assemble_value(wires)
                 blobs[name] = encode_value(values[name])
@@ -235,38 +243,38 @@ class RankTranscripts:
                     blobs[f"{name}.rank{rank}"] = encode_value(build_value(head, body))
         return blobs, values, differences
 
-    def _problem(self, name: str, texts: Mapping[int, bytes]) -> str | None:
-        """Return how the ranks differ in an artifact, None when they agree."""
+    def _find_difference(self, name: str, texts: Mapping[int, bytes]) -> str | None:
+        """Return how the ranks differ in an artifact, None if they agree."""
         for rank, transcript in enumerate(self._ranks):
             if rank not in texts and transcript.ended and transcript.error is None:
                 return f"{name}: rank {rank} has none, rank {min(texts)} has"
         first = min(texts)
         for rank, text in texts.items():
-            if text != texts[first] and (how := _difference(name, first, texts[first], rank, text)):
+            if text != texts[first] and (
+                how := _describe_difference(name, first, texts[first], rank, text)
+            ):
                 return f"{name}: {how}"
         return None
 
 
-def _difference(name: str, rank: int, text: bytes, other: int, other_text: bytes) -> str:
-    """Return how an artifact of two ranks differs, nothing where it means the same."""
+def _describe_difference(name: str, rank: int, text: bytes, other: int, other_text: bytes) -> str:
+    """Return how an artifact of two ranks differs, empty if its meaning is the same."""
     if name in (*IRS, *CROSS_LOWERED):
         with suppress(IrSyntaxError):
             lines = diff_rank_texts(name, text, other_text)
             more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
             return f"of ranks {rank} and {other}: {lines[0]}{more}" if lines else ""
-    return _line(rank, text, other, other_text)
+    return _find_differing_line(rank, text, other, other_text)
 
 
-def _line(rank: int, text: bytes, other: int, other_text: bytes) -> str:
+def _find_differing_line(rank: int, text: bytes, other: int, other_text: bytes) -> str:
     """Return the first line in which two texts differ."""
     pairs = zip_longest(*(t.decode("utf-8", "replace").splitlines() for t in (text, other_text)))
     for number, (line, other_line) in enumerate(pairs, 1):
         if line != other_line:
-            return (
-                f"line {number} of rank {rank} is {_cut(line)}, of rank {other} {_cut(other_line)}"
-            )
+            return f"line {number} of rank {rank} is {_quote(line)}, of rank {other} {_quote(other_line)}"
     return f"ranks {rank} and {other} differ in how their lines end"
 
 
-def _cut(line: str | None) -> str:
+def _quote(line: str | None) -> str:
     return "missing" if line is None else f"`{line.strip()[:SHOWN]}`"

@@ -1,6 +1,6 @@
-"""Regressions by root cause, tracked from run to run: over a report's arrays, or a store's rows.
+"""Tracking of regressions from run to run. Pure.
 
-Pure: runs, jobs and states are numbers here, wherever they come from.
+Runs, jobs and states are numbers, so that reports track arrays and the store tracks rows.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 FINE: Final = 0
-"""In the place of a cause: the job ran, and is not unexpected."""
+"""Instead of a cause: the job ran and is expected."""
 SILENT: Final = -1
-"""In the place of a cause: the job did not run, or says nothing about JAX."""
+"""Instead of a cause: the job did not run, or says nothing about JAX."""
 CONFIRMED: Final = 2
-"""Times that a regression is seen before it is confirmed."""
+"""Observations of a regression until it is confirmed."""
 _NONE: Final = np.zeros(0, np.int64)
 
 
 class RegressionStatus(StrEnum):
-    """The status of a regression, or what happened to it."""
+    """The status of a regression, or the kind of an event."""
 
     NEW = "new"
-    """One run showed it, once."""
+    """Observed once."""
     CONFIRMED = "confirmed"
-    """Two runs showed it, or one in which it was repeated."""
+    """Observed in two runs, or in one that repeated it."""
     KNOWN = "known"
-    """An issue was linked after it was last opened."""
+    """Linked to an issue after it was last opened."""
     FIXED = "fixed"
-    """Every job of it has run again, and no longer shows it."""
+    """Gone in every job of it, all of which ran again."""
     REOPENED = "reopened"
-    """It was fixed, and is open again."""
+    """Open again after it was fixed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssueLink:
-    """An issue of a regression, and the newest run when it was linked."""
+    """The issue of a regression, and the newest run at the time of linking."""
 
     issue: str
     run: int
@@ -57,13 +57,13 @@ class IssueLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionEvent:
-    """Something happened to a regression.
+    """A change of the status of a regression.
 
     Attributes:
-        kind: What.
+        kind: The new status.
         regression: Id of the regression.
-        run: Number of the run that showed it.
-        places: The places that came to show it, or ceased to; all of them for a confirmation.
+        run: Number of the run with the change.
+        places: Places that began or ceased to show it; all open places for a confirmation.
     """
 
     kind: RegressionStatus
@@ -77,17 +77,17 @@ class Regression:
     """Jobs of a case that were unexpected for the same reason.
 
     Attributes:
-        id: Stays the same as long as case, verdict and cause do.
+        id: Stable as long as case, verdict and cause are the same.
         case: The case.
-        state: What its first job showed.
-        status: Its status.
-        issue: The linked issue, empty if there is none.
-        first: Number of the first run that showed it, as far as runs are kept.
+        state: State of its first job.
+        status: Current status.
+        issue: Linked issue, empty for none.
+        first: Number of the first run that showed it, among the stored runs.
         last: Number of the last run that showed it.
-        fixed_in: Number of the run that first showed it gone; None while it is open.
-        reopened: How often it came back.
+        fixed_in: Number of the run that fixed it, None while it is open.
+        reopened: Number of times that it was reopened.
         places: Every place that ever showed it.
-        open_places: The places that still do, as far as is known.
+        open_places: Places that showed it when they last ran.
     """
 
     id: str
@@ -113,10 +113,10 @@ class _Tracked:
     """A regression while it is tracked.
 
     Attributes:
-        seen: How often it was seen, a repeated job counting twice.
-        open: The jobs that show it, as far as is known.
-        ever: Those that ever did.
-        opened_in: The run that opened it last.
+        seen: Number of observations; a repeated job counts twice.
+        open: Jobs that showed it when they last ran.
+        ever: Jobs that ever showed it.
+        opened_in: Run that opened it last.
     """
 
     id: str
@@ -131,14 +131,14 @@ class _Tracked:
     opened_in: int = 0
     reopened: int = 0
 
-    def move(
+    def update(
         self, run: int, gone: Iterable[int], come: Iterable[int]
     ) -> tuple[RegressionStatus, Iterable[int]] | None:
-        """Record the jobs that ceased to show it and those that came to.
+        """Record the jobs that ceased and those that began to show it.
 
         Returns:
-            What happened to it and the jobs that made it so; None if it is as open as before. A job
-            that did not run still shows it, as far as is known.
+            The new status and the jobs that caused it, None if it is as open as before. A job that
+            did not run counts as unchanged.
         """
         was_open = bool(self.open)
         self.open.difference_update(gone)
@@ -155,7 +155,7 @@ class _Tracked:
         return RegressionStatus.REOPENED if again else RegressionStatus.NEW, come
 
     def status(self, link: IssueLink | None) -> RegressionStatus:
-        """Return its status; a link counts for one that was reopened only if it was made after."""
+        """Return the status. A link from before the last reopening does not count."""
         if self.fixed_in is not None:
             return RegressionStatus.FIXED
         if link is not None and (link.run >= self.opened_in or not self.reopened):
@@ -169,7 +169,7 @@ class StateTable:
     """States by number.
 
     Args:
-        states: The states; any other number means that a job did not run.
+        states: The states by number; other numbers mean that a job did not run.
     """
 
     def __init__(self, states: Mapping[int, JobState]) -> None:
@@ -188,10 +188,10 @@ class RegressionTracker:
     """Tracks regressions from run to run, the oldest first.
 
     Args:
-        cases: Every case.
-        case_of: For each job the number of its case.
-        places: Every place, in the order in which regressions name them.
-        place_of: For each job the number of its place.
+        cases: All cases.
+        case_of: Number of the case of each job, `int64[jobs]`.
+        places: All places, in the order in which regressions name them.
+        place_of: Number of the place of each job, `int64[jobs]`.
     """
 
     def __init__(
@@ -200,9 +200,9 @@ class RegressionTracker:
         self._cases, self._case_of = cases, case_of
         self._places, self._place_of = places, place_of
         self._shown = np.full(len(case_of), FINE, np.int64)
-        """The cause that each job showed when it last ran."""
+        """Cause of each job in its last run."""
         self._known = self._shown.copy()
-        """The same, without the runs in which it was silent."""
+        """Cause of each job in the last run that said anything about JAX."""
         self._numbers: dict[tuple[str, str, str], int] = {}
         self._tracked: list[_Tracked] = []
         self.events: list[RegressionEvent] = []
@@ -214,12 +214,12 @@ class RegressionTracker:
         """Add the next run.
 
         Args:
-            run: Its number.
-            jobs: The jobs whose state is given; each other job is as before.
-            states: The number of each one's state.
+            run: Number of the run.
+            jobs: Jobs with a state; all others are unchanged.
+            states: Number of the state of each of `jobs`.
             table: The states.
-            ran: The jobs that ran.
-            repeated: Those of `jobs` that were run several times, and showed the same.
+            ran: Jobs that ran.
+            repeated: Jobs of `jobs` whose repeated attempts agreed.
         """
         now = self._identify(run, jobs, states, table)
         before = self._known[jobs]
@@ -228,40 +228,42 @@ class RegressionTracker:
         self._known[jobs] = np.where(now == SILENT, before, now)
         gone, come = (_by_cause(causes[changed], jobs[changed]) for causes in (before, now))
         for number in sorted(gone.keys() | come.keys(), key=lambda n: self._tracked[n - 1].id):
-            one = self._tracked[number - 1]
-            moved = one.move(run, gone.get(number, ()), come.get(number, ()))
+            tracked = self._tracked[number - 1]
+            moved = tracked.update(run, gone.get(number, ()), come.get(number, ()))
             if moved is not None:
-                self._add_event(run, one, *moved)
-        self._see(run, repeated, CONFIRMED)
-        self._see(run, ran, 1)
+                self._add_event(run, tracked, *moved)
+        self._count_observations(run, repeated, CONFIRMED)
+        self._count_observations(run, ran, 1)
 
-    def start(self) -> None:
-        """Start the history here: earlier events are dropped, and all that is open was confirmed.
+    def restart(self) -> None:
+        """Start the history: drop earlier events, and count open regressions as confirmed.
 
-        For states whose own runs are no longer kept.
+        For states of runs that are no longer stored.
         """
         self.events.clear()
-        for one in self._tracked:
-            one.seen, one.last = CONFIRMED, one.first
+        for tracked in self._tracked:
+            tracked.seen, tracked.last = CONFIRMED, tracked.first
 
-    def regressions(self, links: Mapping[str, IssueLink] | None = None) -> list[Regression]:
+    def list_regressions(self, links: Mapping[str, IssueLink] | None = None) -> list[Regression]:
         """Return every regression: the open ones first, then those that ended last.
 
         Args:
             links: Issues by the id of the regression.
         """
-        made = [self._regression(one, (links or {}).get(one.id)) for one in self._tracked]
+        made = [
+            self._regression(tracked, (links or {}).get(tracked.id)) for tracked in self._tracked
+        ]
         return sorted(made, key=_order)
 
     def _identify(self, run: int, jobs: Numbers, states: Numbers, table: StateTable) -> Numbers:
-        """Return the cause of each job; a new one is tracked from now on."""
+        """Return the cause of each job, and begin to track new causes."""
         causes = table.causes[states]
         at = np.nonzero(table.unexpected[states])[0]
-        # Many jobs share a case and a state: only the distinct pairs are looked at one by one.
+        # Many jobs share case and state: the loop is over distinct pairs, the rest is vectorised.
         pairs = self._case_of[jobs[at]] * len(table.causes) + states[at]
         distinct, firsts, which = np.unique(pairs, return_index=True, return_inverse=True)
         numbers = np.zeros(len(distinct), np.int64)
-        for pair in np.argsort(firsts).tolist():  # so that the first job gives the state
+        for pair in np.argsort(firsts).tolist():  # the first job determines the state
             case, state = divmod(int(distinct[pair]), len(table.causes))
             numbers[pair] = self._number(run, self._cases[case], table.states[state])
         causes[at] = numbers[which]
@@ -276,37 +278,39 @@ class RegressionTracker:
             self._numbers[key] = len(self._tracked)
         return self._numbers[key]
 
-    def _see(self, run: int, jobs: Numbers, times: int) -> None:
+    def _count_observations(self, run: int, jobs: Numbers, times: int) -> None:
         shown = self._shown[jobs]
         for number in np.unique(shown[shown > FINE]).tolist():
-            one = self._tracked[number - 1]
-            one.last = run
-            before, one.seen = one.seen, one.seen + times
-            if before < CONFIRMED <= one.seen:
-                self._add_event(run, one, RegressionStatus.CONFIRMED, one.open)
+            tracked = self._tracked[number - 1]
+            tracked.last = run
+            before, tracked.seen = tracked.seen, tracked.seen + times
+            if before < CONFIRMED <= tracked.seen:
+                self._add_event(run, tracked, RegressionStatus.CONFIRMED, tracked.open)
 
     def _add_event(
-        self, run: int, one: _Tracked, kind: RegressionStatus, jobs: Iterable[int]
+        self, run: int, tracked: _Tracked, kind: RegressionStatus, jobs: Iterable[int]
     ) -> None:
-        places = tuple(self._named(jobs))
-        self.events.append(RegressionEvent(kind=kind, regression=one.id, run=run, places=places))
+        places = tuple(self._list_places(jobs))
+        self.events.append(
+            RegressionEvent(kind=kind, regression=tracked.id, run=run, places=places)
+        )
 
-    def _named(self, jobs: Iterable[int]) -> Iterator[str]:
+    def _list_places(self, jobs: Iterable[int]) -> Iterator[str]:
         return (self._places[n] for n in sorted({int(self._place_of[job]) for job in jobs}))
 
-    def _regression(self, one: _Tracked, link: IssueLink | None) -> Regression:
+    def _regression(self, tracked: _Tracked, link: IssueLink | None) -> Regression:
         return Regression(
-            id=one.id,
-            case=one.case,
-            state=one.state,
-            status=one.status(link),
+            id=tracked.id,
+            case=tracked.case,
+            state=tracked.state,
+            status=tracked.status(link),
             issue="" if link is None else link.issue,
-            first=one.first,
-            last=one.last,
-            fixed_in=one.fixed_in,
-            reopened=one.reopened,
-            places=tuple(self._named(one.ever)),
-            open_places=tuple(self._named(one.open)),
+            first=tracked.first,
+            last=tracked.last,
+            fixed_in=tracked.fixed_in,
+            reopened=tracked.reopened,
+            places=tuple(self._list_places(tracked.ever)),
+            open_places=tuple(self._list_places(tracked.open)),
         )
 
 
@@ -316,7 +320,7 @@ def _order(regression: Regression) -> tuple[bool, int, str, str]:
 
 
 def _by_cause(causes: Numbers, jobs: Numbers) -> dict[int, list[int]]:
-    """Return jobs by their cause, those that have one."""
+    """Group jobs by cause, without those that have none."""
     found: dict[int, list[int]] = defaultdict(list)
     some = causes > FINE
     for cause, job in zip(causes[some].tolist(), jobs[some].tolist(), strict=True):

@@ -313,5 +313,5 @@ def _stamp_folder(folder: Path) -> str:
             files = sorted(((f.name, f.stat()) for f in entries if f.is_file()), key=itemgetter(0))
     except OSError:
         files = []
-    told = "\n".join(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in files)
-    return hashlib.sha256(told.encode()).hexdigest()
+    listing = "\n".join(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in files)
+    return hashlib.sha256(listing.encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""Root causes: what is the same about unexpected jobs, of whatever case, cell and run. Pure.
+"""Root causes: groups of unexpected jobs with something in common. Pure.
 
-What tells most is asked first: the error; where the program's own IR begins to differ; the fact
-that differs; where the optimised HLO begins to; at last what is said of the case. Values differ
-otherwise in each case, where an IR begins to differ does not.
+Evidence is tried in order of significance: the error; the place where the program's own IR begins
+to differ; the fact that differs; the place where the optimised HLO begins to differ; the reason of
+the case. Values are no evidence: they differ in another way in each case.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from conformance.model.run_files import Evidence
 
 Part = tuple[str, ...]
-"""Something that a job shows, its kind first."""
+"""A piece of evidence, its kind first."""
 Key = frozenset[Part]
-"""What a job may have in common with others: each of it would do."""
+"""Evidence of a job, of which each piece could assign it to a cause."""
 
 _ID: Final = 12
 """Digits of an id."""
 _OWN: Final = ("jaxpr", "stablehlo")
-"""IRs of the program itself, in the order in which it is lowered."""
+"""IRs of the program itself, in the order of lowering."""
 _OPTIMISED: Final = "hlo"
-"""What the compiler made of it."""
-_SAID: Final = "said"
-"""The part of a key that tells least: what is said of a case."""
+"""IR of the compiled program."""
+_REASON: Final = "said"
+"""Kind of the least significant evidence: the reason of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class RootCause:
     """Unexpected jobs that have the same cause.
 
     Attributes:
-        id: Stays the same from run to run, as long as what the jobs have in common does.
+        id: Stable from run to run, as long as the common evidence is the same.
         reason: The first reason of the first job, empty if it has none.
-        records: The jobs, by case and cell.
+        records: Records of the jobs, by case and cell.
     """
 
     id: str
@@ -63,25 +63,32 @@ class RootCause:
 def find_root_causes(
     records: Iterable[Record], evidence: Mapping[str, Evidence] | None = None
 ) -> tuple[RootCause, ...]:
-    """Return what is unexpected, grouped by what is the same about it.
+    """Return the root causes of unexpected records.
 
     Args:
-        records: Judged records; also those that are as expected, for what they show is no cause.
+        records: Judged records. Evidence that expected records show as well is no cause.
         evidence: Results of triage, by cause id. Causes with the same first bad point and the same
             culprits become one, under the id of the largest.
 
     Returns:
-        The causes: faults of the host first, for they hide what JAX does, then the largest.
+        The causes: faults of the host first, because they hide the behaviour of JAX, then the
+        largest.
     """
-    # Jobs end in any order, and what is said of a cause must not depend on it.
+    # Jobs end in any order: the first reason of a cause must not depend on it.
     every = sorted(records, key=_job)
-    common = _Common(every)
-    asked = [one for one in every if one.unexpected or one.verdict is Verdict.INFRA]
-    told = list(zip(asked, _fewest([common.of(record) for record in asked]), strict=True))
-    beside = _beside(told)
+    evidence_of = _EvidenceFinder(every)
+    unexpected = [r for r in every if r.unexpected or r.verdict is Verdict.INFRA]
+    assigned = list(
+        zip(
+            unexpected,
+            _choose_fewest([evidence_of.find(record) for record in unexpected]),
+            strict=True,
+        )
+    )
+    moved = _assign_probes(assigned)
     groups: dict[Part, list[Record]] = {}
-    for record, part in told:
-        groups.setdefault(beside.get(id(record), part), []).append(record)
+    for record, part in assigned:
+        groups.setdefault(moved.get(id(record), part), []).append(record)
     # The largest first: of causes that are merged, the first gives its id.
     causes = [
         RootCause(
@@ -113,7 +120,7 @@ def _merge_by_culprit(
 
 
 def make_culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
-    """Return a key that root causes share if triage found the same culprits for them.
+    """Return a key that is equal for root causes with the same culprits.
 
     Args:
         cause: Id of a root cause.
@@ -123,14 +130,14 @@ def make_culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
     # Without a confirmed culprit, two effects of one release may have two causes.
     if found is None or not found.confirmed or not found.culprits:
         return cause
-    # A search may find the culprits in any order.
+    # A search finds culprits in any order.
     return (found.last_good, found.first_bad, frozenset(found.culprits))
 
 
-def _fewest(keys: Sequence[Key]) -> list[Part]:
-    """Return for each key one of its parts, so that few different ones do for all of them.
+def _choose_fewest(keys: Sequence[Key]) -> list[Part]:
+    """Return one part of each key, such that few different parts are chosen: a greedy set cover.
 
-    A program that two causes meet in shows what both do: it is told under the more frequent one.
+    A program with the evidence of two causes is assigned to the more frequent one.
     """
     of: dict[Part, list[int]] = {}
     for number, key in enumerate(keys):
@@ -138,12 +145,12 @@ def _fewest(keys: Sequence[Key]) -> list[Part]:
             of.setdefault(part, []).append(number)
     left = {part: len(numbers) for part, numbers in of.items()}
     chosen: dict[int, Part] = {}
-    waiting = [(-count, part) for part, count in left.items()]
-    heapq.heapify(waiting)
-    while waiting:
-        count, part = heapq.heappop(waiting)
-        if -count != left[part]:  # some are told under another one by now
-            heapq.heappush(waiting, (-left[part], part))
+    heap = [(-count, part) for part, count in left.items()]
+    heapq.heapify(heap)
+    while heap:
+        count, part = heapq.heappop(heap)
+        if -count != left[part]:  # stale: some of its jobs were assigned meanwhile
+            heapq.heappush(heap, (-left[part], part))
             continue
         for number in of[part] if count else ():
             if number not in chosen:
@@ -153,24 +160,24 @@ def _fewest(keys: Sequence[Key]) -> list[Part]:
     return [chosen[number] for number in range(len(keys))]
 
 
-def _beside(told: Sequence[tuple[Record, Part]]) -> dict[int, Part]:
-    """Return under what else jobs are told that run no program of their own, by their identity.
+def _assign_probes(assigned: Sequence[tuple[Record, Part]]) -> dict[int, Part]:
+    """Return another assignment of jobs without a program, by identity of the record.
 
-    A probe shows no IR. What it shows is told under the one cause that its family has in the same
-    cell, if there is one and no other: it is asked about on its own as soon as that is gone.
+    A probe has no IR. It is assigned to the cause that its family has in the same cell, if there is
+    exactly one: if the probe has a cause of its own, that shows once the other is fixed.
     """
     of: dict[tuple[str, str], set[Part]] = {}
-    for record, part in told:
+    for record, part in assigned:
         if part[0] in record.ir:
-            of.setdefault(_place(record), set()).add(part)
+            of.setdefault(_locate(record), set()).add(part)
     return {
-        id(record): next(iter(of[_place(record)]))
-        for record, part in told
-        if not record.ir and part[0] == _SAID and len(of.get(_place(record), ())) == 1
+        id(record): next(iter(of[_locate(record)]))
+        for record, part in assigned
+        if not record.ir and part[0] == _REASON and len(of.get(_locate(record), ())) == 1
     }
 
 
-def _place(record: Record) -> tuple[str, str]:
+def _locate(record: Record) -> tuple[str, str]:
     return record.case.partition("/")[0], record.cell
 
 
@@ -178,29 +185,29 @@ def _reason(record: Record) -> str:
     return record.reasons[0] if record.reasons else ""
 
 
-class _Common:
-    """Tells what unexpected jobs of one root cause have in common.
+class _EvidenceFinder:
+    """Finds the evidence of unexpected jobs.
 
     Args:
         records: All records.
     """
 
     def __init__(self, records: Iterable[Record]) -> None:
-        # Positive where more of the jobs that begin to differ there are unexpected than are not.
-        self._tells: Counter[tuple[str, str]] = Counter()
+        # Positive if most jobs that begin to differ in a place are unexpected.
+        self._weights: Counter[tuple[str, str]] = Counter()
         for record in records:
             sign = 1 if record.unexpected else -1
             for ir, kept in record.ir.items():
-                self._tells.update(dict.fromkeys(((ir, one) for one in kept.begins), sign))
+                self._weights.update(dict.fromkeys(((ir, place) for place in kept.begins), sign))
 
-    def of(self, record: Record) -> Key:
-        """Return what a job may have in common with the others of its cause."""
+    def find(self, record: Record) -> Key:
+        """Return the evidence of a job, the most significant kind that it has."""
         reason = _reason(record).partition(IF_INTENDED)[0]
-        said = (record.case.partition("[")[0], normalise_cause(reason))
+        subject = (record.case.partition("[")[0], normalise_cause(reason))
         if record.verdict is Verdict.INFRA:
             return frozenset({("infra", reason)})
         if record.verdict is Verdict.FLAKY:
-            return frozenset({("flaky", *said)})
+            return frozenset({("flaky", *subject)})
         if record.error is not None:
             return frozenset({("error", record.error.signature or record.error.type)})
         for ir in _OWN:
@@ -208,10 +215,10 @@ class _Common:
                 return found
         if reason.startswith(FACT):
             return frozenset({("fact", reason)})
-        return self._begins(record, _OPTIMISED) or frozenset({(_SAID, *said)})
+        return self._begins(record, _OPTIMISED) or frozenset({(_REASON, *subject)})
 
     def _begins(self, record: Record, ir: str) -> Key:
-        """Return where an IR begins to differ, but for what is as frequent where all is well."""
+        """Return where an IR begins to differ, without places of mostly expected jobs."""
         kept = record.ir.get(ir)
         begins = kept.begins if kept is not None else ()
-        return frozenset((ir, one) for one in begins if self._tells[ir, one] > 0)
+        return frozenset((ir, place) for place in begins if self._weights[ir, place] > 0)

@@ -1,4 +1,4 @@
-"""The run directory: what was planned, what came of it, line by line, safe against kill -9."""
+"""The run directory: the plan, and a record per finished job that survives `kill -9`."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ REPORTS: Final = "reports"
 RUNS: Final = "runs"
 """Folder of a project's runs, below its root: `reports/runs`."""
 _GITIGNORE: Final = "*\n!/*.md\n"
-"""Pages of goldens and of suites are to be committed."""
+"""Runs are data of one machine; pages of goldens and suites are committed."""
 RUN = "run.json"
 RESULTS = "results.jsonl"
 UPGRADE = "upgrade.json"
-"""What an upgrade came to, in the directory of a run that was one."""
+"""Result of an upgrade, in the directory of its run."""
 _SECOND: Final = "%Y%m%d-%H%M%S"
 _NAME: Final = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{4}")
-ANEW = "restore it, or run anew: what has not changed is taken from the cache"
+REMEDY = "restore it, or run again: unchanged jobs are taken from the cache"
 
 
 class CorruptRunError(ConformanceError):
@@ -71,17 +71,17 @@ class RunDirectory:
         return BlobStore(self.path / "blobs")
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other runs from writing here, and remove what one that was killed left half written.
+    def lock(self) -> Iterator[None]:
+        """Lock the directory against other runs, and remove temporary files of a killed run.
 
-        Whoever holds it may be killed: then it is free again at once.
+        The kernel releases the lock when its process ends, even by `kill -9`.
 
         Raises:
             UsageError: If another run is writing here.
             InfrastructureError: If the disk refuses.
         """
         try:
-            self.make()
+            self.create()
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise disk_error(self.path, error) from None
@@ -97,10 +97,8 @@ class RunDirectory:
         finally:
             os.close(descriptor)
 
-    def make(self) -> None:
-        """Make the directory. A folder `reports` that is made for it is ignored by git.
-
-        Runs are data of one machine. Only pages in that folder are to be committed.
+    def create(self) -> None:
+        """Create the directory. A new folder `reports` gets a `.gitignore`.
 
         Raises:
             OSError: If the disk refuses.
@@ -112,10 +110,10 @@ class RunDirectory:
             (reports / ".gitignore").write_text(_GITIGNORE, encoding="utf-8")
 
     def check_empty(self, remedy: str = "name another folder with --run") -> None:
-        """Check that nothing is here yet, but what a killed run left half written.
+        """Check that the directory has no files, except temporary ones of a killed run.
 
         Args:
-            remedy: What to do about a folder that is not empty, for the message.
+            remedy: Advice for the message about a folder that is not empty.
 
         Raises:
             UsageError: If the folder holds something, or cannot be read.
@@ -133,34 +131,34 @@ class RunDirectory:
             raise UsageError(f"{self.path} is not empty; {remedy}")
 
     def write_run(self, info: RunInfo) -> None:
-        """Write `run.json`, whole or not at all.
+        """Write `run.json` atomically.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
         text = Masker(os.environ).content(readable_json(info))
         try:
-            self.make()
+            self.create()
         except OSError as error:
             raise disk_error(self.path, error) from None
         write_atomically(self.path / RUN, text + b"\n", durable=True)
 
     def read_run(self) -> RunInfo:
-        """Return what `run.json` holds.
+        """Return the content of `run.json`.
 
         Raises:
-            CorruptRunError: If it is missing, or does not tell of a run.
+            CorruptRunError: If it is missing or malformed.
         """
         return self.read_run_as(RunInfo)
 
     def read_run_as(self, kind: type[T]) -> T:
-        """Return as much of `run.json` as a type has fields for.
+        """Return the part of `run.json` that a type describes.
 
         Args:
             kind: The type.
 
         Raises:
-            CorruptRunError: If it is missing, or does not tell of a run.
+            CorruptRunError: If it is missing or malformed.
         """
         path = self.path / RUN
         try:
@@ -171,7 +169,7 @@ class RunDirectory:
             ) from None
         except MALFORMED as error:
             raise CorruptRunError(
-                f"{path}: expected what tells of a run: {str(error).lower()}; {ANEW}"
+                f"{path}: expected the description of a run: {str(error).lower()}; {REMEDY}"
             ) from None
 
     def read_file(self, name: str) -> bytes | None:
@@ -192,7 +190,7 @@ class RunDirectory:
             raise CorruptRunError(f"{path}: cannot be read: {describe_os_error(error)}") from None
 
     def write_upgrade(self, content: bytes) -> None:
-        """Write what an upgrade came to, whole or not at all.
+        """Write the result of an upgrade atomically.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -200,7 +198,7 @@ class RunDirectory:
         write_atomically(self.path / UPGRADE, content + b"\n")
 
     def write_since(self, since: Since) -> None:
-        """Write what changed since the last night, whole or not at all.
+        """Write the changes since the last night atomically.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -208,7 +206,7 @@ class RunDirectory:
         write_atomically(self.path / SINCE, msgspec.json.encode(since) + b"\n")
 
     def read_since(self) -> Since | None:
-        """Return what changed since the last night; None of a run that was compared with none.
+        """Return the changes since the last night, None if the run was not compared.
 
         Raises:
             CorruptRunError: If it cannot be read.
@@ -218,12 +216,12 @@ class RunDirectory:
             return None if content is None else msgspec.json.decode(content, type=Since)
         except MALFORMED as error:
             raise CorruptRunError(
-                f"{self.path / SINCE}: expected what changed since another run: "
+                f"{self.path / SINCE}: expected the changes since another run: "
                 f"{str(error).lower()}; delete it"
             ) from None
 
     def write_records(self, records: Iterable[Record]) -> None:
-        """Write all finished jobs at once, whole or not at all; their blobs are on the disk first.
+        """Write the records of all finished jobs atomically, after their blobs.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -242,9 +240,9 @@ class RunDirectory:
         return self.read_records_as(Record)
 
     def read_records_as(self, kind: type[T]) -> list[T]:
-        """Return as much of the finished jobs as a type has fields for.
+        """Return the part of each record that a type describes.
 
-        A last line without its end is what a killed run leaves; it is no record.
+        A last line without a line break was left by a killed run; it is ignored.
 
         Args:
             kind: The type.
@@ -255,15 +253,15 @@ class RunDirectory:
         data = self.read_file(RESULTS) or b""
         decoder = msgspec.json.Decoder(kind)
         whole = memoryview(data)[: data.rfind(b"\n") + 1]
-        with contextlib.suppress(*MALFORMED):  # which line it is, is asked below
+        with contextlib.suppress(*MALFORMED):  # the malformed line is found below
             records = decoder.decode_lines(whole)
             if len(records) == data.count(b"\n"):
                 return records
-        return list(_line_by_line(self.path / RESULTS, whole, decoder))
+        return list(_decode_lines(self.path / RESULTS, whole, decoder))
 
 
-def _line_by_line(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Decode lines one at a time, to tell which is none; several at a time are faster."""
+def _decode_lines(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """Decode lines one by one, to find the malformed one; decoding all at once is faster."""
     for number, line in enumerate(bytes(data).split(b"\n")[:-1], 1):
         try:
             yield decoder.decode(line)
@@ -287,14 +285,14 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 SHORT: Final = 0.02
-"""Seconds of a job below which it is sooner done again than known to be on the disk."""
+"""Seconds of a job below which running it again is faster than waiting for the disk."""
 
 
 class Results:
-    """Appends records to `results.jsonl`, each on the disk before the next job is counted.
+    """Appends records to `results.jsonl`, each durable before the next one is reported.
 
-    The blobs that a record names are on the disk before it: after a loss of power no record names
-    a content that is gone.
+    The blobs of a record are durable before it: after a power failure no record names a missing
+    blob.
     """
 
     def __init__(self, run: RunDirectory) -> None:
@@ -304,7 +302,7 @@ class Results:
         self._pending: set[str] = set()
         self._masker = Masker(os.environ)
         try:
-            run.make()
+            run.create()
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             self._drop_torn_line()
             sync_to_disk(self._path.parent)
@@ -323,11 +321,11 @@ class Results:
 
         Args:
             record: The job.
-            sync: Whether to wait for the disk, unless doing the job once more takes no longer than
-                that; `close` does in any case.
+            sync: Whether to wait for the disk, unless the job takes less time than that; `close`
+                waits in any case.
 
         Raises:
-            InfrastructureError: If the disk refuses; a torn line is taken back.
+            InfrastructureError: If the disk refuses; an incomplete line is removed.
         """
         line = self._masker.content(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._fd).st_size
@@ -365,19 +363,19 @@ class Results:
 
 
 def allocate_run(root: Path) -> RunDirectory:
-    """Return a run directory with a new name below `reports/runs`, not made yet.
+    """Return a run directory with a new name below `reports/runs`, without creating it.
 
-    Names sort in the order of the runs, also of those that began within the same second, and of
-    those that began after the clock was set back: these are named as if it had gone on.
+    Names sort in the order of the runs, even within the same second. After the clock was set back,
+    names continue from the last one.
     """
     folder = root / REPORTS / RUNS
-    now = max(datetime.now(UTC), _last_named(folder) + timedelta(milliseconds=1))
+    now = max(datetime.now(UTC), _parse_last_time(folder) + timedelta(milliseconds=1))
     name = f"{now:{_SECOND}}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
     return RunDirectory(folder / name)
 
 
-def _last_named(folder: Path) -> datetime:
-    """Return the time in the last name among those of runs."""
+def _parse_last_time(folder: Path) -> datetime:
+    """Return the time in the last name of a run."""
     last = max((m[1] for path in folder.glob("*") if (m := _NAME.fullmatch(path.name))), default="")
     try:
         return datetime.strptime(last, f"{_SECOND}-%f").replace(tzinfo=UTC)
@@ -389,7 +387,7 @@ def find_latest_run(root: Path) -> RunDirectory:
     """Return the newest run below `reports/runs`.
 
     Raises:
-        UsageError: If there is none.
+        UsageError: If there is no run.
     """
     folder = root / REPORTS / RUNS
     runs = sorted(path.parent for path in folder.glob(f"*/{RUN}"))

@@ -1,4 +1,4 @@
-"""Runs read back from their directories."""
+"""Runs read back from their directories, with the results of triage in `evidence.json`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRun:
-    """A run as it stands in its directory.
+    """A run as stored in its directory.
 
     Attributes:
         id: Name of the run.
-        info: What `run.json` says.
-        records: The finished jobs; of one that was written twice, the last.
-        blobs: Its artifacts.
+        info: Content of `run.json`.
+        records: Records of the finished jobs; the last one of each job.
+        blobs: Artifacts of the jobs.
     """
 
     id: str
@@ -48,30 +48,30 @@ class LoadedRun:
 
     @classmethod
     def of(cls, directory: RunDirectory, info: RunInfo, records: Iterable[Record]) -> LoadedRun:
-        """Return a run of which all is known already."""
+        """Return a run whose content is already in memory."""
         return cls(id=directory.id, info=info, records=tuple(records), blobs=directory.blobs)
 
 
 def load_run(directory: RunDirectory) -> LoadedRun:
-    """Return a run.
+    """Load a run.
 
     Args:
-        directory: Where it is.
+        directory: Directory of the run.
 
     Raises:
-        CorruptRunError: If it cannot be read, or is no run's directory.
+        CorruptRunError: If it cannot be read, or is no run directory.
     """
     info = directory.read_run()
     records = {(record.case, record.cell): record for record in directory.read_records()}
     if not records and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
     shared = FactInterner()
-    told = (_told_from(record, info.root, shared) for record in records.values())
-    return LoadedRun.of(directory, info, told)
+    relative = (_relativise(record, info.root, shared) for record in records.values())
+    return LoadedRun.of(directory, info, relative)
 
 
-def _told_from(record: Record, root: str, shared: FactInterner) -> Record:
-    """Return a record whose error names its file as seen from the project's folder."""
+def _relativise(record: Record, root: str, shared: FactInterner) -> Record:
+    """Return a record whose error names its file relative to the project."""
     error, facts = record.error, shared.of(record)
     if error is not None:
         where = relative_to_project(error.where, record.case, root)
@@ -102,13 +102,13 @@ def find_runs(folder: Path) -> list[RunDirectory]:
 
 
 def load_readable_runs(directories: Sequence[RunDirectory]) -> tuple[list[LoadedRun], list[str]]:
-    """Return the runs that can be read, and what is wrong with the others.
+    """Load the runs that can be read.
 
     Args:
-        directories: Where they are.
+        directories: Directories of the runs.
 
     Returns:
-        Runs in the given order, and a sentence for each that cannot be read.
+        Runs in the given order, and a message about each run that cannot be read.
     """
     runs, problems = [], []
     for directory in directories:
@@ -120,13 +120,13 @@ def load_readable_runs(directories: Sequence[RunDirectory]) -> tuple[list[Loaded
 
 
 def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:
-    """Return what was found out about the root causes of a run; nothing where nobody looked.
+    """Return the results of triage of a run by cause id, empty if it was not triaged.
 
     Args:
-        directory: The run's.
+        directory: Directory of the run.
 
     Raises:
-        CorruptRunError: If the file is there and cannot be read.
+        CorruptRunError: If the file exists and cannot be read.
     """
     content = directory.read_file(EVIDENCE)
     if content is None:
@@ -135,25 +135,25 @@ def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:
         found = msgspec.json.decode(content, type=tuple[Evidence, ...])
     except MALFORMED as error:
         raise CorruptRunError(
-            f"{directory.path / EVIDENCE}: expected what was found out: {str(error).lower()}; "
-            f"conformance triage --fresh --run {directory.path} makes it anew"
+            f"{directory.path / EVIDENCE}: expected results of triage: {str(error).lower()}; "
+            f"conformance triage --fresh --run {directory.path} writes it again"
         ) from None
-    return {one.cause: one for one in found}
+    return {entry.cause: entry for entry in found}
 
 
 def add_evidence(
     directory: RunDirectory, found: Evidence, causes: Iterable[str], inform: Callable[[str], None]
 ) -> None:
-    """Add what was found out about a root cause to what is known of the run by then.
+    """Add the evidence of a root cause to the file of a run.
 
     Args:
-        directory: The run's.
-        found: What was found out; it replaces what was known of its cause.
-        causes: Ids of the run's root causes, in order: what is known of others is dropped.
+        directory: Directory of the run.
+        found: The evidence; it replaces earlier evidence of its cause.
+        causes: Ids of the root causes of the run, in order. Evidence of others is dropped.
         inform: Receives one line if another process writes it at the moment.
 
     Raises:
-        CorruptRunError: If the file is there and cannot be read.
+        CorruptRunError: If the file exists and cannot be read.
         InfrastructureError: If the disk refuses.
     """
     file = directory.path / EVIDENCE
@@ -164,10 +164,10 @@ def add_evidence(
 
 
 def forget_evidence(directory: RunDirectory) -> None:
-    """Remove what was found out before, also where it cannot be read.
+    """Delete the evidence of a run, even if it cannot be read.
 
     Args:
-        directory: The run's.
+        directory: Directory of the run.
 
     Raises:
         InfrastructureError: If the disk refuses.
@@ -180,17 +180,17 @@ def forget_evidence(directory: RunDirectory) -> None:
 
 
 def read_reproduction(directory: RunDirectory, found: Evidence) -> str:
-    """Return the file that shows a root cause, empty where there is none any more.
+    """Return the reproduction of a root cause, empty if there is none.
 
     Args:
-        directory: The run's.
-        found: What was found out about the cause.
+        directory: Directory of the run.
+        found: Evidence of the cause.
     """
     if not found.repro:
         return ""
     path = directory.path / found.repro
     try:
-        # The file may come from elsewhere: what it names must lie in the directory itself.
+        # Untrusted input: a path may not lead out of the directory.
         if not path.resolve().is_relative_to(directory.path.resolve()):
             return ""
         return read_regular(path).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A run: its plan is executed, and its records are written to a run directory."""
+"""Runs: a plan is executed, and its records and `run.json` are written to a run directory."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 
 ATTEMPTS: Final = "attempts"
-"""Artifact of a job that was repeated: the outcome and the seconds of each attempt, as JSON."""
+"""Artifact of a repeated job: outcome and seconds of each attempt, as JSON."""
 
 
 @dataclass(slots=True)
 class Run:
-    """One run under way.
+    """One run of a plan.
 
     Attributes:
         plan: The jobs.
         directory: The run directory.
-        executor: Runs what is neither recorded nor cached.
+        executor: Executes the jobs that are neither recorded nor cached.
         cache: Observations and verdicts of earlier runs.
         judge: Judges the records, with the blobs of the directory.
-        progress: Called with each record as it is final.
+        progress: Called with each final record.
         calibration: The jobs that are known to be unstable on this host.
     """
 
@@ -72,17 +72,18 @@ class Run:
             A record for every job of the plan, in the plan's order.
 
         Raises:
-            InfrastructureError: If the disk refuses; what was recorded stays.
+            InfrastructureError: If the disk refuses; the records so far are kept.
             CorruptRunError: If the directory holds a record that cannot be read.
         """
         runner = JobRunner(
             executor=self.executor, cache=self.cache, judge=self.judge, blobs=self.directory.blobs
         )
         records = {(record.case, record.cell): record for record in self._load_recorded()}
+        # An unstable job depends on the calibration, which is no part of the key of a verdict.
         files = [
             jobs
             for jobs in group_by_file(self.plan.jobs)
-            if not any(map(self.calibration.of, jobs))
+            if not any(map(self.calibration.find, jobs))
         ]
         with contextlib.closing(Results(self.directory)) as results:
 
@@ -100,21 +101,22 @@ class Run:
                 finish(record)
         for jobs in files:
             judged = [records[job.id] for job in jobs]
+            # A fault of the host is gone the next time, a cached verdict is not.
             sound = all(record.verdict is not Verdict.INFRA for record in judged)
             if sound and all(job.id in runner.cached for job in jobs):
                 self.cache.verdicts.put(jobs, judged)
         return [records[job.id] for job in self.plan.jobs]
 
     def _load_recorded(self) -> Iterator[Record]:
-        """Yield the records of this directory, judged again: goldens may have changed."""
+        """Yield the records of this directory, rejudged: goldens may have changed since."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
         for job in self.plan.jobs:
             record = known.get(job.id)
-            if record is None or not _is_of(record, job):
+            if record is None or not _is_current(record, job):
                 continue
             try:
                 judged = self.judge.rejudge(job, record)
-            except CorruptBlobError:  # then the job simply runs again
+            except CorruptBlobError:  # the job runs again
                 self.directory.blobs.drop_broken(record.artifacts.values())
             else:
                 self.progress(judged)
@@ -123,15 +125,14 @@ class Run:
 
 @dataclass(slots=True, kw_only=True)
 class RepeatedRun(Run):
-    """A run of several attempts of each job: a job whose attempts disagree is flaky.
+    """A run with several attempts of each job: a job whose attempts disagree is flaky.
 
-    Nothing is taken from the cache, which gets what is stable, and forgets what is not. The first
-    attempt has the order of the plan, each later one an order of its own. Each attempt has
-    processes of its own.
+    Nothing is read from the cache. Stable jobs are added to it, flaky ones are removed. The first
+    attempt has the order of the plan, each later one its own order and its own processes.
 
     Attributes:
         times: Attempts of each job.
-        seed: Seed of the orders.
+        seed: Seed of the shuffled orders.
     """
 
     times: int
@@ -157,27 +158,28 @@ class RepeatedRun(Run):
 
     def _finish(self, job: Job, attempts: Sequence[Record], results: Results) -> Record:
         judged = judge_attempts(self.judge, job, order_attempts(attempts))
-        summary = msgspec.json.encode([_summarise(one) for one in attempts])
+        summary = msgspec.json.encode([_summarise(attempt) for attempt in attempts])
         artifacts = {**judged.artifacts, ATTEMPTS: self.directory.blobs.put(summary)}
         judged = replace(judged, artifacts=artifacts)
         results.append(judged, sync=False)
         if judged.verdict is Verdict.FLAKY:
             self.cache.drop(job)
         else:
-            seen = replace(attempts[-1], attempts=len(attempts))
-            self.cache.put(job, seen, self.directory.blobs)
+            confirmed = replace(attempts[-1], attempts=len(attempts))
+            self.cache.put(job, confirmed, self.directory.blobs)
         return judged
 
 
 def shuffle_jobs(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
     """Return jobs in the order of an attempt: the first keeps the order of the plan.
 
-    Files are shuffled, and the jobs within each: jobs of a file share its import.
+    Files are shuffled, and the jobs within each file. The jobs of a file stay together, because
+    they share its import.
 
     Args:
         jobs: The jobs.
         seed: Seed of the orders.
-        number: The attempt, from 0.
+        number: Index of the attempt, from 0.
     """
     if not number:
         return list(jobs)
@@ -193,17 +195,17 @@ def shuffle_jobs(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
 
 
 def order_attempts(attempts: Sequence[Record]) -> list[Record]:
-    """Return attempts with one that failed first, for its evidence, then those that ended well.
+    """Return attempts with a failed one first, for its evidence, then those that succeeded.
 
     Args:
         attempts: The attempts of a job, in the order they were made.
     """
-    seen = [one for one in attempts if one.outcome.observed]
-    failed = next((one for one in seen if one.outcome is not Outcome.OK), None)
+    seen = [attempt for attempt in attempts if attempt.outcome.observed]
+    failed = next((attempt for attempt in seen if attempt.outcome is not Outcome.OK), None)
     if failed is None:
-        return sorted(attempts, key=lambda one: not one.outcome.observed)
-    others = [one for one in attempts if one is not failed]
-    return [failed, *sorted(others, key=lambda one: one.outcome is not Outcome.OK)]
+        return sorted(attempts, key=lambda attempt: not attempt.outcome.observed)
+    others = [attempt for attempt in attempts if attempt is not failed]
+    return [failed, *sorted(others, key=lambda attempt: attempt.outcome is not Outcome.OK)]
 
 
 def _summarise(record: Record) -> dict[str, Any]:
@@ -214,8 +216,8 @@ def _summarise(record: Record) -> dict[str, Any]:
     }
 
 
-def _is_of(record: Record, job: Job) -> bool:
-    """Say whether a record still stands for its job; what the host spoilt is run again."""
+def _is_current(record: Record, job: Job) -> bool:
+    """Return whether a record is valid for its job; jobs that the host failed are run again."""
     return (
         record.case_hash == job.case.content_hash
         and record.cell_hash == job.planned.cell_hash
@@ -223,10 +225,10 @@ def _is_of(record: Record, job: Job) -> bool:
     )
 
 
-_KEPT: Final = tuple(
+_STORED_FIELDS: Final = tuple(
     field.name for field in fields(RunCase) if field.name not in {"file", "policy"}
 )
-"""Fields of a case that a run stores unchanged."""
+"""Fields of a case that `run.json` stores unchanged."""
 
 
 def make_run_info(
@@ -237,14 +239,14 @@ def make_run_info(
     root: Path,
     suite: RunSuite | None = None,
 ) -> RunInfo:
-    """Return what is known of a run before its first job.
+    """Return the content of `run.json` before the first job.
 
     Args:
-        plan: What is run.
-        request: What was asked for.
-        matrix: Name or file of the matrix, empty where cells were named.
+        plan: The plan of the run.
+        request: Options of the command.
+        matrix: Name or file of the matrix, empty if cells were named.
         root: Folder of the project.
-        suite: The suite that is run, None for cases.
+        suite: The suite of the run, None for cases.
     """
     return RunInfo(
         started=get_current_time(),
@@ -273,18 +275,18 @@ def make_run_info(
 
 
 def describe_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
-    """Return what `run.json` keeps of cases, by id.
+    """Return the entries of cases in `run.json`, by case id.
 
     Args:
-        cases: The cases, the same one maybe many times.
-        root: Folder that their files are told from.
+        cases: The cases, possibly repeated.
+        root: Folder to which their files are relative.
     """
     unique = {case.id: case for case in cases}
     return {
         name: RunCase(
             file=str(case.file.relative_to(root) if case.file.is_relative_to(root) else case.file),
             policy=dict(case.policy),
-            **{name: getattr(case, name) for name in _KEPT},
+            **{name: getattr(case, name) for name in _STORED_FIELDS},
         )
         for name, case in unique.items()
     }
@@ -293,12 +295,12 @@ def describe_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
 def finish_run(
     info: RunInfo, code: ExitCode, identities: Mapping[str, Mapping[str, Any]]
 ) -> RunInfo:
-    """Return what is known of a run after its last job.
+    """Return the content of `run.json` after the last job.
 
     Args:
-        info: What was known before.
-        code: Its exit status.
-        identities: What the workers said they are, by cell id.
+        info: Content of `run.json` before the first job.
+        code: Exit status of the run.
+        identities: Identities that the workers reported, by cell id.
     """
-    said = {cell: dict(identity) for cell, identity in identities.items()}
-    return replace(info, finished=get_current_time(), exit=int(code), identities=said)
+    plain = {cell: dict(identity) for cell, identity in identities.items()}
+    return replace(info, finished=get_current_time(), exit=int(code), identities=plain)

@@ -1,4 +1,4 @@
-"""Handing out the jobs of cells to slots: one scheduler for cases and for tests of suites."""
+"""The scheduler: hands out the jobs of cells to slots, for cases and for tests of suites."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class JobUnits:
-    """Jobs of a cell that no slot works on yet, in units that one process is to run in a row.
+    """Jobs of a cell that are not started, in units that one process runs in sequence.
 
     Args:
-        units: The units, in the order in which they are to be taken.
+        units: The units, in order.
     """
 
     def __init__(self, units: Iterable[Sequence[Job]]) -> None:
@@ -29,12 +29,12 @@ class JobUnits:
         self._lock = threading.Lock()
 
     def take(self) -> list[Job] | None:
-        """Take the next unit, None where there is none."""
+        """Take the next unit, None if there is none."""
         with self._lock:
             return self._units.popleft() if self._units else None
 
     def give_back(self, jobs: Iterable[Job]) -> None:
-        """Give back jobs that could not be run, to be taken next."""
+        """Return jobs that could not run; they are taken next."""
         with self._lock:
             self._units.extendleft(filter(None, [list(jobs)]))
 
@@ -62,19 +62,19 @@ class WorkerPool(Protocol):
         ...
 
     def has_room(self, slots: int) -> bool:
-        """Say whether one more slot is of use, in addition to some others."""
+        """Return whether one more slot is useful in addition to `slots` others."""
         ...
 
     def work(self, units: JobUnits) -> Iterator[Finished]:
         """Run units until none is left, and yield each job as it ends.
 
         Args:
-            units: Where units are taken from, by other slots as well.
+            units: The units, which other slots take as well.
         """
         ...
 
     def interrupt(self) -> None:
-        """End what is running, and let nothing start again."""
+        """End the running jobs, and let nothing start again."""
         ...
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class WorkerPool(Protocol):
 
 @dataclass(slots=True)
 class CellQueue:
-    """The jobs that are left of one cell, and how many slots work on them."""
+    """The remaining jobs of one cell, and the number of slots that work on them."""
 
     pool: WorkerPool
     units: JobUnits
@@ -92,7 +92,7 @@ class CellQueue:
 
     @property
     def accelerator(self) -> str:
-        """The accelerator it runs on, which has room for one slot; empty for none."""
+        """The accelerator of the cell, which has room for one slot; empty for none."""
         place = self.pool.planned.cell.place
         return place.name if place.real else ""
 
@@ -100,28 +100,28 @@ class CellQueue:
 def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[Finished]:
     """Run the jobs of cells and yield each as it ends; see `Executor.run`.
 
-    Each slot takes the next cell that no slot works on, and helps with the longest queue when
-    there is none: starting a cell's worker overlaps with another cell's jobs. An accelerator has
-    one slot for all of its cells.
+    Each slot takes the next cell that no slot works on, else it joins the longest queue: so the
+    start of a cell's worker overlaps with the jobs of another cell. An accelerator has one slot for
+    all of its cells.
 
     Args:
         queues: The cells.
-        slots: Threads that work on them.
+        slots: Number of threads.
     """
     board = _Board(queues)
     yield from run_in_slots(partial(_work, board), slots, board.abandon)
 
 
-def _work(board: _Board, tell: Emit) -> None:
+def _work(board: _Board, emit: Emit) -> None:
     while (cell := board.take_cell()) is not None:
         for finished in cell.pool.work(cell.units):
             if not board.abandoned:
-                tell(finished)
+                emit(finished)
         board.leave(cell)
 
 
 class _Board:
-    """Which cells have jobs left, and which slots work on them."""
+    """The cells with remaining jobs, and the slots that work on them."""
 
     def __init__(self, queues: Sequence[CellQueue]) -> None:
         self._cells = queues
@@ -130,16 +130,16 @@ class _Board:
 
     def take_cell(self) -> CellQueue | None:
         with self._lock:
-            taken = {cell.accelerator for cell in self._cells if cell.slots} - {""}
-            waiting = [
+            busy = {cell.accelerator for cell in self._cells if cell.slots} - {""}
+            candidates = [
                 cell
                 for cell in self._cells
-                if cell.units and cell.accelerator not in taken and cell.pool.has_room(cell.slots)
+                if cell.units and cell.accelerator not in busy and cell.pool.has_room(cell.slots)
             ]
-            if not waiting:
+            if not candidates:
                 return None
-            idle = [cell for cell in waiting if cell.slots == 0]
-            cell = idle[0] if idle else max(waiting, key=lambda cell: len(cell.units))
+            idle = [cell for cell in candidates if cell.slots == 0]
+            cell = idle[0] if idle else max(candidates, key=lambda cell: len(cell.units))
             cell.slots += 1
             return cell
 
@@ -151,7 +151,7 @@ class _Board:
             cell.pool.close()
 
     def abandon(self) -> None:
-        """Drop what has not begun and end what is running."""
+        """Drop the jobs that have not started, and end those that are running."""
         with self._lock:
             self.abandoned = True
             for cell in self._cells:
@@ -163,25 +163,25 @@ class _Board:
 def run_in_slots(
     work: Callable[[Emit], None], slots: int, abandon: Callable[[], None]
 ) -> Generator[Finished]:
-    """Do the same work in several threads, and yield what they tell, in any order.
+    """Do the same work in several threads, and yield the jobs that they finish, in any order.
 
     Args:
-        work: What each thread does, to its end; it is handed what takes a finished job.
+        work: Work of each thread; it calls its argument with each finished job.
         slots: Number of threads.
-        abandon: Makes the work end, called once nobody listens any more.
+        abandon: Ends the work early; called when the iterator is closed or exhausted.
 
     Yields:
         The finished jobs. Closing the iterator abandons the work, and waits for its end.
 
     Raises:
-        BaseException: What a thread raised, for that is a fault of ours.
+        BaseException: The exception of a thread, which is a bug in the harness.
     """
     results: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
 
     def slot() -> None:
         try:
             work(results.put)
-        except BaseException as error:  # noqa: BLE001 - a fault of ours ends the run, loudly
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that reads the results
             results.put(error)
         results.put(None)
 

@@ -1,4 +1,4 @@
-"""Shards of a plan, balanced by how long jobs took in earlier runs. Pure."""
+"""Shards of a run: split by the durations of earlier runs, and merged when all have ended. Pure."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 
 
 OPEN = 20.0
-"""Seconds that a runner takes to provide a cell's environment and to start its worker there."""
+"""Estimated seconds to provide a cell's environment and start its worker."""
 _ROUNDING = 1e-9
 _STEPS = 60
-"""Halvings of the interval in which the shortest time is."""
+"""Bisection steps of the search for the shortest time of a shard."""
 FILE_NAME: Final = "durations.json"
-"""In the folder of the matrices, where every runner has the same."""
+"""Name of the file in the folder of the matrices, which all runners share."""
 UNKNOWN: Final = 1.0
-"""Seconds of a job where nothing at all is known."""
+"""Seconds of a job on a kind of platform without any durations."""
 _KIND: Final = re.compile(r"-(cpu|gpu|tpu|cuda|rocm)(?=[\d.-]|$)")
 
 
 @dataclass(slots=True)
 class Shard:
-    """A part of a plan: jobs that follow one another, so that it has few cells.
+    """A part of a plan: consecutive jobs, so that it has few cells.
 
     Attributes:
-        runner: Accelerator that its host must have, empty for none.
+        runner: Accelerator that its host needs, empty for none.
         jobs: The jobs.
-        seconds: How long they take, one after another.
+        seconds: Duration of the jobs in sequence.
     """
 
     runner: str
@@ -58,29 +58,30 @@ class Shard:
 
 
 def get_required_accelerator(job: Job) -> str:
-    """Return the accelerator that a job's host must have, `gpu` or `tpu`; empty for none."""
+    """Return the accelerator that a job needs, `gpu` or `tpu`; empty for none."""
     place = job.planned.cell.place
     return place.kind if place.real else ""
 
 
 def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
-    """Return parts that take about as long as one another; together they are the whole, in order.
+    """Split jobs into shards of about the same duration, keeping their order.
 
-    No part has jobs for hosts of different kinds, unless there are fewer parts than kinds.
+    No shard has jobs for hosts of different kinds, unless there are fewer shards than kinds. The
+    limit that `_fill` needs for `count` shards is found by bisection.
 
     Args:
         jobs: Jobs in the order of a plan: those of a cell together.
-        count: Number of parts.
-        seconds: How long a job takes.
+        count: Number of shards.
+        seconds: Returns the duration of a job.
 
     Returns:
-        As many parts as asked for, or as there are jobs if those are fewer.
+        `count` shards, or as many as there are jobs if those are fewer.
     """
     kinds = [list(some) for _, some in groupby(jobs, get_required_accelerator)]
     if len(kinds) > count:
         kinds = [list(jobs)]
     least = max(map(seconds, jobs), default=0.0)
-    # A sum depends on its order: one part must be enough for all, whatever is added first.
+    # Floating-point sums depend on their order: rounding must not make one shard too few.
     most = (sum(map(seconds, jobs)) + OPEN * len(jobs)) * (1 + _ROUNDING)
     for _ in range(_STEPS):
         middle = (least + most) / 2
@@ -95,54 +96,52 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
 
 
 def _fill(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> list[Shard]:
-    """Return as few parts as do not take longer than a limit, or have one job."""
+    """Fill shards up to a limit of seconds; a shard over the limit has a single job."""
     found = []
     for jobs in kinds:
         shard = Shard(next(filter(None, map(get_required_accelerator, jobs)), ""))
         for job in jobs:
-            if shard.jobs and shard.seconds + _more(shard, job, seconds) > limit:
+            if shard.jobs and shard.seconds + _added_seconds(shard, job, seconds) > limit:
                 found.append(shard)
                 shard = Shard(shard.runner)
-            shard.seconds += _more(shard, job, seconds)
+            shard.seconds += _added_seconds(shard, job, seconds)
             shard.jobs.append(job)
         found.append(shard)
     return found
 
 
-def _more(shard: Shard, job: Job, seconds: Seconds) -> float:
-    """Return how much longer a part takes with one more job."""
+def _added_seconds(shard: Shard, job: Job, seconds: Seconds) -> float:
+    """Return the seconds that one more job adds to a shard."""
     opened = bool(shard.jobs) and shard.jobs[-1].planned is job.planned
     return seconds(job) + (0.0 if opened else OPEN)
 
 
 def _halve(found: list[Shard], seconds: Seconds) -> None:
-    """Make two parts of the longest that has several jobs."""
-    place = max((n for n, one in enumerate(found) if len(one.jobs) > 1),
+    """Split the longest shard with several jobs in two."""
+    place = max((n for n, shard in enumerate(found) if len(shard.jobs) > 1),
                 key=lambda n: found[n].seconds)  # fmt: skip
     longest = found[place]
     first, second = Shard(longest.runner), Shard(longest.runner)
     for number, job in enumerate(longest.jobs):
         last = number == len(longest.jobs) - 1
-        half = first.seconds + _more(first, job, seconds) > longest.seconds / 2
+        half = first.seconds + _added_seconds(first, job, seconds) > longest.seconds / 2
         into = second if second.jobs or (first.jobs and (half or last)) else first
-        into.seconds += _more(into, job, seconds)
+        into.seconds += _added_seconds(into, job, seconds)
         into.jobs.append(job)
     found[place : place + 1] = [first, second]
 
 
 class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long jobs take.
+    """Durations of jobs.
 
     Attributes:
-        seconds: Seconds by kind of platform, and by case.
+        seconds: Seconds by kind of platform and case.
     """
 
     seconds: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
 
-    def of(self, job: Job) -> float:
-        """Return how long a job takes, in seconds.
-
-        Of a case that is not known on a kind of platform that is what cases take there.
+    def estimate(self, job: Job) -> float:
+        """Return the expected seconds of a job: the median of its platform if the case is unknown.
 
         Args:
             job: The job.
@@ -152,19 +151,19 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return known[job.case.id]
         return median(known.values()) if known else UNKNOWN
 
-    def encoded(self) -> bytes:
-        """Return it as a file, a case a line, in the same order each time."""
+    def encode(self) -> bytes:
+        """Return the content of the file: one line per case, in a fixed order."""
         ordered = {kind: dict(sorted(of.items())) for kind, of in sorted(self.seconds.items())}
         text = msgspec.json.encode({"seconds": ordered})
         return msgspec.json.format(text, indent=1) + b"\n"
 
 
 def update_durations(records: Iterable[Record], before: Durations) -> Durations:
-    """Return what runs tell of durations; what they do not tell of stays as it was.
+    """Return durations updated with those of runs.
 
     Args:
-        records: Records of any runs, with the seconds that each job took.
-        before: What was known.
+        records: Records of any runs.
+        before: The durations so far, kept for jobs without a record.
     """
     seen: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -179,11 +178,11 @@ def update_durations(records: Iterable[Record], before: Durations) -> Durations:
 
 
 def decode_durations(content: bytes, name: str) -> Durations:
-    """Return what a file says.
+    """Decode the content of a file of durations.
 
     Args:
-        content: The file.
-        name: What it is called, for the message.
+        content: Content of the file.
+        name: Name of the file, for the message.
 
     Raises:
         UsageError: If it does not contain durations.
@@ -192,7 +191,7 @@ def decode_durations(content: bytes, name: str) -> Durations:
         return msgspec.json.decode(content, type=Durations)
     except MALFORMED as error:
         raise UsageError(
-            f"{name}: expected durations of jobs: {str(error).lower()}; make it anew with "
+            f"{name}: expected durations of jobs: {str(error).lower()}; write it again with "
             "conformance plan --learn RUN"
         ) from None
 
@@ -205,30 +204,29 @@ _CELL: Final = re.compile(r"(?!\.{1,2}\Z)[^/\x00-\x1f\x7f]+")
 
 
 def order_shards(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
-    """Return the parts of one run in their order.
+    """Return the shards of one run in order.
 
-    A nightly that one of them could not tell is called as the others call it.
+    A nightly that one shard could not resolve gets its name from the others.
 
     Args:
-        runs: The parts, in any order.
+        runs: The shards, in any order.
 
     Raises:
-        UsageError: If one is missing or there twice, did not end, is of another run, or holds
-            what no run writes.
+        UsageError: If a shard is missing, duplicate, unfinished, of another run or malformed.
     """
     given = list(runs)
-    for one in given:
-        _check(one)
-    parts = sorted(_with_nights_of_all(given), key=lambda run: _shard(run)[0])
+    for part in given:
+        _check(part)
+    parts = sorted(_resolve_nights(given), key=lambda run: _parse_shard(run)[0])
     first = parts[0]
-    for one in parts:
-        if (what := _differs(first, one)) != "":
-            raise UsageError(f"{one.id}: {what} as in {first.id}, expected parts of one run")
-    count = _shard(first)[1]
-    numbers = [_shard(one)[0] for one in parts]
+    for part in parts:
+        if (difference := _find_mismatch(first, part)) != "":
+            raise UsageError(f"{part.id}: {difference} as in {first.id}, expected parts of one run")
+    count = _parse_shard(first)[1]
+    numbers = [_parse_shard(part)[0] for part in parts]
     if twice := [n for n in set(numbers) if numbers.count(n) > 1]:
-        ids = ", ".join(one.id for one in parts if _shard(one)[0] == twice[0])
-        raise UsageError(f"shard {twice[0]}/{count} is there more than once: {ids}")
+        ids = ", ".join(part.id for part in parts if _parse_shard(part)[0] == twice[0])
+        raise UsageError(f"shard {twice[0]}/{count} was given more than once: {ids}")
     if missing := [f"{n}/{count}" for n in range(1, count + 1) if n not in numbers]:
         raise UsageError(
             f"{'shards' if len(missing) > 1 else 'shard'} {', '.join(missing)} missing; name "
@@ -239,17 +237,16 @@ def order_shards(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
 
 
 def _check(run: LoadedRun) -> None:
-    """Check a part by itself: it may come from elsewhere, and its ids name files and pages.
+    """Check a shard by itself. It is untrusted input, and its ids become names of files and pages.
 
     Raises:
-        UsageError: If its plan and its records are not of the same jobs, or it names jobs or
-            nightlies in a way that no run does.
+        UsageError: If its plan and its records differ, or an id of a job or nightly is malformed.
     """
     nights = run.info.request.get("nights", ())
-    if not (isinstance(nights, list | tuple) and all(isinstance(one, str) for one in nights)):
+    if not (isinstance(nights, list | tuple) and all(isinstance(record, str) for record in nights)):
         raise UsageError(f"{run.id}: expected the names of nightlies in its request")
     planned = set(run.info.plan)
-    ended = {(one.case, one.cell) for one in run.records}
+    ended = {(record.case, record.cell) for record in run.records}
     for case, cell in planned | ended:
         if not (_CASE.fullmatch(case) and _CELL.fullmatch(cell)):
             raise UsageError(f"{run.id}: got a job {case!r} on {cell!r}, expected ids of a run")
@@ -280,15 +277,15 @@ def _name_job(job: tuple[str, str]) -> str:
 
 
 def merge_shards(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
-    """Return the run that parts make: what is said of it but its end, and its records, in order.
+    """Return the merged `run.json` of shards, without its end, and their records in order.
 
     Args:
-        parts: The parts, in order.
+        parts: The shards, in order.
     """
-    infos = [one.info for one in parts]
+    infos = [part.info for part in parts]
     cells: dict[str, RunCell] = {}
     for cell in chain.from_iterable(info.cells for info in infos):
-        # A part that could not have a cell knows less of it than the others.
+        # A shard that could not provide a cell has no lock of it; another shard may.
         if cell.lock or cell.id not in cells:
             cells[cell.id] = cell
     whole = replace(
@@ -297,30 +294,33 @@ def merge_shards(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
         finished=max(info.finished for info in infos),
         request={**infos[0].request, "shard": WHOLE},
         cells=tuple(cells.values()),
-        identities=_join(info.identities for info in infos),
-        exclusions=_left_out(infos),
+        identities=_merge_tables(info.identities for info in infos),
+        exclusions=_merge_exclusions(infos),
         plan=tuple(chain.from_iterable(info.plan for info in infos)),
-        cases=_join(info.cases for info in infos),
+        cases=_merge_tables(info.cases for info in infos),
     )
-    records = {(one.case, one.cell): one for run in parts for one in run.records}
+    records = {(record.case, record.cell): record for part in parts for record in part.records}
     return whole, [records[job] for job in whole.plan]
 
 
-def _with_nights_of_all(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
-    nights = [stable_cell_ids(one.info.request.get("nights", ())) for one in parts]
-    told = {
-        place: cell for one in nights for cell, place in one.items() if not is_unresolved_id(cell)
+def _resolve_nights(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
+    nights = [stable_cell_ids(night.info.request.get("nights", ())) for night in parts]
+    names_by_place = {
+        place: cell
+        for night in nights
+        for cell, place in night.items()
+        if not is_unresolved_id(cell)
     }
     made = []
-    for part, one in zip(parts, nights, strict=True):
-        names = {cell: told.get(place, cell) for cell, place in one.items()}
+    for part, night in zip(parts, nights, strict=True):
+        names = {cell: names_by_place.get(place, cell) for cell, place in night.items()}
         untold = {cell: name for cell, name in names.items() if is_unresolved_id(cell)}
         made.append(_rename_cells(part, untold) if untold else part)
     return made
 
 
 def _rename_cells(part: LoadedRun, names: Mapping[str, str]) -> LoadedRun:
-    """Return a part in which some cells are called otherwise."""
+    """Return a shard with other names for some cells."""
     info = part.info
     nights = [names.get(cell, cell) for cell in info.request["nights"]]
     return replace(
@@ -331,54 +331,58 @@ def _rename_cells(part: LoadedRun, names: Mapping[str, str]) -> LoadedRun:
             cells=tuple(replace(cell, id=names.get(cell.id, cell.id)) for cell in info.cells),
             plan=tuple((case, names.get(cell, cell)) for case, cell in info.plan),
             exclusions=tuple(
-                replace(one, cell=names.get(one.cell, one.cell)) for one in info.exclusions
+                replace(entry, cell=names.get(entry.cell, entry.cell)) for entry in info.exclusions
             ),
         ),
-        records=tuple(replace(one, cell=names.get(one.cell, one.cell)) for one in part.records),
+        records=tuple(
+            replace(entry, cell=names.get(entry.cell, entry.cell)) for entry in part.records
+        ),
     )
 
 
-def _left_out(infos: Sequence[RunInfo]) -> tuple[Exclusion, ...]:
-    """Return what no part ran: what the host of the first cannot have, another's may."""
+def _merge_exclusions(infos: Sequence[RunInfo]) -> tuple[Exclusion, ...]:
+    """Return the exclusions that hold for the whole run: another host may have run a job."""
     ran = set(chain.from_iterable(info.plan for info in infos))
     ran.update([("", cell) for _, cell in ran])
     found: dict[tuple[str, str], Exclusion] = {}
-    for one in chain.from_iterable(info.exclusions for info in infos):
-        found.setdefault((one.case, one.cell), one)
-    return tuple(one for key, one in found.items() if key not in ran)
+    for exclusion in chain.from_iterable(info.exclusions for info in infos):
+        found.setdefault((exclusion.case, exclusion.cell), exclusion)
+    return tuple(exclusion for key, exclusion in found.items() if key not in ran)
 
 
-def _join(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    return {name: one for part in parts for name, one in part.items()}
+def _merge_tables(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}
 
 
-def _shard(run: LoadedRun) -> tuple[int, int]:
-    """Return which part of how many a run is."""
+def _parse_shard(run: LoadedRun) -> tuple[int, int]:
+    """Return the number of a shard and the count of shards."""
     found = _SHARD.fullmatch(str(run.info.request.get("shard", "")))
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError(f"{run.id}: does not say which shard it is, expected a part of a run")
     return int(found[1]), int(found[2])
 
 
-def _differs(one: LoadedRun, other: LoadedRun) -> str:
-    """Return what two parts do not have in common although they must, empty if nothing."""
-    requests = (_request(one), _request(other))
+def _find_mismatch(run: LoadedRun, other: LoadedRun) -> str:
+    """Return how two shards differ although they must not, empty if they do not."""
+    requests = (_normalise_request(run), _normalise_request(other))
     if requests[0] != requests[1]:
         names = [n for n in requests[0] | requests[1] if requests[0].get(n) != requests[1].get(n)]
-        return f"was not asked for the same {', '.join(names)}"
-    if _shard(one)[1] != _shard(other)[1]:
-        return "is not one of as many shards"
-    kits = one.info.versions.get("kit"), other.info.versions.get("kit")
+        return f"was not run with the same {', '.join(names)}"
+    if _parse_shard(run)[1] != _parse_shard(other)[1]:
+        return "has not the same number of shards"
+    kits = run.info.versions.get("kit"), other.info.versions.get("kit")
     return "" if kits[0] == kits[1] else "has not the same version of the harness"
 
 
-def _request(run: LoadedRun) -> dict[str, Any]:
-    """Return what was asked for but the part; paths as seen from the folder of the project."""
-    said = {name: said for name, said in run.info.request.items() if name != "shard"}
-    return {name: _from_root(one, f"{run.info.root}/") for name, one in said.items()}
+def _normalise_request(run: LoadedRun) -> dict[str, Any]:
+    """Return the request without the shard, with paths relative to the project."""
+    option = {name: option for name, option in run.info.request.items() if name != "shard"}
+    return {name: _relativise(option, f"{run.info.root}/") for name, option in option.items()}
 
 
-def _from_root(said: Any, root: str) -> Any:
-    if isinstance(said, str):
-        return said.removeprefix(root)
-    return [_from_root(one, root) for one in said] if isinstance(said, list | tuple) else said
+def _relativise(option: Any, root: str) -> Any:
+    if isinstance(option, str):
+        return option.removeprefix(root)
+    return (
+        [_relativise(item, root) for item in option] if isinstance(option, list | tuple) else option
+    )

@@ -218,8 +218,8 @@ def compare_runs(
         pair = records[0].get(key), records[1].get(key)
         # A test is gone where the suite was run whole without it, and nowhere else.
         silent = any(
-            one is None and (not whole[side] or key in planned[side])
-            for side, one in enumerate(pair)
+            record is None and (not whole[side] or key in planned[side])
+            for side, record in enumerate(pair)
         )
         found.append(compare_tests(key[0], *pair, silent=silent))
     return found
@@ -232,9 +232,9 @@ def group_by_cause(changes: Iterable[SuiteTestComparison]) -> list[tuple[SuiteTe
         changes: What became of tests; those to which nothing happened are left out.
     """
     groups: dict[tuple[SuiteTestChange, str, str], list[SuiteTestComparison]] = {}
-    for one in changes:
-        if one.change is not SuiteTestChange.SAME:
-            groups.setdefault((one.change, *one.cause), []).append(one)
+    for change in changes:
+        if change.change is not SuiteTestChange.SAME:
+            groups.setdefault((change.change, *change.cause), []).append(change)
     order = list(SuiteTestChange)
     found = (tuple(members) for members in groups.values())
     return sorted(found, key=lambda group: (order.index(group[0].change), -len(group)))
@@ -247,7 +247,7 @@ def _change(before: SuiteTestState, after: SuiteTestState) -> SuiteTestChange:
     if before is after:
         return SuiteTestChange.SAME
     rules = (
-        rule for one, other, rule in _RULES if one in {before, None} and other in {after, None}
+        rule for state, other, rule in _RULES if state in {before, None} and other in {after, None}
     )
     return next(rules)
 

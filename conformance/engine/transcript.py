@@ -141,7 +141,9 @@ class Transcript:
         if outcome is not Outcome.OK:
             # The output of a failed job is evidence; that of any other job is noise.
             self.blobs |= encode_output(done)
-        running = next((name for name, one in self.variants.items() if one.outcome is None), "")
+        running = next(
+            (name for name, ending in self.variants.items() if ending.outcome is None), ""
+        )
         if running and outcome in CUT_SHORT:
             self.variants[running] = VariantEnding(outcome, error)
             reason = f"{running} had ended the process"
@@ -236,7 +238,7 @@ def load_artifact_value(
 
 def was_cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
     """Return whether a variant ended in a way that may be the host's fault."""
-    return any(one.outcome in CUT_SHORT for one in _load_endings(artifacts, blobs).values())
+    return any(ending.outcome in CUT_SHORT for ending in _load_endings(artifacts, blobs).values())
 
 
 def _load_endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, VariantEnding]:

@@ -132,10 +132,10 @@ class _Pair:
     @cached_property
     def value(self) -> Comparison | None:
         """How the values differ, None where not both have one that can be read."""
-        one, other = (record.artifacts.get(VALUE) for record in (self._a, self._b))
-        if one is None or other is None or Outcome.OK not in {self._a.outcome, self._b.outcome}:
+        before, after = (record.artifacts.get(VALUE) for record in (self._a, self._b))
+        if before is None or after is None or Outcome.OK not in {self._a.outcome, self._b.outcome}:
             return None
-        if one == other:
+        if before == after:
             return None
         try:
             values = load_value(self._after), load_value(self._before)
@@ -145,10 +145,10 @@ class _Pair:
 
     def _equal(self) -> bool:
         """Say whether nothing differs, which is so of most neighbours."""
-        one, other = self._a, self._b
-        same = one.artifacts.get(VALUE) == other.artifacts.get(VALUE) and one.ir == other.ir
-        ways = _of_ways(one) == _of_ways(other)
-        return same and ways and _ending(one) == _ending(other) and one.facts == other.facts
+        before, after = self._a, self._b
+        same = before.artifacts.get(VALUE) == after.artifacts.get(VALUE) and before.ir == after.ir
+        ways = _of_ways(before) == _of_ways(after)
+        return same and ways and _ending(before) == _ending(after) and before.facts == after.facts
 
     def _telling(self) -> Iterator[str]:
         """Yield the IRs both have, but those that only repeat what the cell's own says."""
@@ -158,9 +158,9 @@ class _Pair:
 
     def _differs(self, ir: str, form: str) -> bool:
         """Say whether an IR differs in a form; what was not understood is not compared."""
-        one, other = self._a.ir[ir], self._b.ir[ir]
-        known = one.structure and other.structure and one.version == other.version
-        return bool(known) and getattr(one, form) != getattr(other, form)
+        before, after = self._a.ir[ir], self._b.ir[ir]
+        known = before.structure and after.structure and before.version == after.version
+        return bool(known) and getattr(before, form) != getattr(after, form)
 
 
 def _of_ways(record: Record) -> dict[str, str]:

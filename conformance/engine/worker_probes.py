@@ -50,22 +50,22 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     """
     # Each of several processes is as one alone: what is refused, is refused to it.
     alone = replace(planned.cell, platform="cpu") if planned.cell.place.processes > 1 else None
-    asked = replace(planned, cell=alone) if alone else planned
+    probed = replace(planned, cell=alone) if alone else planned
     # A CPU makes as many as a case asks for, a topology has as many as its name says.
-    devices = asked.cell.devices if asked.cell.place.real else 1
+    devices = probed.cell.devices if probed.cell.place.real else 1
     case = make_worker_probe("check_devices", {"devices": devices})
-    finished = worker.run(Job(case=case, planned=asked))
+    finished = worker.run(Job(case=case, planned=probed))
     if finished.outcome is Outcome.OK:
         return
     if finished.killed:
         raise WorkerDiedError(f"{planned.cell.id}: the look at its devices was ended by SIGKILL")
     error = finished.error
-    said = error.message if error is not None else str(finished.outcome)
+    message = error.message if error is not None else str(finished.outcome)
     if finished.outcome is Outcome.UNSUPPORTED:
-        raise UnsupportedCellError(f"jax {planned.release}: {said}")
+        raise UnsupportedCellError(f"jax {planned.release}: {message}")
     if finished.outcome is Outcome.RAISED and finished.stage is Stage.IMPORT:
-        raise UnsupportedCellError(f"jax {planned.release}: config: {said}")
-    raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {said}")
+        raise UnsupportedCellError(f"jax {planned.release}: config: {message}")
+    raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {message}")
 
 
 def make_worker_probe(name: str, params: Mapping[str, Any], topic: str = "cell_probes") -> Case:
@@ -110,9 +110,9 @@ def query_topologies(
     case = make_worker_probe("describe_topologies", {"topologies": topologies})
     finished = worker.run(Job(case=case, planned=planned))
     if finished.outcome is not Outcome.OK:
-        said = finished.error.message if finished.error is not None else ""
+        message = finished.error.message if finished.error is not None else ""
         raise InfrastructureError(
-            f"{planned.cell.id}: its plugin does not answer: {finished.outcome}: {said}"
+            f"{planned.cell.id}: its plugin does not answer: {finished.outcome}: {message}"
         )
     answers: dict[str, dict[str, Any]] = msgspec.json.decode(finished.blobs["answers"])
     return answers

@@ -137,7 +137,7 @@ def make_history(digests: Iterable[Digest]) -> History:
         cases=tuple(cases),
         cells=tuple(cells),
         ranks=ranks.reshape(len(ordered), len(cases), len(cells)),
-        regressions=tuple(tracker.regressions()),
+        regressions=tuple(tracker.list_regressions()),
         events=tuple(told),
         releases={
             cell: release

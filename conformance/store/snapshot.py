@@ -259,7 +259,7 @@ class StoreSnapshot:
         tracker = RegressionTracker(jobs.cases, jobs.case, jobs.places, jobs.place)
         for step in self._replay():
             if step.run == next(iter(self._plan_of), None):
-                tracker.start()  # what is left of the runs before it was judged then
+                tracker.restart()  # what is left of the runs before it was judged then
             ran = step.changed[:0] if step.plan is None else self._plans[step.plan]
             states = step.shown[step.changed]
             repeated = step.changed[step.repeated]

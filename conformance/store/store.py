@@ -97,7 +97,7 @@ class Store:
         """Return every regression, the open ones first, and what happened to them by run."""
         with self._reading() as snapshot:
             tracker = snapshot.track_regressions()
-            return tracker.regressions(snapshot.links), tracker.events
+            return tracker.list_regressions(snapshot.links), tracker.events
 
     def link(self, regression: str, issue: str) -> Regression:
         """Link an issue to a regression, in the place of the one that is linked.
@@ -116,14 +116,14 @@ class Store:
         _check_issue(issue)
         with self._writing() as connection:
             tracker = StoreSnapshot(connection).track_regressions()
-            found = [one.id for one in tracker.regressions() if one.id.startswith(regression)]
+            found = [one.id for one in tracker.list_regressions() if one.id.startswith(regression)]
             if len(found) != 1:
                 raise UsageError(
                     f"{regression!r} is {len(found)} regressions of {self._database.address.name}, "
                     "expected one; conformance history regressions shows their ids"
                 )
             _link(connection, found, issue)
-            linked = tracker.regressions(StoreSnapshot(connection).links)
+            linked = tracker.list_regressions(StoreSnapshot(connection).links)
             return next(one for one in linked if one.id == found[0])
 
     def link_all(self, regressions: Collection[str], issue: str) -> None:

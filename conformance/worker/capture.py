@@ -192,10 +192,10 @@ def read_hlo_dump(folder: Path) -> str:
 
 def render_cost(compiled: Any) -> str:
     """Return XLA's estimates (flops, bytes accessed ...) as a JSON object."""
-    said = compiled.cost_analysis()
-    if isinstance(said, list):  # a list of one up to 0.4.35
-        said = said[0] if said else {}
-    return json.dumps({k: float(v) for k, v in sorted((said or {}).items())}, indent=1)
+    estimates = compiled.cost_analysis()
+    if isinstance(estimates, list):  # a list of one up to 0.4.35
+        estimates = estimates[0] if estimates else {}
+    return json.dumps({k: float(v) for k, v in sorted((estimates or {}).items())}, indent=1)
 
 
 def render_memory(compiled: Any) -> str:
@@ -204,8 +204,8 @@ def render_memory(compiled: Any) -> str:
     Raises:
         NotTold: If there is no memory analysis.
     """
-    said = compiled.memory_analysis()
-    sizes = {name: getattr(said, name) for name in MEMORY_FIELDS if hasattr(said, name)}
+    analysis = compiled.memory_analysis()
+    sizes = {name: getattr(analysis, name) for name in MEMORY_FIELDS if hasattr(analysis, name)}
     if not sizes:
         raise UnavailableError("no memory analysis")
     return json.dumps(sizes, indent=1)

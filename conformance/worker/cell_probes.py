@@ -58,16 +58,16 @@ def check_devices(env: Env, devices: int) -> Observed:
     if child == 0:
         _look(env)
     _, status = os.waitpid(child, 0)
-    said = Path(SAID).read_bytes()[:MOST].decode("utf-8", "replace")
-    if refused := find_refused_flags(said):
+    output = Path(SAID).read_bytes()[:MOST].decode("utf-8", "replace")
+    if refused := find_refused_flags(output):
         raise Unsupported(refused)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         raise CheckError(
-            f"the process was ended by {signal.Signals(-code).name}: {_last_words(said)}"
+            f"the process was ended by {signal.Signals(-code).name}: {_last_words(output)}"
         )
     if not Path(FOUND).exists():
-        raise CheckError(f"the process exited with status {code}: {_last_words(said)}")
+        raise CheckError(f"the process exited with status {code}: {_last_words(output)}")
     kind, _, found = Path(FOUND).read_text(encoding="utf-8").partition(" ")
     if kind != "devices":
         raise (Unsupported if kind == "unsupported" else CheckError)(found)
@@ -110,12 +110,12 @@ def _first_line(error: BaseException) -> Any:
     return f"{type(error).__name__}: {lines[0]}"
 
 
-def _last_words(said: str) -> str:
+def _last_words(output: str) -> str:
     """Return the first thing logged as an error, else the last line."""
-    logged = _LOGGED.search(said)
+    logged = _LOGGED.search(output)
     if logged:
         return logged[1].strip()
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"
 
 
@@ -131,9 +131,9 @@ def describe_topologies(env: Env, topologies: Mapping[str, Mapping[str, Any]]) -
         kind, or why not.
     """
     answers: dict[str, dict[str, Any]] = {}
-    for name, asked in topologies.items():
+    for name, arguments in topologies.items():
         try:
-            devices = topology_devices(asked)
+            devices = topology_devices(arguments)
             answers[name] = {"devices": len(devices), "kind": devices[0].device_kind}
         except Unsupported as reason:
             answers[name] = {"refused": str(reason)}

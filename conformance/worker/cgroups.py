@@ -133,8 +133,8 @@ def _place(mounts: str, own: str) -> tuple[str, int] | None:
     table = [fields[1:4] for fields in map(str.split, mounts.splitlines()) if fields[3:]]
     for folder, kind, options in table:
         if kind == "cgroup" and "memory" in options.split(","):
-            held = [path for names, path in paths.items() if "memory" in names.split(",")]
-            return (folder + held[0].rstrip("/"), 1) if held else None
+            own_paths = [path for names, path in paths.items() if "memory" in names.split(",")]
+            return (folder + own_paths[0].rstrip("/"), 1) if own_paths else None
     for mount, kind, _ in table:
         if kind == "cgroup2" and paths.get("", "/").strip("/"):
             # Processes of version 2 are in leaves, so a job's cgroup is a sibling of ours.

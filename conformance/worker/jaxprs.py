@@ -125,8 +125,8 @@ class _Walk:
         params = {str(name): self.value(eqn.params[name]) for name in sorted(eqn.params)}
         context = getattr(eqn, "ctx", None)
         for name in ("compute_type", "xla_metadata"):
-            if said := getattr(context, name, None):
-                params[f"ctx {name}"] = self.value(said)
+            if setting := getattr(context, name, None):
+                params[f"ctx {name}"] = self.value(setting)
         if eqn.effects:
             params["ctx effects"] = _effects(eqn.effects)
         return [eqn.primitive.name, inputs, outputs, params, self._source(eqn.source_info)]
@@ -139,22 +139,22 @@ class _Walk:
     def _aval(self, aval: Any) -> int:
         number = self._seen_avals.get(id(aval))
         if number is None:
-            said = _describe_aval(aval)
-            number = self._number("avals", json.dumps(said), said)
+            described = _describe_aval(aval)
+            number = self._number("avals", json.dumps(described), described)
             self._seen_avals[id(aval)] = number
         return number
 
     def _source(self, source_info: Any) -> int:
         file, line = _user_line(source_info)
         at = self._number("files", file, file) if file else -1
-        said = (str(source_info.name_stack), at, line)
-        return self._number("sources", said, said)
+        entry = (str(source_info.name_stack), at, line)
+        return self._number("sources", entry, entry)
 
-    def _number(self, table: str, key: Any, said: Any) -> int:
+    def _number(self, table: str, key: Any, entry: Any) -> int:
         numbers = self._numbers[table]
         if key not in numbers:
             numbers[key] = len(numbers)
-            self._tables[table].append(said)
+            self._tables[table].append(entry)
         return numbers[key]
 
     def value(self, value: Any) -> Any:
@@ -336,9 +336,9 @@ def _more(aval: Any) -> Iterator[tuple[str, Any]]:
             yield name, sorted(map(str, axes))
     spec = getattr(getattr(aval, "sharding", None), "spec", None)
     if spec is not None:
-        said = encode_spec(spec)
-        if any(said):
-            yield "sharding", said
+        partitions = encode_spec(spec)
+        if any(partitions):
+            yield "sharding", partitions
     space = getattr(aval, "memory_space", None)
     where = getattr(space, "name", space)
     if where not in (None, "Device", "Any"):
@@ -348,9 +348,9 @@ def _more(aval: Any) -> Iterator[tuple[str, Any]]:
 def encode_spec(spec: Any) -> list[Any]:
     """Return a PartitionSpec as a list of axis names for each dimension."""
     parts = getattr(spec, "_partitions", None)
-    said = [_axes(part) for part in (tuple(spec) if parts is None else parts)]
+    parts_data = [_axes(part) for part in (tuple(spec) if parts is None else parts)]
     more = [(name, getattr(spec, name, None)) for name in _AXIS_NAMES]
-    return said + [[name, *sorted(map(str, axes))] for name, axes in more if axes]
+    return parts_data + [[name, *sorted(map(str, axes))] for name, axes in more if axes]
 
 
 def _axes(part: Any) -> Any:

@@ -78,10 +78,10 @@ class _Session(Observer):
         lowered = self._lowered()
         self._emit({"ready": {"config": collect_config()}}, b"")
         answers = 0
-        for asked in self._questions():
-            self._env.options = {DISABLED: "", **asked["options"]}
+        for request in self._questions():
+            self._env.options = {DISABLED: "", **request["options"]}
             if lowered is not None:
-                self._answer(lowered, run=asked["run"] and not self._env.compile_only)
+                self._answer(lowered, run=request["run"] and not self._env.compile_only)
             self._emit({"end": True}, b"")
             answers += 1
         return answers

@@ -75,7 +75,7 @@ def measure_tree(pid: int, limit: int = 0) -> int:
     total = own + sum(map(measure_resident, below))
     if not below or total <= limit:
         return total
-    shares = [measure_proportional(one) for one in (pid, *below)]
+    shares = [measure_proportional(process) for process in (pid, *below)]
     # What the root shares with the server it was forked from counts whole, as it does for a job
     # without children.
     return total if None in shares else max(own, sum(filter(None, shares)))
@@ -116,10 +116,10 @@ def measure_proportional(pid: int) -> int | None:
 def kill_tree(pid: int) -> None:
     """Kill a process and all below it; none of them can fork while it is looked for the others."""
     below = list_descendants(pid)
-    for one in (pid, *below):
-        _signal(one, signal.SIGSTOP)
-    for one in {pid, *below, *list_descendants(pid)}:
-        _signal(one, signal.SIGKILL)
+    for process in (pid, *below):
+        _signal(process, signal.SIGSTOP)
+    for process in {pid, *below, *list_descendants(pid)}:
+        _signal(process, signal.SIGKILL)
 
 
 def kill_strays(mine: set[int]) -> bool:
@@ -154,11 +154,11 @@ def _signal(pid: int, number: int) -> None:
 _FLAGS = re.compile(r"Unknown flags? in XLA_FLAGS: .*|Couldn't interpret value .* for flag .*")
 
 
-def find_refused_flags(said: str) -> str:
-    """Return what XLA says of flags that it does not know or cannot read, empty when nothing.
+def find_refused_flags(output: str) -> str:
+    """Return XLA's message about flags that it does not know or cannot read, else nothing.
 
     Args:
-        said: Standard error of a process.
+        output: Standard error of a process.
     """
-    match = _FLAGS.search(said)
+    match = _FLAGS.search(output)
     return " ".join(match.group().rstrip(". ").split()) if match else ""

@@ -48,14 +48,14 @@ def hold_port() -> socket.socket:
     that jobs beside each other get different ones; the coordinator, which like this socket is
     bound with SO_REUSEPORT, may have it all the same.
     """
-    held = socket.socket()
+    reserved = socket.socket()
     try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind((HOST, 0))
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind((HOST, 0))
     except OSError:
-        held.close()
+        reserved.close()
         raise
-    return held
+    return reserved
 
 
 def launch(request: dict[str, Any], fd: int, run: RunJob) -> None:
@@ -68,8 +68,8 @@ def launch(request: dict[str, Any], fd: int, run: RunJob) -> None:
     """
     count = request["processes"]
     devices = request["devices"] // count
-    with hold_port() as held:
-        coordinator = f"{HOST}:{held.getsockname()[1]}"
+    with hold_port() as reserved:
+        coordinator = f"{HOST}:{reserved.getsockname()[1]}"
         place = {"count": count, "devices": devices, "coordinator": coordinator}
         launcher = Launcher(fd)
         try:

@@ -56,9 +56,9 @@ def describe_error(error: BaseException, script: str) -> "dict[str, str]":
         message = str(error)
     except Exception as worse:  # noqa: BLE001 - whatever its message raises
         message = f"(no message: {type(worse).__name__} while it was made)"
-    said = {"type": type(error).__name__, "message": message, "where": where}
+    fields = {"type": type(error).__name__, "message": message, "where": where}
     # A message may hold what UTF-8 cannot, such as the name of a file as Python spells its bytes.
-    return {name: t.encode("utf-8", "backslashreplace").decode() for name, t in said.items()}
+    return {name: t.encode("utf-8", "backslashreplace").decode() for name, t in fields.items()}
 
 
 if __name__ == "__main__":

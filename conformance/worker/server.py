@@ -157,8 +157,8 @@ class Server(RequestLoop):
 
     def _load(self, file: str, case_file: CaseFileState) -> str:
         """Import a scouted file here if that is safe; return its state."""
-        said = {key for header, _ in case_file.replay for key in header}
-        if "error" in said or "end" not in said:
+        keys = {key for header, _ in case_file.replay for key in header}
+        if "error" in keys or "end" not in keys:
             return "failed"
         if case_file.scouted["threads"] > 1 or case_file.scouted["sets"]:
             return "in_child"

@@ -146,14 +146,14 @@ class Observer:
         self._emit({"seconds": ["call", fastest]}, b"")
 
     def _lower(self, traced: Any, env: Env) -> Any:
-        lowered, told = None, {}
+        lowered, texts = None, {}
         try:
             with self._stage("lower"):
                 lowered = env.lower(traced)
-                told = self._capture(stablehlo=lambda: capture.render_stablehlo(lowered))
+                texts = self._capture(stablehlo=lambda: capture.render_stablehlo(lowered))
         finally:  # what is refused here may be welcome elsewhere
             if env.cell.platform == "cpu":
-                self._cross_lower(CrossLowering(traced, lowered, told.get("stablehlo", "")))
+                self._cross_lower(CrossLowering(traced, lowered, texts.get("stablehlo", "")))
         return lowered
 
     def _cross_lower(self, lowering: CrossLowering) -> None:
@@ -163,15 +163,15 @@ class Observer:
 
     def _capture(self, **artifacts: Callable[[], str]) -> dict[str, str]:
         """Emit, and return, what is told; why not instead of what a release or backend cannot."""
-        told: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for name, tell in artifacts.items():
             try:
                 text = tell()
             except Exception as error:  # noqa: BLE001 - the program is none the worse for it
                 name, text = f"no_{name}", f"{type(error).__name__}: {get_message(error)}"  # noqa: PLW2901
             self._text(name, text)
-            told[name] = text
-        return told
+            texts[name] = text
+        return texts
 
     def _artifacts(self, given: Mapping[str, Any]) -> None:
         for name, artifact in given.items():

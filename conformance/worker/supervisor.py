@@ -166,11 +166,11 @@ class Child:
         self.due = time.monotonic() + POLL
         if self.ended or self.request is None:
             return
-        held = measure_tree(self.pid, self.memory)
-        self.peak = max(self.peak, held)
+        memory = measure_tree(self.pid, self.memory)
+        self.peak = max(self.peak, memory)
         if time.monotonic() > self.deadline:
             self.kill("timeout")
-        elif held > self.memory:
+        elif memory > self.memory:
             self.kill("memory")
         elif self.printed and max(tail.total for tail in self.tails.values()) > self.printed:
             self.kill("output")

@@ -66,22 +66,22 @@ def describe_chain(error: BaseException) -> list[dict[str, Any]]:
         for others), `line`, `function`, `source`, `library` (empty for the user's) and `count`, how
         often it follows itself. A frame without a file stands for `count` frames that are left out.
     """
-    told: list[dict[str, Any]] = []
+    described: list[dict[str, Any]] = []
     # An exception may be of the case's own making, with attributes that raise.
     with contextlib.suppress(Exception):
-        told.extend(_described(error))
-    return told
+        described.extend(_described(error))
+    return described
 
 
 def _described(error: BaseException) -> Iterator[dict[str, Any]]:
     room = FRAMES
-    for relation, one in _chain(error):
-        frames = _frames(one, room)
+    for relation, exception in _chain(error):
+        frames = _frames(exception, room)
         room -= len(frames)
-        notes = [str(note) for note in getattr(one, "__notes__", None) or ()]
+        notes = [str(note) for note in getattr(exception, "__notes__", None) or ()]
         yield {
-            "type": _cut(type(one).__name__, SHORT),
-            "message": _cut(get_message(one), LONGEST),
+            "type": _cut(type(exception).__name__, SHORT),
+            "message": _cut(get_message(exception), LONGEST),
             "relation": relation,
             "notes": [_cut(note, SHORT) for note in notes if _FILTERED not in note][:NOTES],
             "frames": frames,
@@ -94,8 +94,8 @@ def find_innermost(described: list[dict[str, Any]]) -> str:
     Args:
         described: As `describe_chain` returns it.
     """
-    for one in described:
-        for frame in reversed(one["frames"]):
+    for exception in described:
+        for frame in reversed(exception["frames"]):
             if frame["file"] and not frame["library"]:
                 return f"{frame['file']}:{frame['line']}"
     return ""
@@ -118,20 +118,23 @@ def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
     """Yield an exception and those behind it, each with its relation to the one before."""
     seen: set[int] = set()
     relation: str = ""
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen and len(seen) < EXCEPTIONS:
-        seen.add(id(one))
-        yield relation, one
+    exception: BaseException | None = error
+    while exception is not None and id(exception) not in seen and len(seen) < EXCEPTIONS:
+        seen.add(id(exception))
+        yield relation, exception
         # Python 3.10 has no groups, but packages that bring them name their members so.
-        members = getattr(one, "exceptions", ())
+        members = getattr(exception, "exceptions", ())
         for member in members[:MEMBERS] if isinstance(members, tuple) else ():
             if isinstance(member, BaseException) and id(member) not in seen:
                 seen.add(id(member))
                 yield "member", member
-        if one.__cause__ is not None:
-            relation, one = "cause", one.__cause__
+        if exception.__cause__ is not None:
+            relation, exception = "cause", exception.__cause__
         else:
-            relation, one = "context", None if one.__suppress_context__ else one.__context__
+            relation, exception = (
+                "context",
+                None if exception.__suppress_context__ else exception.__context__,
+            )
 
 
 def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
@@ -253,7 +256,11 @@ def _site(file: str) -> str:
         head, sign, _ = file.rpartition(f"{os.sep}{mark}{os.sep}")
         if sign:
             return f"{head}{os.sep}{mark}"
-    found = (one for one in sys.path if one and file.startswith(one + os.sep) and _has_dists(one))
+    found = (
+        folder
+        for folder in sys.path
+        if folder and file.startswith(folder + os.sep) and _has_dists(folder)
+    )
     return max(found, key=len, default="")
 
 

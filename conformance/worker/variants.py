@@ -109,9 +109,9 @@ def run_ahead_of_time(make: Build, env: Env) -> Any:
 
 
 def _outline(leaf: Any) -> Any:
-    told = distributed.described(leaf)
-    if told is not leaf or not isinstance(leaf, jax.Array) or is_key(leaf):
-        return told
+    described = distributed.described(leaf)
+    if described is not leaf or not isinstance(leaf, jax.Array) or is_key(leaf):
+        return described
     # It is committed to where it lies.
     weak = {"weak_type": True} if leaf.weak_type else {}
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding, **weak)

@@ -191,7 +191,7 @@ def test_a_corrupt_run_json(new_project: MakeProject, command: list[str], text: 
     ending = project.run(*command)
     assert ending.code == 2
     assert ending.error.startswith(f"{file}: ")
-    assert ending.error.endswith("run anew: what has not changed is taken from the cache")
+    assert ending.error.endswith("run again: unchanged jobs are taken from the cache")
     assert _results(project).read_bytes() == before
 
 

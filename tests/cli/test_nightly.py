@@ -247,7 +247,7 @@ def test_runners_mean_the_same_night(nightly_project: Project) -> None:
     nightly_project.run("run", *other.split(), "--run", "two")
     ending = nightly_project.run("merge", "one", "two")
     assert ending.code == 2
-    assert "was not asked for the same night" in ending.error
+    assert "was not run with the same night" in ending.error
     assert nightly_project.run("run", "--night", "yesterday", "--cell", "nightly").code == 2
 
 

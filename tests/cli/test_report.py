@@ -223,7 +223,7 @@ def test_only_runs_that_cannot_be_read(project: Project) -> None:
     (broken / "run.json").write_text("{")
     ending = project.run("report")
     assert ending.code == 3
-    assert "run.json: expected what tells of a run" in ending.error
+    assert "run.json: expected the description of a run" in ending.error
 
 
 def test_a_file_that_cannot_be_written(project: Project) -> None:

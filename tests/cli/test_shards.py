@@ -219,7 +219,7 @@ def contents(*folders: Path) -> dict[Path, bytes]:
 def test_two_merges_into_one_folder(project: Project) -> None:
     """The second is refused while the first one writes."""
     part = write(project.path / "part", record_of("f/a", A, artifacts={}), request={"shard": "1/1"})
-    with RunDirectory(project.path / "whole").held():
+    with RunDirectory(project.path / "whole").lock():
         ending = project.run("merge", part.path, "--run", "whole")
     assert ending.code == ExitCode.USAGE
     assert "another run is writing to it" in ending.error

@@ -137,7 +137,7 @@ def test_what_is_wrong_with_the_last_night_ends_no_run(project: Project) -> None
     project.run(*RUN)
     (project.newest.path / "since.json").write_text("{")
     ending = project.run(*RUN)
-    assert "since.json: expected what changed since another run" in ending.err
+    assert "since.json: expected the changes since another run" in ending.err
     (one,) = ending.json["since"]["still"]
     assert one["nights"] == 2
     (project.newest.path / "results.jsonl").write_text("nonsense\n")

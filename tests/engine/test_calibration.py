@@ -13,7 +13,6 @@ from conformance.engine.calibration import (
     Unstable,
     load_calibration,
     locate_calibration,
-    store_calibration,
     update_calibration,
 )
 from conformance.engine.job import Job
@@ -37,8 +36,7 @@ def unstable(one: Job, **more: object) -> Unstable:
 def test_what_is_stored_is_found(tmp_path: Path) -> None:
     """With the facts of the host; of a host that was never looked at nothing is known."""
     assert load_calibration(tmp_path).unstable == ()
-    known = Calibration().with_new((), [unstable(job(tmp_path))])
-    store_calibration(tmp_path, known)
+    known = update_calibration(tmp_path, (), [unstable(job(tmp_path))], print)
     assert load_calibration(tmp_path) == known
     assert known.host
 
@@ -47,16 +45,16 @@ def test_it_is_about_a_case_as_it_was(tmp_path: Path) -> None:
     """Another content of the case, another cell and another case are not concerned."""
     one = job(tmp_path)
     known = Calibration(unstable=(unstable(one),))
-    assert known.of(one) == unstable(one)
-    assert known.of(Job(case=replace(one.case, content_hash="new"), planned=one.planned)) is None
-    assert known.of(job(tmp_path, "two")) is None
+    assert known.find(one) == unstable(one)
+    assert known.find(Job(case=replace(one.case, content_hash="new"), planned=one.planned)) is None
+    assert known.find(job(tmp_path, "two")) is None
 
 
 def test_what_was_looked_at_again_is_replaced(tmp_path: Path) -> None:
     """What is stable now is forgotten; the rest stays."""
     one, two, three = (job(tmp_path, name) for name in ("one", "two", "three"))
-    known = Calibration(unstable=(unstable(one), unstable(two)))
-    after = known.with_new({one.id, three.id}, [unstable(three)])
+    update_calibration(tmp_path, (), [unstable(one), unstable(two)], print)
+    after = update_calibration(tmp_path, {one.id, three.id}, [unstable(three)], print)
     assert [u.case for u in after.unstable] == ["family/three", "family/two"]
 
 
@@ -66,7 +64,7 @@ def test_a_file_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
     file = locate_calibration(tmp_path)
     file.parent.mkdir()
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(UsageError, match="remove it, and make it anew with: conformance calib"):
+    with pytest.raises(UsageError, match="delete it, and write it again with: conformance calib"):
         load_calibration(tmp_path)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.plan import missing_dependency
+from conformance.engine.plan import find_missing_dependency
 from conformance.model.record import ErrorInfo
 
 if TYPE_CHECKING:
@@ -37,6 +37,6 @@ def test_a_missing_dependency_is_no_regression(
         (tmp_path / name).write_text("")
     file = tmp_path / "tests" / "unit" / "test_a.py"
     error = ErrorInfo(type=type_, message=message)
-    told = missing_dependency(error, {"jax", "numpy"}, file, "the suite")
+    told = find_missing_dependency(error, {"jax", "numpy"}, file, "the suite")
     assert bool(told) is missing
     assert (", and the cell has no package of that name: " in told) is missing

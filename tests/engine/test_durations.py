@@ -39,9 +39,9 @@ def test_what_was_not_seen_again_stays() -> None:
 def test_a_case_that_is_not_known() -> None:
     """Takes as long as cases do there; where none is known, something."""
     known = Durations(seconds={"cpu": {"family/a": 1.0, "family/b": 2.0, "family/c": 30.0}})
-    assert known.of(job(Path(), "a")) == 1.0
-    assert known.of(job(Path(), "new")) == 2.0
-    assert known.of(job(Path(), "a", planned(platform="tpu:v5e:2x2"))) == UNKNOWN
+    assert known.estimate(job(Path(), "a")) == 1.0
+    assert known.estimate(job(Path(), "new")) == 2.0
+    assert known.estimate(job(Path(), "a", planned(platform="tpu:v5e:2x2"))) == UNKNOWN
 
 
 @given(SECONDS)
@@ -49,8 +49,8 @@ def test_it_is_read_back(seconds: dict[str, dict[str, float]]) -> None:
     """The same bytes for the same content, whatever its order."""
     known = Durations(seconds=seconds)
     again = Durations(seconds={kind: dict(reversed(of.items())) for kind, of in seconds.items()})
-    assert decode_durations(known.encoded(), "durations.json") == known
-    assert again.encoded() == known.encoded()
+    assert decode_durations(known.encode(), "durations.json") == known
+    assert again.encode() == known.encode()
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"seconds": {"cpu": 1}}', b"\xff"])

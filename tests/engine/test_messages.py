@@ -16,25 +16,25 @@ def test_an_error_is_masked_with_its_traceback() -> None:
     frame = {"file": "/hunter22/a.py", "line": 3, "source": "login('hunter22')"}
     error = {"type": "E", "message": "no hunter22", "frames": [{"notes": ["x"], "frames": [frame]}]}
     masking = Masking(MASKER)
-    header, _ = masking.frame(Frame({"error": error}, b""))
+    header, _ = masking.mask(Frame({"error": error}, b""))
     assert "hunter22" not in str(header)
     assert header["error"]["frames"][0]["frames"][0]["source"] == "login('***')"
-    assert masking.notes() == (NOTE,)
+    assert masking.make_notes() == (NOTE,)
 
 
 def test_the_words_of_the_protocol_stay() -> None:
     """A secret may equal the name of a stage."""
     masking = Masking(MASKER)
-    header, body = masking.frame(Frame({"stage": "execute"}, b""))
+    header, body = masking.mask(Frame({"stage": "execute"}, b""))
     assert (header, body) == ({"stage": "execute"}, b"")
-    assert masking.notes() == ()
+    assert masking.make_notes() == ()
 
 
 def test_a_value_keeps_its_size_and_a_text_does_not() -> None:
     """The header of a value states the bytes of each leaf."""
     leaf = np.array(["hunter22"]).tobytes()
     masking = Masking(MASKER)
-    _, body = masking.frame(Frame({"value": {"leaves": []}}, leaf + b"'hunter22'"))
+    _, body = masking.mask(Frame({"value": {"leaves": []}}, leaf + b"'hunter22'"))
     assert body == b"*" * 32 + b"'********'"
-    _, body = masking.frame(Frame({"artifact": "stdout"}, b"it is hunter22"))
+    _, body = masking.mask(Frame({"artifact": "stdout"}, b"it is hunter22"))
     assert body == b"it is ***"

@@ -140,7 +140,7 @@ def test_a_rank_that_hangs_is_named(ranks: Bench) -> None:
     finished = ranks.run(body, "program(devices=2, timeout=5)", TOP)
     assert (finished.outcome, finished.stage) == (Outcome.TIMED_OUT, Stage.BUILD)
     assert finished.error is not None
-    assert finished.error.message.endswith("; rank 1 of 2 did not come beyond build")
+    assert finished.error.message.endswith("; rank 1 of 2 did not get beyond build")
 
 
 def test_a_rank_that_raises_alone_is_named(ranks: Bench) -> None:

@@ -96,7 +96,7 @@ SEGV, ABORT = {"exit": None, "signal": 11}, {"exit": None, "signal": 6}
             {"ended": "timeout"},
             (
                 "timed_out", "timeout",
-                "no end within the timeout of 60 s; rank 1 of 2 did not come beyond build",
+                "no end within the timeout of 60 s; rank 1 of 2 did not get beyond build",
             ),
         ),
         (

@@ -37,7 +37,7 @@ def test_the_life_of_a_regression() -> None:
     made = tracker({1, 2}, {2}, set(), set(), {3})
     moves = [(e.kind, e.run, e.places) for e in made.events if e.kind != "confirmed"]
     assert moves == [(NEW, 1, ("b", "c")), (FIXED, 3, ("c",)), (REOPENED, 5, ("d",))]
-    (one,) = made.regressions()
+    (one,) = made.list_regressions()
     assert (one.status, one.reopened, one.fixed_in) == (REOPENED, 1, None)
     assert (one.places, one.open_places) == (("b", "c", "d"), ("d",))
 
@@ -47,17 +47,19 @@ def test_a_job_that_does_not_run_leaves_it_open() -> None:
     made = tracker({1})
     none = np.zeros(JOBS, np.int64)
     made.add(2, np.arange(JOBS), none, TABLE, ran=np.arange(JOBS))
-    (one,) = made.regressions()
+    (one,) = made.list_regressions()
     assert (one.is_open, one.last, one.status) == (True, 1, NEW)
 
 
 def test_an_old_link_does_not_hold_for_what_was_opened_again() -> None:
     """Nor is one ever older than a regression that was opened once."""
     made = tracker({1}, set(), {1})
-    (one,) = made.regressions()
-    statuses = [made.regressions({one.id: IssueLink("o/r#1", run)})[0].status for run in (1, 3)]
+    (one,) = made.list_regressions()
+    statuses = [
+        made.list_regressions({one.id: IssueLink("o/r#1", run)})[0].status for run in (1, 3)
+    ]
     assert statuses == [REOPENED, RegressionStatus.KNOWN]
-    (once,) = tracker({1}).regressions({one.id: IssueLink("o/r#1", 0)})
+    (once,) = tracker({1}).list_regressions({one.id: IssueLink("o/r#1", 0)})
     assert once.status is RegressionStatus.KNOWN
 
 
@@ -65,7 +67,10 @@ def test_another_verdict_of_a_job_is_another_regression() -> None:
     """The one is fixed, the other is new."""
     made = tracker({1})
     made.add(2, np.array([1]), np.array([3]), TABLE, ran=np.arange(JOBS))
-    assert [(one.state, one.is_open) for one in made.regressions()] == [(WORSE, True), (BAD, False)]
+    assert [(one.state, one.is_open) for one in made.list_regressions()] == [
+        (WORSE, True),
+        (BAD, False),
+    ]
 
 
 @given(runs=st.lists(SHOWN, max_size=12))
@@ -74,7 +79,7 @@ def test_it_is_open_while_any_job_shows_it(runs: list[set[int]]) -> None:
     made = tracker(*runs)
     seen: list[RegressionStatus] = [event.kind for event in made.events]
     moves = [kind for kind in seen if kind != RegressionStatus.CONFIRMED]
-    for one in made.regressions():
+    for one in made.list_regressions():
         assert one.open_places == tuple("abcd"[job] for job in sorted(runs[-1]))
         assert one.is_open is bool(runs[-1])
         assert one.reopened == sum(kind is REOPENED for kind in moves)

@@ -138,11 +138,11 @@ def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
 def test_a_directory_is_held_by_one_run(tmp_path: Path) -> None:
     """It is made, and free again when the run has ended."""
     run = RunDirectory(tmp_path / "runs" / "r")
-    with run.held():
+    with run.lock():
         assert run.path.is_dir()
-        with pytest.raises(UsageError, match="another run is writing to it"), run.held():
+        with pytest.raises(UsageError, match="another run is writing to it"), run.lock():
             pass
-    with run.held():
+    with run.lock():
         pass
 
 
@@ -152,7 +152,7 @@ def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
     name = run.blobs.put(b"whole")
     for folder in (run.path, run.blobs.folder):
         (folder / f"{TEMPORARY}1-ab-run.json").write_bytes(b"{")
-    with run.held():
+    with run.lock():
         assert list(tmp_path.rglob(f"{TEMPORARY}*")) == []
     assert run.blobs.get(name) == b"whole"
 
@@ -162,7 +162,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(InfrastructureError, match="file: cannot be written"),
-        RunDirectory(tmp_path / "file").held(),
+        RunDirectory(tmp_path / "file").lock(),
     ):
         pass
 
@@ -257,7 +257,7 @@ def test_git_ignores_a_folder_of_reports_that_a_run_made(tmp_path: Path) -> None
     append(RunDirectory(tmp_path / "log" / "reports" / "bisect" / "a"), record())
     assert (tmp_path / "log/reports/.gitignore").exists()
     (tmp_path / "known/reports").mkdir(parents=True)
-    with allocate_run(tmp_path / "known").held():
+    with allocate_run(tmp_path / "known").lock():
         assert not (tmp_path / "known/reports/.gitignore").exists()
     append(RunDirectory(tmp_path / "elsewhere" / "night"), record())
     assert not list((tmp_path / "elsewhere").glob("**/.gitignore"))

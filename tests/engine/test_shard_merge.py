@@ -64,7 +64,7 @@ def test_one_that_is_missing(tmp_path: Path) -> None:
 def test_one_that_is_there_twice(tmp_path: Path) -> None:
     """With where it was found."""
     one = part(tmp_path, 1, 2, ONE)
-    with pytest.raises(UsageError, match=r"shard 1/2 is there more than once: shard-1, shard-1"):
+    with pytest.raises(UsageError, match=r"shard 1/2 was given more than once: shard-1, shard-1"):
         order_shards([one, one, part(tmp_path, 2, 2, TWO)])
 
 
@@ -79,9 +79,9 @@ def test_one_that_did_not_end(tmp_path: Path) -> None:
     ("info", "said"),
     [
         ({"request": {"select": ["cases"], "matrix": "releases", "shard": "2/2"}},
-         "was not asked for the same matrix as in shard-1"),
+         "was not run with the same matrix as in shard-1"),
         ({"request": {"select": ["cases"], "matrix": "smoke", "shard": "2/3"}},
-         "is not one of as many shards as in shard-1"),
+         "has not the same number of shards as in shard-1"),
         ({"versions": {"kit": "another"}}, "has not the same version of the harness as in shard-1"),
         ({"request": {}}, "does not say which shard it is"),
     ],

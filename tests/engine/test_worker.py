@@ -41,7 +41,7 @@ def test_an_interpreter_that_says_something_else(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho no jax here >&2\nexit 1\n")
     python.chmod(0o755)
-    with pytest.raises(InfrastructureError, match="did not start; it said: no jax here"):
+    with pytest.raises(InfrastructureError, match="did not start; output: no jax here"):
         Worker(python)
 
 

@@ -154,7 +154,7 @@ class PytestSession(WorkerProcess):
         masking = Masking(self._masker)
         patience = max(QUIET, self.launch.timeout)
         for frame in self.exchange({**limits, **request}, patience):
-            yield masking.frame(frame)[0]
+            yield masking.mask(frame)[0]
 
     # Twice the time that the session server waits: it must be able to end the session first.
     def close(self, patience: float = 2 * SOON) -> None:

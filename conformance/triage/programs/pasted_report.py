@@ -297,7 +297,7 @@ def extract_script(text: str, name: str, folder: Path, say: Callable[[str], None
     digest = hashlib.sha256(script.encode()).hexdigest()[:8]
     stem = Path(name).stem
     file = folder / f"{stem}-{digest}" / f"{stem}.py"
-    RunDirectory(file.parent).make()
+    RunDirectory(file.parent).create()
     write_atomically(file, script.encode())
     preferred = find_pins(text, pasted.text)
     variables = [f"{name}={value}" for name, value in pasted.variables.items()]

@@ -24,7 +24,7 @@ from conformance.engine.input_files import (
     collect_inputs,
     encode_inputs,
 )
-from conformance.engine.plan import missing_dependency
+from conformance.engine.plan import find_missing_dependency
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
@@ -268,7 +268,7 @@ class ProgramRunner:
     def _find_missing_package(self, error: ErrorInfo, planned: PlannedCell) -> str:
         """Return the message about a package that a cell lacks; no release is at fault then."""
         file = next(iter(self.target.files), Path())
-        return missing_dependency(error, planned.versions, file, f"the {self.target.kind}")
+        return find_missing_dependency(error, planned.versions, file, f"the {self.target.kind}")
 
     @property
     def _requirements(self) -> tuple[str, ...]:

@@ -211,7 +211,7 @@ class Upgrade:
                     continue
                 line.confirm(place, self._store(record))
                 if not line.flaky:
-                    self._runner.keep_confirmed(job, record, attempts)
+                    self._runner.cache_confirmed(job, record, attempts)
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and observed, cell by cell."""

@@ -55,7 +55,7 @@ class World:
             self.asked.append((job.case.id, job.planned.release, again))
             yield job, self._record(job, self._says(job.case.id, job.planned.release, again))
 
-    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
+    def cache_confirmed(self, job: Job, record: Record, attempts: int) -> None:
         """Remember how often a job was tried."""
         assert record.case == job.case.id
         self.attempts[job.id] = attempts
