@@ -272,7 +272,8 @@ def _find_differing_line(rank: int, text: bytes, other: int, other_text: bytes) 
     pairs = zip_longest(*(t.decode("utf-8", "replace").splitlines() for t in (text, other_text)))
     for number, (line, other_line) in enumerate(pairs, 1):
         if line != other_line:
-            return f"line {number} of rank {rank} is {_quote(line)}, of rank {other} {_quote(other_line)}"
+            lines = f"{_quote(line)}, of rank {other} {_quote(other_line)}"
+            return f"line {number} of rank {rank} is {lines}"
     return f"ranks {rank} and {other} differ in how their lines end"
 
 

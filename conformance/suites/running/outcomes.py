@@ -13,7 +13,7 @@ import msgspec
 from conformance.engine.input_files import READ_FILES, encode_inputs, hash_inputs
 from conformance.engine.job import Finished
 from conformance.engine.messages import JobEnd
-from conformance.engine.plan import missing_dependency
+from conformance.engine.plan import find_missing_dependency
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
 from conformance.engine.transcript import classify_raised, encode_output, name_signal
 from conformance.judge.errors import make_signature
@@ -182,7 +182,7 @@ def _classify_error(job: Job, error: ErrorInfo) -> tuple[Outcome, ErrorInfo]:
 
 
 def _find_missing(job: Job, error: ErrorInfo) -> str:
-    return missing_dependency(error, job.planned.versions, job.case.file, "the suite")
+    return find_missing_dependency(error, job.planned.versions, job.case.file, "the suite")
 
 
 def _encode_frames(described: tuple[Any, ...]) -> dict[str, bytes]:
