@@ -25,8 +25,11 @@ from conformance.engine.digests import DigestStore
 from conformance.engine.run_directory import RESULTS, RUN, RunDirectory
 from conformance.report.history import make_history
 from conformance.report.report import Report
-from conformance.report.site.feed import render_feed
-from conformance.report.site.history_page import make_case_history, render_history_pages
+from conformance.report.site.history_page import (
+    make_case_history,
+    render_feed,
+    render_history_pages,
+)
 
 CASES_PER_FAMILY = 30
 BROKEN = 0.004

@@ -18,8 +18,8 @@ from conformance.files import write_atomically
 from conformance.locking import lock_folders
 from conformance.report.behaviour_history import collect_histories
 from conformance.report.behaviour_markdown import render_behaviour_pages
-from conformance.report.pairs import render_pairs
-from conformance.report.state import Recorded, RecordedState, render_state
+from conformance.report.compatibility import render_pairs
+from conformance.report.golden_coverage import Recorded, RecordedState, render_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,13 +26,13 @@ from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json, write_atomically
 from conformance.garbage_collection import pause_garbage_collection
 from conformance.locking import lock_folders
-from conformance.report.data import make_report_json, render_json_lines
+from conformance.report.csv_tables import render_jobs_csv, render_matrix_csv
 from conformance.report.history import History, make_history, select_runs
 from conformance.report.junit import render_junit
 from conformance.report.markdown import render_markdown
 from conformance.report.report import CauseEvidence, Report
+from conformance.report.report_json import make_report_json, render_json_lines
 from conformance.report.site.site import find_first_page, render_site
-from conformance.report.tables import render_jobs_csv, render_matrix_csv
 from conformance.report.upgrade_file import decode_upgrade
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from conformance.errors import (
 )
 from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
-from conformance.report.upstream import Upstream, render_issue
+from conformance.report.upstream_issue import Upstream, render_issue
 from conformance.triage.bisect.render import render_answer
 from conformance.triage.repro.embedded_modules import LARGEST, load_source
 from conformance.triage.repro.header import describe_nightlies

@@ -17,7 +17,7 @@ from conformance.app.target import on_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.report.script_issue import FirstBadRelease, render_script_issue
+from conformance.report.upstream_issue import FirstBadRelease, render_script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.render import render_answer
 from conformance.triage.programs.outcomes import classify_outcome

@@ -17,8 +17,11 @@ from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import RepeatedRun, Run, finish_run, make_run_info
 from conformance.errors import NothingSelectedError
 from conformance.report.report import Report
-from conformance.report.suite_text import render_suite
-from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
+from conformance.report.suite_results import (
+    collect_warnings,
+    read_collection_warnings,
+    render_suite,
+)
 from conformance.report.summary import render_exit
 from conformance.report.tracebacks import render_cause_tracebacks
 from conformance.suites.suite import make_suite

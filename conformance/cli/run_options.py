@@ -10,7 +10,7 @@ import click
 from conformance.app.context import load_context
 from conformance.app.since import SinceOptions
 from conformance.engine.exit_policy import FailOn
-from conformance.report.data import make_report_json
+from conformance.report.report_json import make_report_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.transitions import ENDING, TOLD, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.changes import collect_changes
 from conformance.report.markup import (
     MOST_CODE,
     Section,
@@ -20,6 +19,7 @@ from conformance.report.markup import (
     to_code,
     to_row,
 )
+from conformance.report.overview import collect_changes, make_overview
 from conformance.report.since_text import (
     NEW,
     count_changes,
@@ -29,7 +29,6 @@ from conformance.report.since_text import (
     group_causes,
     render_other_changes,
 )
-from conformance.report.story import make_story
 from conformance.report.summary import (
     EVERY,
     collect_cell_notes,
@@ -49,9 +48,8 @@ if TYPE_CHECKING:
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.run_files import Since
-    from conformance.report.changes import ReleaseChange, ReleaseChangeGroup
+    from conformance.report.overview import Overview, ReleaseChange, ReleaseChangeGroup
     from conformance.report.report import Report
-    from conformance.report.story import Story
     from conformance.report.summary import ExclusionGroup, IrGroup
     from conformance.report.tracks import Track
 
@@ -68,11 +66,11 @@ def render_markdown(report: Report, most: int = MOST) -> str:
         report: The runs to report.
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
-    head = "\n\n".join(_render_head(make_story(report), report))
+    head = "\n\n".join(_render_head(make_overview(report), report))
     return fit_sections(head, list(_make_sections(report)), most)
 
 
-def _render_head(story: Story, report: Report) -> Iterator[str]:
+def _render_head(story: Overview, report: Report) -> Iterator[str]:
     """Yield what a person must know, should nothing else be read."""
     runs = report.runs
     said = "nothing unexpected"

@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.files import readable_json
 from conformance.model.record import Record
-from conformance.report.data import RecordLine, ReportJson
+from conformance.report.report_json import RecordLine, ReportJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

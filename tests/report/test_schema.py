@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from conformance.model.run import Exclusion
-from conformance.report.data import make_report_json, render_json_lines
+from conformance.report.report_json import make_report_json, render_json_lines
 from tests.builders import f32
 from tests.report.published_schemas import schemas
 from tests.report.runs import ADD, CELLS, Directory

@@ -14,13 +14,20 @@ from conformance.judge.suite_verdict import FALSIFYING
 from conformance.model.value import CorruptValueError
 from conformance.report.ir_differences import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
-from conformance.report.site.excerpts import Excerpt, Row, align_sides, make_excerpt, render_ending
+from conformance.report.site.evidence import (
+    Excerpt,
+    Row,
+    ValuePlot,
+    align_sides,
+    make_excerpt,
+    make_value_plots,
+    render_ending,
+)
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, make_strip
-from conformance.report.suite_warnings import collect_warnings
+from conformance.report.suite_results import collect_warnings
 from conformance.report.text import find_thread_url, make_rerun_command
 from conformance.report.tracebacks import collect_stacks
-from conformance.report.value_plot import ValuePlot, make_value_plots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

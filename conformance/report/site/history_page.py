@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from conformance.engine.regression_tracker import RegressionStatus
 from conformance.report.history import NOTHING, carry_forward, encode_run_lengths, find_verdict
-from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
+from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
+from conformance.report.text import flatten, join_names, parse_time
 from conformance.report.tracks import make_release_key
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from conformance.engine.regression_tracker import Regression, RegressionEvent
     from conformance.model.outcome import Verdict
     from conformance.report.history import History, Ranks, RunPoint
     from conformance.report.report import Report
+
 
 SEGMENTS: Final = 90
 """Segments of a row; one that has more is drawn by several runs at a time, their worst verdict."""
@@ -100,7 +106,7 @@ def render_history_pages(history: History, report: Report) -> Iterator[tuple[str
         "open": still,
         "fixed": ended[:FIXED],
         "more_fixed": len(ended) - len(ended[:FIXED]),
-        "ticks": make_ticks(history.runs),
+        "ticks": make_date_ticks(history.runs),
         "families": collect_families(history),
         "highest": max((run.unexpected for run in history.runs), default=0),
         "case_pages": report.cases.keys(),
@@ -141,7 +147,7 @@ def make_case_history(history: History, case: str) -> dict[str, Any] | None:
         "runs": len(ran),
         "first": history.runs[ran[0]].date,
         "last": history.runs[ran[-1]].date,
-        "ticks": make_ticks(history.runs),
+        "ticks": make_date_ticks(history.runs),
         "rows": rows,
         "constant": constant,
     }
@@ -161,7 +167,7 @@ def collect_families(history: History) -> list[FamilyRows]:
     for family, places in members.items():
         table = worst[:, places]
         rows, constant = _rows([history.cases[place] for place in places], table, history.runs)
-        whole = make_row(family, table.min(axis=1).tolist(), history.runs)
+        whole = make_date_row(family, table.min(axis=1).tolist(), history.runs)
         anchor = f"family-{slug(family)}"
         made.append(FamilyRows(row=whole, anchor=anchor, rows=rows, constant=constant))
     return made
@@ -177,14 +183,14 @@ def _rows(
     constant: dict[Verdict, list[str]] = {}
     for name, column, high, low in zip(names, table.T, best, worst, strict=True):
         if low < high:
-            rows.append(make_row(name, column.tolist(), runs))
+            rows.append(make_date_row(name, column.tolist(), runs))
         elif (verdict := find_verdict(int(low))) is not None:
             constant.setdefault(verdict, []).append(name)
     kept = (ConstantVerdict(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
     return tuple(rows), tuple(kept)
 
 
-def make_row(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> DateRow:
+def make_date_row(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> DateRow:
     """Return ranks by run as a row, coarser where it would have too many segments.
 
     Args:
@@ -213,7 +219,7 @@ def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> DateSp
     return DateSpan(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
 
 
-def make_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
+def make_date_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
     """Return the dates above rows: months where there are several, else days.
 
     Args:
@@ -228,3 +234,75 @@ def make_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
         DateSpan(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
         for group in joined
     )
+
+
+FEED_ENTRIES: Final = 100
+"""Entries of the feed."""
+FEED_CELLS: Final = 12
+"""Cells that an entry names."""
+_TAG: Final = "tag:jax-conformance.invalid,2025:"
+"""Beginning of the ids: the same wherever a site is put; `.invalid` is nobody's domain."""
+_WORDS: Final = {
+    RegressionStatus.NEW: "opened",
+    RegressionStatus.FIXED: "fixed",
+    RegressionStatus.REOPENED: "reopened",
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the feed.
+
+    Args:
+        history: The history to show.
+        base: Address of the site's root, for links that hold wherever the feed is read; without
+            it they are relative.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    root = base if not base or base.endswith("/") else f"{base}/"
+    known = {one.id: one for one in history.regressions}
+    entries = [
+        _make_entry(event, known[event.regression], history.runs[event.run], root)
+        for event in history.events[: -FEED_ENTRIES - 1 : -1]
+    ]
+    times = [entry["updated"] for entry in entries] or [
+        _format_end(run) for run in history.runs[-1:]
+    ]
+    data = {
+        "id": f"{root}{FEED}" if root else f"{_TAG}history",
+        "updated": max(times, default=_rfc3339(_EPOCH)),
+        "self_link": f"{root}{FEED}",
+        "page_link": f"{root}{HISTORY}",
+        "entries": entries,
+    }
+    yield FEED, render("feed.xml", FEED, data)
+
+
+def _make_entry(
+    event: RegressionEvent, about: Regression, run: RunPoint, root: str
+) -> dict[str, str]:
+    """Return what the template shows of an event."""
+    word = _WORDS[event.kind]
+    many = plural(len(event.places), "cell")
+    seen = "no longer seen" if event.kind is RegressionStatus.FIXED else "seen"
+    why = about.state.reason or about.state.verdict
+    return {
+        # A tag URI, the same each time the feed is made.
+        "id": f"{_TAG}{word}/{event.regression}/{href(run.id)}",
+        "title": flatten(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
+        "updated": _format_end(run),
+        "link": href(HISTORY, regression_anchor(event.regression), root=root),
+        "category": word,
+        "summary": flatten(f"{why} ({seen} in {run.id}: {join_names(event.places, FEED_CELLS)})"),
+    }
+
+
+def _format_end(run: RunPoint) -> str:
+    """Return when a run ended, or else began, as Atom wants it."""
+    return _rfc3339(parse_time(run.finished) or run.time or _EPOCH)
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -6,21 +6,25 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
-from conformance.report.site.addresses import MATRIX
-from conformance.report.site.matrix_data import make_matrix_data
-from conformance.report.site.page_selection import describe_omitted
+from conformance.report.overview import make_overview
+from conformance.report.site.addresses import MATRIX, UPGRADE, case_page, href, run_page
+from conformance.report.site.matrix_data import find_title, make_matrix_data
 from conformance.report.site.rendering import render
-from conformance.report.site.search_data import make_search_data
+from conformance.report.site.suite_page import make_suite_views
 from conformance.report.site.upgrade_page import list_upgrades
-from conformance.report.story import make_story
+from conformance.report.text import flatten, format_moment
 from conformance.report.verdicts import WORST_FIRST
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.model.outcome import Verdict
+    from conformance.report.overview import Overview
     from conformance.report.report import Report
+
 
 MATRIX_DATA: Final = "data/matrix.js"
 SEARCH_DATA: Final = "data/search.js"
@@ -47,7 +51,7 @@ def render_matrix_pages(
         Path below the site's root, and content.
     """
     everything = everything or report
-    story = make_story(everything)
+    story = make_overview(everything)
     if untold := describe_omitted(everything, report):
         story = replace(story, problems=(*story.problems, untold))
     data = {
@@ -96,3 +100,61 @@ def _tally(counts: Counter[Verdict] | None) -> Tally | None:
         return None
     ordered = tuple((str(v), counts[v]) for v in WORST_FIRST if counts[v])
     return Tally(worst=ordered[0][0], counts=ordered)
+
+
+def make_search_data(report: Report, story: Overview) -> dict[str, Any]:
+    """Return the data of the script of every page.
+
+    Args:
+        report: The runs to report.
+        story: Its story.
+    """
+    return {
+        "entries": [list(entry) for entry in list_entries(report, story)],
+        "counts": {"causes": story.causes, "runs": len(report.runs), "unexpected": story.wrong},
+        "problems": list(story.problems),
+        "ended": format_moment(story.ended),
+        "upgraded": UPGRADE if report.upgraded else "",
+        "suite": next((href(view.page) for view in make_suite_views(report)), ""),
+    }
+
+
+def list_entries(report: Report, story: Overview) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the entries to search: kind, name, a line about it, address from the root.
+
+    Args:
+        report: The runs to report.
+        story: Its story.
+    """
+    for family, cases in report.families.items():
+        yield "family", flatten(family), plural(len(cases), "case"), filter_address(family=family)
+    for upgrade, page in list_upgrades(report):
+        yield "upgrade", flatten(f"{upgrade.from_} to {upgrade.to}"), "", href(page)
+    for release in reversed(story.releases):
+        yield "release", f"jax {release}", "", filter_address(release=release)
+    for name, case in report.cases.items():
+        yield "case", flatten(name), find_title(case.doc), href(case_page(name))
+    for run in reversed(report.runs):
+        yield "run", flatten(run.id), format_moment(run.info.started), href(run_page(run.id))
+
+
+def filter_address(**choice: str) -> str:
+    """Return the address of the matrix with a choice made.
+
+    Args:
+        choice: E.g. `family="loops"`.
+    """
+    return f"{MATRIX}#{urlencode({name: flatten(value) for name, value in choice.items()})}"
+
+
+def describe_omitted(report: Report, shown: Report) -> str:
+    """Return what is said of the tests without a page, empty where all have one.
+
+    Args:
+        report: All that is told.
+        shown: What has pages.
+    """
+    number = len(report.cases) - len(shown.cases)
+    if not number:
+        return ""
+    return f"{number:,} tests that pass or are skipped everywhere have no page and no row: too many"

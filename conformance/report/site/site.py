@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
+from dataclasses import replace
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import MATRIX, UPGRADE
 from conformance.report.site.badges import render_badges
 from conformance.report.site.case_page import collect_pairs, render_case_pages
 from conformance.report.site.causes_page import collect_causes_by_case, render_causes_pages
-from conformance.report.site.feed import render_feed
-from conformance.report.site.history_page import make_case_history, render_history_pages
+from conformance.report.site.history_page import (
+    make_case_history,
+    render_feed,
+    render_history_pages,
+)
 from conformance.report.site.matrix_page import render_matrix_pages
-from conformance.report.site.page_selection import select_pages
-from conformance.report.site.run_pages import render_run_pages
+from conformance.report.site.run_pages import SLOWEST, render_run_pages
 from conformance.report.site.suite_page import render_suite_pages
 from conformance.report.site.upgrade_page import (
     collect_mentions,
@@ -22,9 +27,10 @@ from conformance.report.site.upgrade_page import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from conformance.engine.diff_cache import DiffCache
+    from conformance.engine.run_loader import LoadedRun
     from conformance.report.history import History
     from conformance.report.report import Report
 
@@ -76,3 +82,49 @@ def load_assets() -> Iterator[tuple[str, bytes]]:
     folder = files("conformance.report.site") / "assets"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         yield f"assets/{file.name}", file.read_bytes()
+
+
+MOST_PAGES: Final = 2_000
+"""Tests of suites that all have a page and a row; of more, those of which there is more to say."""
+QUIET: Final = frozenset({Verdict.MATCH, Verdict.EXCLUDED})
+"""Verdicts of a test of which there is nothing more to say than that."""
+
+
+def select_pages(report: Report) -> Report:
+    """Return a report on what has pages: all, but of very many tests those that pass everywhere.
+
+    Args:
+        report: All that is told.
+    """
+    tests = [name for name, case in report.cases.items() if case.kind == "test"]
+    if len(tests) <= MOST_PAGES:
+        return report
+    told = {*_find_mentioned(report), *_find_slowest(report)}
+    quiet = frozenset(
+        name
+        for name in tests
+        if name not in told and all(side.record.verdict in QUIET for side in report.sides(name))
+    )
+    return replace(report, runs=[_remove_tests(run, quiet) for run in report.runs])
+
+
+def _find_mentioned(report: Report) -> Iterator[str]:
+    """Yield the tests that pages of upgrades link to."""
+    for upgrade in report.upgrades.values():
+        for said in (upgrade.transitions, upgrade.flaky, upgrade.not_compared, upgrade.fails_alike):
+            yield from (one.case for one in said)
+
+
+def _find_slowest(report: Report) -> Iterator[str]:
+    """Yield the tests that pages of runs link to."""
+    for run in report.runs:
+        ran = (record for record in run.records if not record.cached)
+        slowest = heapq.nlargest(SLOWEST, ran, key=lambda record: record.seconds.get("job", 0.0))
+        yield from (record.case for record in slowest)
+
+
+def _remove_tests(run: LoadedRun, quiet: Collection[str]) -> LoadedRun:
+    cases = {name: case for name, case in run.info.cases.items() if name not in quiet}
+    plan = tuple(pair for pair in run.info.plan if pair[0] not in quiet)
+    records = tuple(record for record in run.records if record.case not in quiet)
+    return replace(run, info=replace(run.info, cases=cases, plan=plan), records=records)

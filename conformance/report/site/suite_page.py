@@ -21,7 +21,7 @@ from conformance.report.conformance_runs import (
 )
 from conformance.report.site.addresses import run_page, slug, suite_page
 from conformance.report.site.rendering import render
-from conformance.report.suite_warnings import collect_warnings, read_collection_warnings
+from conformance.report.suite_results import collect_warnings, read_collection_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
-from conformance.report.site.excerpts import TextRun, align_sides, render_error
-from conformance.report.site.upgrade_strips import make_strip, make_ticks
+from conformance.report.site.evidence import TextRun, align_sides, render_error
+from conformance.report.site.strips import make_minor_ticks, make_upgrade_strip
 from conformance.report.text import flatten
 from conformance.report.tracebacks import collect_stacks
 from conformance.triage.upgrade.effect import COST_METRICS, Effect, describe_ending
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from conformance.model.record import Record
     from conformance.report.report import Report
-    from conformance.report.site.excerpts import Row
-    from conformance.report.site.upgrade_strips import Part, Tick
+    from conformance.report.site.evidence import Row
+    from conformance.report.site.strips import MinorTick, UpgradeSegment
     from conformance.report.tracebacks import Stack
     from conformance.report.upgrade_file import ChangeGroup, UpgradeChange, UpgradeFile
 
@@ -59,7 +59,7 @@ class MemberView:
 
     case: str
     address: str
-    strip: tuple[Part, ...]
+    strip: tuple[UpgradeSegment, ...]
     before: str = ""
     after: str = ""
     also: str = ""
@@ -77,7 +77,7 @@ class Rows:
     """
 
     platform: str
-    ticks: tuple[Tick, ...]
+    ticks: tuple[MinorTick, ...]
     members: tuple[MemberView, ...]
     more: tuple[MemberView, ...] = ()
 
@@ -241,7 +241,7 @@ class _Drawing:
             members = tuple(self._make_member(change, first) for change in found)
             yield Rows(
                 platform=platform,
-                ticks=make_ticks(points, self._releases),
+                ticks=make_minor_ticks(points, self._releases),
                 members=members[:AT_ONCE],
                 more=members[AT_ONCE:],
             )
@@ -252,7 +252,7 @@ class _Drawing:
         return MemberView(
             case=change.case,
             address=self._find_address(change),
-            strip=make_strip(points, jobs, changes),
+            strip=make_upgrade_strip(points, jobs, changes),
             before=_format_side(change, change.before) if change.before != first.before else "",
             after=_format_side(change, change.after) if change.after != first.after else "",
             also=_describe_others(changes, change),

@@ -12,7 +12,7 @@ from lxml import etree
 from conformance.model.outcome import Verdict
 from conformance.report.history import make_history
 from conformance.report.site.addresses import FEED
-from conformance.report.site.feed import NEWEST, render_feed
+from conformance.report.site.history_page import FEED_ENTRIES, render_feed
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ def test_only_the_newest_are_told() -> None:
     """A feed is no archive."""
     runs = [
         night(n % 28, {("f/a", A): BAD if n % 2 else FINE}, run=f"{n:03d}", started=f"2026-{n // 28 + 1:02d}-{n % 28 + 1:02d}T00:00:00+00:00")  # noqa: E501
-        for n in range(NEWEST + 20)
+        for n in range(FEED_ENTRIES + 20)
     ]  # fmt: skip
     made = atom(runs)
     assert_valid(made)
-    assert len(texts(made, "id")) == NEWEST
-    assert f"/{NEWEST + 19:03d}" in texts(made, "id")[0]
+    assert len(texts(made, "id")) == FEED_ENTRIES
+    assert f"/{FEED_ENTRIES + 19:03d}" in texts(made, "id")[0]
 
 
 @pytest.mark.parametrize("runs", [[], nights(FINE), nights(FINE, FINE)])

@@ -19,8 +19,8 @@ from conformance.report.site.history_page import (
     TICKS,
     collect_families,
     make_case_history,
-    make_row,
-    make_ticks,
+    make_date_row,
+    make_date_ticks,
     render_history_pages,
 )
 from tests.builders import f32
@@ -128,7 +128,7 @@ def test_a_family_shows_the_worst_of_its_jobs() -> None:
 @given(st.lists(st.integers(0, NOTHING), min_size=1, max_size=336))
 def test_a_row_is_as_long_as_the_runs_and_never_too_fine(ranks: list[int]) -> None:
     """What flickers is drawn by several runs at a time; the worst is always seen."""
-    row = make_row("f/a", ranks, YEAR[: len(ranks)])
+    row = make_date_row("f/a", ranks, YEAR[: len(ranks)])
     assert sum(span.length for span in row.spans) == len(ranks)
     assert len(row.spans) <= SEGMENTS
     shown = {span.state for span in row.spans}
@@ -138,18 +138,18 @@ def test_a_row_is_as_long_as_the_runs_and_never_too_fine(ranks: list[int]) -> No
 
 def history_state(rank: int) -> str:
     """Return what a span of a rank shows."""
-    (span,) = make_row("f/a", [rank], YEAR[:1]).spans
+    (span,) = make_date_row("f/a", [rank], YEAR[:1]).spans
     return span.state
 
 
 def test_dates_are_few_and_as_wide_as_their_runs() -> None:
     """Months over a year, days over a week."""
-    year = make_ticks(YEAR)
+    year = make_date_ticks(YEAR)
     assert len(year) == TICKS
     assert (year[0].said, year[0].length) == ("2025-01", 28)
-    assert [tick.said for tick in make_ticks(YEAR[:2])] == ["2025-01-01", "2025-01-02"]
-    assert sum(tick.length for tick in make_ticks(YEAR[:50])) == 50
-    assert make_ticks(()) == ()
+    assert [tick.said for tick in make_date_ticks(YEAR[:2])] == ["2025-01-01", "2025-01-02"]
+    assert sum(tick.length for tick in make_date_ticks(YEAR[:50])) == 50
+    assert make_date_ticks(()) == ()
 
 
 def test_a_case_shows_the_cells_that_changed_and_names_the_others() -> None:

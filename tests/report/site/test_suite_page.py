@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.engine.run_loader import load_run
 from conformance.report.conformance_runs import make_suite_history
+from conformance.report.overview import make_overview
 from conformance.report.report import Report
-from conformance.report.site.search_data import make_search_data
+from conformance.report.site.matrix_page import make_search_data
 from conformance.report.site.suite_page import make_suite_views, render_suite_pages
-from conformance.report.story import make_story
 from tests.report.runs import CELLS, Directory
 from tests.report.site.examples import suite_report
 from tests.report.site.pages import Page
@@ -103,4 +103,4 @@ def test_without_a_suite_there_is_no_page(tmp_path: Path) -> None:
     """Nor a link to it."""
     report = Directory(tmp_path / "r").job("f/a", CELLS[0]).report()
     assert list(render_suite_pages(report)) == []
-    assert make_search_data(report, make_story(report))["suite"] == ""
+    assert make_search_data(report, make_overview(report))["suite"] == ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.report.report import Report
-    from conformance.report.site.excerpts import Row
+    from conformance.report.site.evidence import Row
     from conformance.report.site.upgrade_groups import UpgradeGroupView
 
 

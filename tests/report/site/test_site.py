@@ -9,11 +9,11 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.run_loader import LoadedRun
 from conformance.model.run import RunCase, RunCell, RunInfo
 from conformance.report.report import Report
-from conformance.report.site import page_selection
+from conformance.report.site import site
 from conformance.report.site.addresses import case_page, href
 from conformance.report.site.matrix_page import render_matrix_pages
-from conformance.report.site.page_selection import select_pages
 from conformance.report.site.run_pages import SLOWEST
+from conformance.report.site.site import select_pages
 from tests.engine.test_suite_changes import record
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_few_tests_have_a_page_each(tmp_path: Path) -> None:
 
 def test_of_very_many_those_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the slowest, which the page of a run names; all are counted, and it is said."""
-    monkeypatch.setattr(page_selection, "MOST", 20)
+    monkeypatch.setattr(site, "MOST_PAGES", 20)
     cases = report_on(tmp_path, kind="program")
     assert select_pages(cases) is cases
     report = report_on(tmp_path)

@@ -10,8 +10,8 @@ import pytest
 
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.model.run import Exclusion
-from conformance.report.data import find_exit_code, make_report_json, render_json_lines
 from conformance.report.report import Report
+from conformance.report.report_json import find_exit_code, make_report_json, render_json_lines
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import Exclusion
-from conformance.report.tables import JOB, render_jobs_csv, render_matrix_csv
+from conformance.report.csv_tables import JOB, render_jobs_csv, render_matrix_csv
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.golden_history import LoadResult, ReleasePair
-from conformance.report.pairs import render_pairs
+from conformance.report.compatibility import render_pairs
 
 PAIRS = {
     ReleasePair("0.9.0", "0.9.0"): LoadResult("right", promised=True),

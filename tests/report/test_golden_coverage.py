@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
 from conformance.engine.transitions import TransitionKind
-from conformance.report.state import Recorded, RecordedState, classify_step, render_state
+from conformance.report.golden_coverage import Recorded, RecordedState, classify_step, render_state
 from tests.builders import case, deviation
 from tests.engine.worlds import planned
 
