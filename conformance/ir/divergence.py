@@ -94,8 +94,8 @@ def _describe_edit(edit: IrEdit) -> str:
     node = edit.b or edit.a
     if node is None:
         return _WORDS[edit.side].format("nothing")
-    what = dict.fromkeys(_SYNONYMS.get(name, name) for name in edit.what)
-    names = f" {', '.join(what)}" if edit.side is Side.CHANGED else ""
+    aspects = dict.fromkeys(_SYNONYMS.get(name, name) for name in edit.aspects)
+    names = f" {', '.join(aspects)}" if edit.side is Side.CHANGED else ""
     return _WORDS[edit.side].format(f"{node.op}{_describe_types(node)}{names}")
 
 

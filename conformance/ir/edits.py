@@ -48,7 +48,7 @@ class IrEdit:
         a: The instruction of the first module, if any.
         b: The instruction of the second module, if any.
         at: The computations around the place.
-        what: For a changed pair, `type` and the names of attributes; for a rewired one, the
+        aspects: For a changed pair, `type` and the names of attributes; for a rewired one, the
             positions of operands.
     """
 
@@ -56,7 +56,7 @@ class IrEdit:
     a: Instruction | None
     b: Instruction | None
     at: PairedComputations
-    what: tuple[str, ...] = ()
+    aspects: tuple[str, ...] = ()
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -133,7 +133,7 @@ class _Edits:
         changed = _compare_pair(a, b, pair)
         if changed is not None:
             self._parent[changed] = changed
-            if "type" in changed.what:
+            if "type" in changed.aspects:
                 self._retyped[a] = changed
                 for operand in a.operands:
                     # A type that propagates from operand to reader is a single change.
@@ -177,19 +177,19 @@ class _Edits:
 
 
 def _compare_pair(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit | None:
-    what = ["type"] if a.type != b.type and find_slots(a) is None else []
+    aspects = ["type"] if a.type != b.type and find_slots(a) is None else []
     ours, theirs = a.attributes, b.attributes
     if ours is not theirs:
         # Slots and parameters were paired by their operands, not by their number.
         skipped = {"captured", "index"} if a.op == "parameter" else {"captured"}
-        what += [
+        aspects += [
             name
             for name in dict.fromkeys([*ours, *theirs])
             if name not in skipped and ours.get(name, _ABSENT) != theirs.get(name, _ABSENT)
         ]
     if len(a.bodies) != len(b.bodies):
-        what.append("bodies")
-    return IrEdit(Side.CHANGED, a, b, pair, tuple(what)) if what else None
+        aspects.append("bodies")
+    return IrEdit(Side.CHANGED, a, b, pair, tuple(aspects)) if aspects else None
 
 
 _ABSENT: Final = object()

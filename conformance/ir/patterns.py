@@ -101,12 +101,12 @@ def _make_key(rewrite: Rewrite) -> Hashable:
     """
     work = _select_work(rewrite)
     # The positions of operands say nothing about the rewrite.
-    names = [edit.what if edit.side is Side.CHANGED else () for edit in work]
-    what = {
+    names = [edit.aspects if edit.side is Side.CHANGED else () for edit in work]
+    edits = {
         (edit.side, edit.op, _get_dtype(edit), name) for edit, name in zip(work, names, strict=True)
     }
     places = () if _are_constants(work) else (edit.at.path for edit in work)
-    return frozenset(places), frozenset(what)
+    return frozenset(places), frozenset(edits)
 
 
 def _make_pattern(alike: list[Rewrite]) -> RewritePattern:
@@ -140,7 +140,7 @@ def _classify(work: list[IrEdit]) -> ChangeKind:
     if Side.CHANGED in sides:
         return (
             ChangeKind.SHARDING
-            if {w for d in work for w in d.what} == {"sharding"}
+            if {w for d in work for w in d.aspects} == {"sharding"}
             else ChangeKind.CHANGED
         )
     return ChangeKind.REWIRED if Side.REWIRED in sides else ChangeKind.RESULTS
@@ -175,7 +175,10 @@ def _are_constants(work: list[IrEdit]) -> bool:
 _ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
     ("collective", _has_any_of(COLLECTIVES)),
     ("placement", _has_types_that(lambda a, b: _get_space(a) != _get_space(b))),
-    ("sharding", lambda work: any(e.side is Side.CHANGED and "sharding" in e.what for e in work)),
+    (
+        "sharding",
+        lambda work: any(e.side is Side.CHANGED and "sharding" in e.aspects for e in work),
+    ),
     ("custom call", _has_any_of({"custom-call", "custom_call", "ffi_call"})),
     ("value order", _has_any_of(REDUCTIONS)),
     ("dtype", _has_types_that(_dtypes_differ)),
@@ -199,7 +202,7 @@ def _describe(kind: ChangeKind, work: list[IrEdit]) -> str:
     gone, new, changed, rewired = (
         _count_ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
     )
-    names = ", ".join(dict.fromkeys(name for edit in work for name in edit.what))
+    names = ", ".join(dict.fromkeys(name for edit in work for name in edit.aspects))
     one_sided = f"{gone or new} {'removed' if gone else 'added'}"
     titles = {
         ChangeKind.REPLACED: f"{gone} -> {new}"

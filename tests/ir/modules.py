@@ -364,7 +364,7 @@ def mutants(program: Block) -> list[tuple[str, Block]]:
 
 
 def _swapped(block: Block) -> Iterator[tuple[str, Block]]:
-    """Yield programs with two operands swapped that are not the same value, said twice."""
+    """Yield programs with two operands swapped that are not the same value."""
     for number, node in enumerate(block.nodes):
         left, right = (_meaning(block, ref) for ref in (*node.operands, (0, 0), (0, 0))[:2])
         if node.op in ORDERED and left != right and "while" not in f"{left}{right}":

@@ -74,12 +74,12 @@ def test_the_name_stack_tells_what_is_left() -> None:
     """Where operands and readers are all different."""
 
     def text(op: str, end: str) -> str:
-        said = 'metadata={{op_name="jit(f)/{}"}}'
+        metadata = 'metadata={{op_name="jit(f)/{}"}}'
         return hlo(
             f"%a = f32[4] {op}(%x)",
-            f"%b = f32[4] exponential(%a), {said.format('one')}",
+            f"%b = f32[4] exponential(%a), {metadata.format('one')}",
             f"%c = f32[4] {op}(%y)",
-            f"%d = f32[4] exponential(%c), {said.format('two')}",
+            f"%d = f32[4] exponential(%c), {metadata.format('two')}",
             f"%r = f32[4] {end}(%b, %d)",
         )
 

@@ -20,7 +20,7 @@ def test_a_text_is_equal_to_itself() -> None:
 
 
 def test_another_grouping_is_structural() -> None:
-    """The same for `canonical`, and said in one entry."""
+    """The same for `canonical`, in a single entry."""
     other = hlo("%c = f32[4] copy(%x)", "%a = f32[4] sine(%c)", "%r = f32[4] divide(%a, %y)")
     found = diff(PLAIN, other)
     assert (found.equal, found.neutral_equal, found.severity) == (False, True, "structural")
@@ -39,8 +39,8 @@ def test_what_is_only_passed_through_otherwise_is_said_so() -> None:
 
 def test_a_change_is_shown_with_an_example() -> None:
     """Where it is, and the lines before and after."""
-    said = 'metadata={op_name="jit(f)/sin" source_file="f.py" source_line=3}'
-    one = PLAIN.replace("sine(%x)", f"sine(%x), {said}")
+    metadata = 'metadata={op_name="jit(f)/sin" source_file="f.py" source_line=3}'
+    one = PLAIN.replace("sine(%x)", f"sine(%x), {metadata}")
     (change,) = diff(one, one.replace("sine(", "tanh(")).changes
     assert (change.kind, change.count, change.title) == ("replaced", 1, "sine -> tanh")
     assert change.where == "entry, jit(f)/sin, f.py:3"
@@ -80,10 +80,12 @@ def test_donation_is_semantic() -> None:
     ],
 )
 def test_shardings_of_parameters_are_compared(one: str, two: str, severity: str) -> None:
-    """Two that differ; or one that is not said."""
+    """Two that differ, or one that is missing."""
     texts = [
-        PLAIN.replace("parameter(0)", f"parameter(0), sharding={said}" if said else "parameter(0)")
-        for said in (one, two)
+        PLAIN.replace(
+            "parameter(0)", f"parameter(0), sharding={sharding}" if sharding else "parameter(0)"
+        )
+        for sharding in (one, two)
     ]
     found = diff(*texts)
     assert found.changes[0].about == "sharding"

@@ -43,14 +43,14 @@ def test_a_wrong_constant_is_told_by_who_reads_it(rest: tuple[str, ...], n: int)
 
 
 def test_swapped_operands_are_told_by_their_operation() -> None:
-    """What reads the result is not told."""
+    """Readers of the result are not listed."""
     before = scaled("2", "%d = f32[N] subtract(%m, %p)", "ROOT %r = f32[N] tanh(%d)")
     after = before.replace("subtract(%m, %p)", "subtract(%p, %m)")
     assert diff(before, after).begins == ("subtract reads otherwise",)
 
 
 def test_a_new_operation_is_told_without_what_reads_it() -> None:
-    """Its operand is what it was."""
+    """Its operand is unchanged."""
     before = scaled("2", ROOT)
     after = scaled("2", "%g = f32[N] cosine(%m)", ROOT.replace("%m", "%g"))
     assert diff(before, after).begins == ("cosine new",)

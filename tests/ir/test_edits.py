@@ -17,7 +17,7 @@ def found(a: str, b: str) -> list[Rewrite]:
     return find_rewrites(alignment)
 
 
-def said(rewrite: Rewrite) -> list[tuple[str, str]]:
+def describe(rewrite: Rewrite) -> list[tuple[str, str]]:
     """Return what a rewrite says, each place by its sign and operation."""
     return sorted((str(edit.side), edit.op) for edit in rewrite)
 
@@ -34,7 +34,7 @@ def test_one_for_another_is_one_rewrite() -> None:
         hlo(f"%a = f32[4] {op}(%x)", "%r = f32[4] divide(%a, %y)") for op in ("sine", "tanh")
     )
     (rewrite,) = found(one, two)
-    assert said(rewrite) == [("+", "tanh"), ("-", "sine"), (">", "divide")]
+    assert describe(rewrite) == [("+", "tanh"), ("-", "sine"), (">", "divide")]
 
 
 def test_two_places_far_apart_are_two_rewrites() -> None:
@@ -49,7 +49,7 @@ def test_an_attribute_that_differs_is_named() -> None:
     """Of a pair."""
     one = hlo("%r = f32[4] iota(), iota_dimension=0, about=1")
     (rewrite,) = found(one, one.replace("about=1", "about=2"))
-    assert [(d.side, d.what) for d in rewrite if d.what] == [("~", ("about",))]
+    assert [(d.side, d.aspects) for d in rewrite if d.aspects] == [("~", ("about",))]
 
 
 def test_a_type_that_spreads_is_one_rewrite() -> None:
@@ -57,7 +57,7 @@ def test_a_type_that_spreads_is_one_rewrite() -> None:
     one = hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)", "%r = f32[4] abs(%b)")
     rewrite, *others = found(one, one.replace("f32", "f64"))
     assert len(rewrite) == 4
-    assert {d.what for d in rewrite} == {("type",)}
+    assert {d.aspects for d in rewrite} == {("type",)}
     assert all(d.op == "parameter" for one in others for d in one)
 
 
@@ -76,7 +76,7 @@ def test_another_result_of_a_loop_is_another_result() -> None:
     same = same.replace("tuple(%j, %z, %w)", "tuple(%j, %z, %v)")
     one = hlo(*LOOP, before=same)
     two = hlo(*LOOP[:3], "%r = f32[4] get-tuple-element(%loop), index=2", before=same)
-    assert [said(rewrite) for rewrite in found(one, two)] == [[("=", "while")]]
+    assert [describe(rewrite) for rewrite in found(one, two)] == [[("=", "while")]]
 
 
 def test_a_slot_that_only_one_side_carries_is_one_rewrite() -> None:
@@ -91,7 +91,7 @@ def test_a_slot_that_only_one_side_carries_is_one_rewrite() -> None:
     ]
     one, two = hlo(*LOOP, *end, before=text), hlo(*LOOP, *end, before=more)
     (rewrite,) = found(one, two)
-    assert ("+", "tanh") in said(rewrite)
+    assert ("+", "tanh") in describe(rewrite)
 
 
 def test_a_reducer_differs_within() -> None:

@@ -54,7 +54,7 @@ def hlo(*lines: str, before: str = "", head: str = "HloModule m") -> str:
 def stablehlo(*lines: str, results: tuple[str, ...] = ("%r",), types: str = "tensor<4xf32>") -> str:
     """Return StableHLO whose function `main` takes `x` and `y` and consists of some lines."""
     returned = ", ".join(results)
-    said = ", ".join([types] * len(results))
+    result_types = ", ".join([types] * len(results))
     return "\n".join(
         [
             '"builtin.module"() <{sym_name = "m"}> ({',
@@ -62,7 +62,7 @@ def stablehlo(*lines: str, results: tuple[str, ...] = ("%r",), types: str = "ten
             '  , sym_name = "main"}> ({',
             "  ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):",
             *[f"    {line}" for line in lines],
-            f'    "func.return"({returned}) : ({said}) -> ()',
+            f'    "func.return"({returned}) : ({result_types}) -> ()',
             "  }) : () -> ()",
             "}) : () -> ()",
             "",

@@ -213,7 +213,7 @@ def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
     return rests, found
 
 
-def pick(items: Sequence[T], number: int, what: str) -> T:
+def pick(items: Sequence[T], number: int, kind: str) -> T:
     """Return an item by its number.
 
     Raises:
@@ -221,7 +221,7 @@ def pick(items: Sequence[T], number: int, what: str) -> T:
     """
     if 0 <= number < len(items):
         return items[number]
-    raise IrSyntaxError(f"jaxpr {what}: got number {number}, expected a number below {len(items)}")
+    raise IrSyntaxError(f"jaxpr {kind}: got number {number}, expected a number below {len(items)}")
 
 
 @cache

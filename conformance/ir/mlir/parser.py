@@ -249,7 +249,7 @@ class _Reader:
 
     def _claim_unknown(self, head: _Head) -> tuple[str, ...]:
         """Return the parts of an operation that are not understood, and forget them."""
-        unknown = tuple(f"{what} of {head.op}" for what in self._unknown)
+        unknown = tuple(f"{part} of {head.op}" for part in self._unknown)
         self._unknown.clear()
         return unknown
 

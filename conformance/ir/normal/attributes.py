@@ -306,13 +306,13 @@ def canonicalise_sharding(sharding: Sharding) -> Sharding:
         return sharding
     rank = len(sharding.tiles) - len(sharding.subgroups)
     data, groups = sharding.tiles[:rank], sharding.tiles[rank:]
-    kept = [(size, what) for size, what in zip(groups, sharding.subgroups, strict=True) if size > 1]
-    meanings = {what for _, what in kept}
+    kept = [(size, kind) for size, kind in zip(groups, sharding.subgroups, strict=True) if size > 1]
+    meanings = {kind for _, kind in kept}
     if all(size == 1 for size in data) and len(meanings) <= 1:
         return Sharding(kind=next(iter(meanings), "replicated"))
-    sizes, whats = tuple(size for size, _ in kept), tuple(what for _, what in kept)
+    sizes, kinds = tuple(size for size, _ in kept), tuple(kind for _, kind in kept)
     if meanings != {"replicated"}:
-        return sharding._replace(tiles=(*data, *sizes), subgroups=whats)
+        return sharding._replace(tiles=(*data, *sizes), subgroups=kinds)
     copies, devices = prod(sizes), sharding.devices
     runs = [sorted(devices[n : n + copies]) for n in range(0, len(devices), copies)]
     return Sharding("tiled", (*data, copies), tuple(chain(*runs)), ("replicated",))

@@ -63,7 +63,7 @@ def _rename(instruction: Instruction) -> None:
         sharding = attributes.get("sharding")
         if op == CONSTRAINT and isinstance(sharding, Sharding):
             # GSPMD lists the manual axes around a constraint, Shardy leaves them out.
-            groups = ["replicated" if what == "manual" else what for what in sharding.subgroups]
+            groups = ["replicated" if kind == "manual" else kind for kind in sharding.subgroups]
             sharding = canonicalise_sharding(sharding._replace(subgroups=tuple(groups)))
         instruction.attributes = {"sharding": sharding} if sharding is not None else {}
 

@@ -137,14 +137,14 @@ def test_inner_jaxprs_are_bodies(
 
 
 def test_depth_is_no_limit() -> None:
-    """Jaxprs are told side by side, each once."""
+    """Jaxprs are listed separately, each once."""
     depth = 5000
     jaxprs = [jaxpr(eqn("jit", [0], jaxpr={"jaxpr": n + 1}), out=(1,)) for n in range(depth)]
     assert len(parse(document(*jaxprs, INNER)).find_reachable()) == depth + 1
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "jaxpr document: Input data was truncated"),
         ("[]", "jaxpr document: Expected `object`, got `array`"),
@@ -165,11 +165,11 @@ def test_depth_is_no_limit() -> None:
         (document(jaxpr(eqn("f", [], n={"odd": 1}))), "jaxpr n of f: got {'odd': 1}, expected"),
     ],
 )
-def test_what_is_no_jaxpr_says_so(text: str, said: str) -> None:
+def test_what_is_no_jaxpr_is_an_error(text: str, message: str) -> None:
     """With the place, what was there, and what was expected."""
     with pytest.raises(IrSyntaxError) as caught:
         parse(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 PARTS = st.recursive(
@@ -193,7 +193,7 @@ def test_no_document_raises_anything_else(params: Any, inputs: Any, aval: Any) -
 
 @pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
 def test_every_release_is_understood(file: Path) -> None:
-    """Nothing is opaque in a program of the usual kind, and its lines are told."""
+    """Nothing is opaque in a program of the usual kind, and its lines are known."""
     module = parse(file.read_text())
     assert module.not_understood == Counter()
     assert {i.origin.file for i in module.entry.instructions} <= {"generate.py", ""}

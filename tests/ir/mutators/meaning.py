@@ -190,9 +190,9 @@ def constant_nudged(text: Text, rng: Random) -> bool:
         and re.fullmatch(r"-?\d+(\.\d+)?", x.operands[0]),
     )  # fmt: skip
     if found:
-        said = found[1].operands[0]
-        more = said + ("00001" if "." in said else ".00001")
-        found[1].operands = ["-0" if said == "0" else more]
+        value = found[1].operands[0]
+        more = value + ("00001" if "." in value else ".00001")
+        found[1].operands = ["-0" if value == "0" else more]
     return found is not None
 
 
@@ -451,8 +451,8 @@ def precision_changed(text: Text, rng: Random) -> bool:
     found = pick(text, rng, lambda _, x: x.op in {"dot", "convolution"})
     if not found:
         return False
-    said = found[1].get("operand_precision")
-    found[1].put("operand_precision", "{high,high}" if said is None else None)
+    value = found[1].get("operand_precision")
+    found[1].put("operand_precision", "{high,high}" if value is None else None)
     return True
 
 
@@ -506,8 +506,8 @@ def target_changed(text: Text, rng: Random) -> bool:
     """A custom call calls something else."""
     found = pick(text, rng, lambda _, x: x.get("custom_call_target") is not None)
     if found:
-        said = str(found[1].get("custom_call_target")).strip('"')
-        found[1].put("custom_call_target", f'"{said}_v2"')
+        value = str(found[1].get("custom_call_target")).strip('"')
+        found[1].put("custom_call_target", f'"{value}_v2"')
     return found is not None
 
 
@@ -536,23 +536,23 @@ def custom_call_configured(text: Text, rng: Random) -> bool:
     found = pick(text, rng, lambda _, x: x.op == "custom-call" and x.get("backend_config"))
     if not found:
         return False
-    said = str(found[1].get("backend_config"))
+    value = str(found[1].get("backend_config"))
     turned = {"true": "false", "false": "true"}
-    if said.startswith('{"'):
-        config = json.loads(said)
+    if value.startswith('{"'):
+        config = json.loads(value)
         call = config.get("custom_call_config", {})
         if "body" in call:
             body = base64.b64decode(call["body"])
             call["body"] = base64.b64encode(body.replace(b"addf", b"subf")).decode()
-        for value in config.values():
+        for option in config.values():
             if isinstance(value, dict) and "epilogue" in value:
                 value["epilogue"] = "BIAS"
         new = json.dumps(config, separators=(",", ":"))
     else:
         # Whether a kernel may be debugged is nothing that it computes.
-        new = re.sub(r"(?<!debug )= (true|false)", lambda m: f"= {turned[m[1]]}", said, count=1)
-        if new == said:
-            new = re.sub(r"= (\d+)", lambda m: f"= {int(m[1]) + 1}", said, count=1)
+        new = re.sub(r"(?<!debug )= (true|false)", lambda m: f"= {turned[m[1]]}", value, count=1)
+        if new == value:
+            new = re.sub(r"= (\d+)", lambda m: f"= {int(m[1]) + 1}", value, count=1)
     found[1].put("backend_config", new)
     return True
 
@@ -597,10 +597,10 @@ def trip_count_changed(text: Text, rng: Random) -> bool:
     limit = bound(*found)
     assert limit is not None
     limit.operands = [str(int(limit.operands[0]) + 1)]
-    said = found[1].get("backend_config")
-    if said is not None:
+    value = found[1].get("backend_config")
+    if value is not None:
         count = re.sub(
-            r'("known_trip_count":\{"n":")(\d+)', lambda m: m[1] + str(int(m[2]) + 1), said
+            r'("known_trip_count":\{"n":")(\d+)', lambda m: m[1] + str(int(m[2]) + 1), value
         )
         found[1].put("backend_config", count)
     return True

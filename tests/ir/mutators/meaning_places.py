@@ -232,8 +232,8 @@ def sharding_changed(text: Text, rng: Random) -> bool:
     if not options:
         return False
     line = rng.choice(options)
-    said, rank = str(line.get("sharding")), max(1, len(line.shape))
-    known = tiles(said[1:]) or "{'" in said
+    value, rank = str(line.get("sharding")), max(1, len(line.shape))
+    known = tiles(value[1:]) or "{'" in value
     ones = ",".join(["1"] * (rank - 1))
     new = f"{{devices=[4{',' * bool(ones)}{ones}]<=[4]}}"
     line.put("sharding", "{replicated}" if known else new)
@@ -251,9 +251,9 @@ def tiles_reordered(text: Text, rng: Random) -> bool:
     if not options:
         return False
     line = rng.choice(options)
-    said = str(line.get("sharding"))
-    sizes, devices = tiles(said[1:]) or ([], [])
-    tail = re.sub(r"^\{devices=\[[\d,]+\](?:<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)", "", said)
+    value = str(line.get("sharding"))
+    sizes, devices = tiles(value[1:]) or ([], [])
+    tail = re.sub(r"^\{devices=\[[\d,]+\](?:<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)", "", value)
     turned = devices[1:] + devices[:1]
     body = f"devices=[{','.join(map(str, sizes))}]{','.join(map(str, turned))}"
     line.put("sharding", "{" + body + tail)
@@ -317,10 +317,10 @@ def moved(type_: str) -> str:
 @meaning
 def donation_removed(text: Text, rng: Random) -> bool:
     """An argument is no longer donated."""
-    said = text.header("input_output_alias")
-    if said is None:
+    value = text.header("input_output_alias")
+    if value is None:
         return False
-    parts = split(said[1:-1].strip())
+    parts = split(value[1:-1].strip())
     parts.pop(rng.randrange(len(parts)))
     text.put_header("input_output_alias", "{ " + ", ".join(parts) + " }" if parts else None)
     return True
@@ -329,18 +329,18 @@ def donation_removed(text: Text, rng: Random) -> bool:
 @meaning
 def donation_added(text: Text, rng: Random) -> bool:
     """One more argument is donated."""
-    said = text.header("input_output_alias")
-    held = re.findall(r"\((\d+),", said or "")
+    value = text.header("input_output_alias")
+    held = re.findall(r"\((\d+),", value or "")
     free = [p.operands[0] for p in text.entry.parameters() if p.operands[0] not in held]
     if not free:
         return False
     outputs = len(text.entry.root.takes) if text.entry.root.op == "tuple" else 0
-    used = re.findall(r"\{(\d*)\}: ", said or "")
+    used = re.findall(r"\{(\d*)\}: ", value or "")
     open_ = [str(i) for i in range(outputs) if str(i) not in used] if outputs else [""] * (not used)
     if not open_:
         return False
     new = f"{{{rng.choice(open_)}}}: ({rng.choice(free)}, {{}}, may-alias)"
-    parts = [*split((said or "{}")[1:-1].strip()), new]
+    parts = [*split((value or "{}")[1:-1].strip()), new]
     text.put_header("input_output_alias", "{ " + ", ".join(parts) + " }")
     return True
 
@@ -348,17 +348,17 @@ def donation_added(text: Text, rng: Random) -> bool:
 @meaning
 def donation_forced(text: Text, rng: Random) -> bool:
     """An argument must be donated that only might be."""
-    said = text.header("input_output_alias")
-    if said is not None:
-        text.put_header("input_output_alias", said.replace("may-alias", "must-alias", 1))
-    return said is not None
+    value = text.header("input_output_alias")
+    if value is not None:
+        text.put_header("input_output_alias", value.replace("may-alias", "must-alias", 1))
+    return value is not None
 
 
 @meaning
 def devices_counted(text: Text, rng: Random) -> bool:
     """The module is for another number of devices."""
-    said = text.header("num_partitions")
-    text.put_header("num_partitions", "8" if said != "8" else "2")
+    value = text.header("num_partitions")
+    text.put_header("num_partitions", "8" if value != "8" else "2")
     return True
 
 
@@ -379,13 +379,13 @@ def result_memory_changed(text: Text, rng: Random) -> bool:
 @meaning
 def donation_moved(text: Text, rng: Random) -> bool:
     """Another argument is donated instead."""
-    said = text.header("input_output_alias") or ""
-    held = re.findall(r"\((\d+),", said)
+    value = text.header("input_output_alias") or ""
+    held = re.findall(r"\((\d+),", value)
     free = [p.operands[0] for p in text.entry.parameters() if p.operands[0] not in held]
     if not held or not free:
         return False
     old, new = rng.choice(held), rng.choice(free)
-    text.put_header("input_output_alias", said.replace(f"({old},", f"({new},", 1))
+    text.put_header("input_output_alias", value.replace(f"({old},", f"({new},", 1))
     return True
 
 

@@ -230,15 +230,15 @@ def metadata_removed(text: Text, rng: Random) -> bool:
 def metadata_changed(text: Text, rng: Random) -> bool:
     """Names of operations, lines and columns are other ones."""
     for _, line in text.lines():
-        said = line.get("metadata")
-        if said is None:
+        value = line.get("metadata")
+        if value is None:
             continue
-        said = re.sub(
-            r'op_name="(?:[^"\\]|\\.)*"', f'op_name="jit(g)/{rng.choice(WORDS)}/{{}}"', said
+        value = re.sub(
+            r'op_name="(?:[^"\\]|\\.)*"', f'op_name="jit(g)/{rng.choice(WORDS)}/{{}}"', value
         )
-        said = re.sub(r"(line|column)=\d+", lambda m: f"{m[1]}={rng.randrange(1, 999)}", said)
-        said = re.sub(r' scheduling_name="[^"]*"', "", said)
-        line.put("metadata", said)
+        value = re.sub(r"(line|column)=\d+", lambda m: f"{m[1]}={rng.randrange(1, 999)}", value)
+        value = re.sub(r' scheduling_name="[^"]*"', "", value)
+        line.put("metadata", value)
     return True
 
 
@@ -259,9 +259,9 @@ def source_file_moved(text: Text, rng: Random) -> bool:
     old, new = "/src/programs.py", f"/home/u/{rng.choice(WORDS)}/deep er/p.py"
     text.head = [row.replace(old, new) for row in text.head]
     for _, line in text.lines():
-        said = line.get("metadata")
-        if said is not None:
-            line.put("metadata", said.replace(old, new))
+        value = line.get("metadata")
+        if value is not None:
+            line.put("metadata", value.replace(old, new))
     return True
 
 
@@ -298,10 +298,10 @@ def frames_shifted(text: Text, rng: Random) -> bool:
     start = text.head.index("StackFrames") + 1
     count = text.head.index("", start) - start
     for _, line in text.lines():
-        said = line.get("metadata")
-        if said is not None:
+        value = line.get("metadata")
+        if value is not None:
             frame = f"stack_frame_id={rng.randrange(1, count + 1)}"
-            line.put("metadata", re.sub(r"stack_frame_id=\d+", frame, said))
+            line.put("metadata", re.sub(r"stack_frame_id=\d+", frame, value))
     return True
 
 
@@ -360,9 +360,9 @@ def backend_keys_reordered(text: Text, rng: Random) -> bool:
     """The keys of backend configurations stand in another order."""
     found = False
     for _, line in text.lines():
-        said = line.get("backend_config")
-        if said is not None and said.startswith('{"'):
-            new = json.dumps(shuffled_keys(json.loads(said), rng), separators=(",", ":"))
+        value = line.get("backend_config")
+        if value is not None and value.startswith('{"'):
+            new = json.dumps(shuffled_keys(json.loads(value), rng), separators=(",", ":"))
             line.put("backend_config", new)
             found = True
     return found
@@ -373,10 +373,10 @@ def backend_costs(text: Text, rng: Random) -> bool:
     """What backends note about costs, schedules and tuning is not there, or another number."""
     found = False
     for _, line in text.lines():
-        said = line.get("backend_config")
-        if said is None or not said.startswith('{"'):
+        value = line.get("backend_config")
+        if value is None or not value.startswith('{"'):
             continue
-        config = json.loads(said)
+        config = json.loads(value)
         for key in [k for k in config if k in COSTS]:
             found = True
             if rng.random() < 0.5:
@@ -392,11 +392,11 @@ def backend_partitions(text: Text, rng: Random) -> bool:
     """The compiler saw another number of cores."""
     found = False
     for _, line in text.lines():
-        said = line.get("backend_config")
-        if said is not None and "outer_dimension_partitions" in said:
+        value = line.get("backend_config")
+        if value is not None and "outer_dimension_partitions" in value:
             new = f'"outer_dimension_partitions":["{rng.randrange(2, 65)}"]'
             line.put(
-                "backend_config", re.sub(r'"outer_dimension_partitions":\[[^\]]*\]', new, said)
+                "backend_config", re.sub(r'"outer_dimension_partitions":\[[^\]]*\]', new, value)
             )
             found = True
     return found

@@ -32,8 +32,8 @@ def groups_respelled(text: Text, rng: Random) -> bool:
     """Replica groups are lists, iota or mesh axes."""
     found = False
     for _, line in text.lines():
-        said = line.get("replica_groups")
-        others = [] if said is None else [s for s in spellings(groups_of(said)) if s != said]
+        value = line.get("replica_groups")
+        others = [] if value is None else [s for s in spellings(groups_of(value)) if s != value]
         if others:
             line.put("replica_groups", rng.choice(others))
             found = True
@@ -45,8 +45,8 @@ def group_order(text: Text, rng: Random) -> bool:
     """The groups stand in another order, each with its members as they were."""
     found = False
     for _, line in text.lines():
-        said = line.get("replica_groups")
-        groups = [] if said is None else groups_of(said)
+        value = line.get("replica_groups")
+        groups = [] if value is None else groups_of(value)
         if len(groups) > 1:
             rng.shuffle(groups)
             line.put("replica_groups", spellings(groups)[0])
@@ -59,13 +59,13 @@ def shardings_respelled(text: Text, rng: Random) -> bool:
     """Shardings list their devices or count them."""
     found = False
     for _, line in text.lines():
-        said = line.get("sharding")
-        known = None if said is None else tiles(said[1:])
-        if said is None or known is None:
+        value = line.get("sharding")
+        known = None if value is None else tiles(value[1:])
+        if value is None or known is None:
             continue
         sizes, devices = known
         head = f"devices=[{','.join(map(str, sizes))}]"
-        tail = re.sub(r"^devices=\[[\d,]+\](?:<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)", "", said[1:])
+        tail = re.sub(r"^devices=\[[\d,]+\](?:<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)", "", value[1:])
         options = [f"{head}{','.join(map(str, devices))}"]
         options += [f"{head}<=[{len(devices)}]"] * (devices == sorted(devices))
         spelled = rng.choice(options) + tail
@@ -83,11 +83,11 @@ def operand_shapes_added(text: Text, rng: Random) -> bool:
         known = block.by_name()
         for line in block.lines:
             for i, name in enumerate(line.takes):
-                said = line.operands[i]
-                if " " not in said.strip():
-                    comment = COMMENT.match(said)
+                value = line.operands[i]
+                if " " not in value.strip():
+                    comment = COMMENT.match(value)
                     at = comment.end() if comment else 0
-                    line.operands[i] = f"{said[:at]}{known[name].type} {said[at:]}"
+                    line.operands[i] = f"{value[:at]}{known[name].type} {value[at:]}"
     return True
 
 
@@ -245,10 +245,10 @@ def shardy_removed(text: Text, rng: Random) -> bool:
     """What says in Shardy's words what is also said in GSPMD's is gone."""
     found = False
     for _, line in text.lines():
-        said = line.get("frontend_attributes")
-        if said is None or "xla.sdy.sharding" not in said or line.get("sharding") is None:
+        value = line.get("frontend_attributes")
+        if value is None or "xla.sdy.sharding" not in value or line.get("sharding") is None:
             continue
-        kept = [p for p in split(said[1:-1]) if not p.startswith("xla.sdy.sharding")]
+        kept = [p for p in split(value[1:-1]) if not p.startswith("xla.sdy.sharding")]
         line.put("frontend_attributes", "{" + ",".join(kept) + "}" if kept else None)
         found = True
     return found
@@ -259,13 +259,13 @@ def kernel_source_moved(text: Text, rng: Random) -> bool:
     """The source of a kernel, named in its encoded body, lies elsewhere."""
     found = False
     for _, line in text.lines():
-        said = line.get("backend_config") or ""
-        body = re.search(r'"body":"([A-Za-z0-9+/=]+)"', said)
+        value = line.get("backend_config") or ""
+        body = re.search(r'"body":"([A-Za-z0-9+/=]+)"', value)
         if body is None:
             continue
         raw = base64.b64decode(body[1])
         new = base64.b64encode(raw.replace(b"/src/programs.py", b"/usr/kernels0.py")).decode()
-        line.put("backend_config", said.replace(body[1], new))
+        line.put("backend_config", value.replace(body[1], new))
         found |= new != body[1]
     return found
 

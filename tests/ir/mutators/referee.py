@@ -135,18 +135,18 @@ class Referee:
 
 def literal_of(line: Line) -> str:
     """Return a constant's value in one spelling."""
-    said = re.sub(r"\s", "", line.operands[0])
+    value = re.sub(r"\s", "", line.operands[0])
     if line.dtype == "pred":
-        return said.replace("true", "1").replace("false", "0")
-    return said
+        return value.replace("true", "1").replace("false", "0")
+    return value
 
 
 def configuration(line: Line) -> str:
     """Return the configuration of a custom call, without what backends note for themselves."""
-    said = line.get("backend_config") or ""
-    if not said.startswith('{"'):
-        return said
-    config = {k: v for k, v in json.loads(said).items() if k not in COSTS}
+    value = line.get("backend_config") or ""
+    if not value.startswith('{"'):
+        return value
+    config = {k: v for k, v in json.loads(value).items() if k not in COSTS}
     call = config.get("custom_call_config")
     if isinstance(call, dict) and "body" in call:
         call["body"] = re.sub(rb"/\w+/\w+\.py", b"", base64.b64decode(call["body"])).hex()

@@ -30,7 +30,7 @@ REDUCE = "%r = f32[4] all-reduce(%x), "
 
 
 @pytest.mark.parametrize(
-    "said",
+    "attribute",
     [
         'metadata={op_name="jit(f)/add" source_file="f.py" source_line=3}',
         "operand_layout_constraints={f32[4]{0}}",
@@ -39,9 +39,9 @@ REDUCE = "%r = f32[4] all-reduce(%x), "
         'backend_config={"outer_dimension_partitions":["4"]}',
     ],
 )
-def test_spelling_is_no_part_of_the_structure(said: str) -> None:
+def test_spelling_is_no_part_of_the_exact_form(attribute: str) -> None:
     """Nothing of it computes anything."""
-    assert structure(hlo(f"%r = f32[4] add(%x, %y), {said}")) == structure(
+    assert structure(hlo(f"%r = f32[4] add(%x, %y), {attribute}")) == structure(
         hlo("%r = f32[4] add(%x, %y)")
     )
 
@@ -178,7 +178,7 @@ def test_groups_are_sorted_and_other_text_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("sharding", "expected"),
     [
         (Sharding("tiled", (2, 2), (0, 1, 2, 3)), Sharding("tiled", (2, 2), (0, 1, 2, 3))),
         (Sharding("tiled", (1, 2), (0, 1), ("replicated",)), Sharding("replicated")),
@@ -199,9 +199,9 @@ def test_groups_are_sorted_and_other_text_is_kept() -> None:
         (Sharding("maximal", devices=(3,)), Sharding("maximal", devices=(3,))),
     ],
 )
-def test_a_sharding_has_one_form(said: Sharding, meant: Sharding) -> None:
+def test_a_sharding_has_one_form(sharding: Sharding, expected: Sharding) -> None:
     """Those that put the same tile on every device are one; a tuple is a tuple of those."""
-    assert canonicalise_sharding(said) == meant
-    assert canonicalise_sharding(meant) == meant
-    pair = Sharding("tuple", parts=(said, said))
-    assert canonicalise_sharding(pair) == Sharding("tuple", parts=(meant, meant))
+    assert canonicalise_sharding(sharding) == expected
+    assert canonicalise_sharding(expected) == expected
+    pair = Sharding("tuple", parts=(sharding, sharding))
+    assert canonicalise_sharding(pair) == Sharding("tuple", parts=(expected, expected))

@@ -61,13 +61,13 @@ def loop(
 
 RETURN = "%out = (f32[4], f32[4], f32[4]) tuple(%o1, %o2, %o3)"
 CASES = {
-    "told apart by what they begin as": (("negate(%a)", "negate(%b)", "sine(%c)"), "xyx"),
-    "told apart by the step": (("negate(%a)", "sine(%b)", "tanh(%c)"), "xxx"),
-    "told apart by who reads the result": (("negate(%a)", "negate(%b)", "negate(%c)"), "xxx"),
+    "distinguished by what they begin as": (("negate(%a)", "negate(%b)", "sine(%c)"), "xyx"),
+    "distinguished by the step": (("negate(%a)", "sine(%b)", "tanh(%c)"), "xxx"),
+    "distinguished by who reads the result": (("negate(%a)", "negate(%b)", "negate(%c)"), "xxx"),
     "pushed along": (("negate(%a)", "copy(%a)", "copy(%b)"), "xxx"),
     "changing places": (("copy(%b)", "copy(%a)", "negate(%c)"), "xxx"),
     "going round": (("copy(%b)", "copy(%c)", "copy(%a)"), "xxx"),
-    "told apart by the place in which one reader reads them": (
+    "distinguished by the place in which one reader reads them": (
         ("subtract(%b, %c)", "negate(%b)", "negate(%c)"),
         "xxx",
     ),

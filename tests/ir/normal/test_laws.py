@@ -32,7 +32,7 @@ def again(module: Module) -> tuple[str, str]:
     return to_canonical(module), dumps(module, VERSION)
 
 
-def said(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[str, int, str]]:
+def describe(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[str, int, str]]:
     """Return the entries of a difference, seen from the other side if asked to."""
     kinds = mirror or {}
     return sorted((kinds.get(c.kind, c.kind), c.count, c.severity) for c in found.changes)
@@ -68,7 +68,7 @@ def test_a_change_of_meaning_is_seen(program: Block, seed: int, data: st.DataObj
     assert not found.neutral_equal
     assert found.severity == "semantic"
     assert len(found.changes) <= MOST
-    assert said(found) == said(diff(two, one), MIRROR)
+    assert describe(found) == describe(diff(two, one), MIRROR)
 
 
 @slow

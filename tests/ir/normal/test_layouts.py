@@ -42,11 +42,11 @@ def test_a_transposing_bitcast_is_that_transpose() -> None:
     """With the dimensions in the order that a transpose names."""
     text = bitcast("f32[2,3,4]{2,1,0}", "f32[4,2,3]{0,2,1}")
     assert the(after(text, resolve_bitcasts), "transpose").attributes["dimensions"] == (2, 0, 1)
-    said = hlo(
+    other = hlo(
         "%a = f32[2,3,4]{2,1,0} iota(), iota_dimension=0",
         "%r = f32[4,2,3]{2,1,0} transpose(%a), dimensions={2,0,1}",
     )
-    assert neutral(text) == neutral(said)
+    assert neutral(text) == neutral(other)
 
 
 def test_what_moves_and_reshapes_is_not_folded_away() -> None:

@@ -76,7 +76,7 @@ def parallel(count: int, op: str, dtype: str = "f32") -> str:
 
 
 def equal(count: int, op: str) -> str:
-    """Return calls that cannot be told apart, all of them read."""
+    """Return calls that cannot be distinguished, all of them read."""
     lines = []
     for n in range(count):
         lines.append(f'%m{n} = f32[4] custom-call(%x), custom_call_target="f"')

@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Built:
-    """A function to be staged, its arguments' shapes, and what `jit` is told besides."""
+    """A function to be staged, its arguments' shapes, and the further arguments of `jit`."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
