@@ -545,8 +545,8 @@ def custom_call_configured(text: Text, rng: Random) -> bool:
             body = base64.b64decode(call["body"])
             call["body"] = base64.b64encode(body.replace(b"addf", b"subf")).decode()
         for option in config.values():
-            if isinstance(value, dict) and "epilogue" in value:
-                value["epilogue"] = "BIAS"
+            if isinstance(option, dict) and "epilogue" in option:
+                option["epilogue"] = "BIAS"
         new = json.dumps(config, separators=(",", ":"))
     else:
         # Whether a kernel may be debugged is nothing that it computes.
