@@ -266,7 +266,7 @@ class Judge:
             elif problem:
                 judgement = replace(judgement, verdict=Verdict.INFRA, reasons=(problem,))
             irs = self._compare_irs(record, judgement, golden)
-            record = replace(record, facts=self._facts.of(record), ir=irs)
+            record = replace(record, facts=self._facts.intern(record), ir=irs)
         return replace(
             record,
             conformance=judgement.conformance,

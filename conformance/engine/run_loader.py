@@ -72,7 +72,7 @@ def load_run(directory: RunDirectory) -> LoadedRun:
 
 def _relativise(record: Record, root: str, shared: FactInterner) -> Record:
     """Return a record whose error names its file relative to the project."""
-    error, facts = record.error, shared.of(record)
+    error, facts = record.error, shared.intern(record)
     if error is not None:
         where = relative_to_project(error.where, record.case, root)
         error = error if where == error.where else replace(error, where=where)

@@ -15,7 +15,7 @@ from conformance.judge.tolerance import (
     split_complex,
     view_bits,
 )
-from conformance.model.case import ulp_of
+from conformance.model.case import find_ulp
 from conformance.model.value import to_array, to_python
 from conformance.wording import plural
 
@@ -189,7 +189,7 @@ def compare_reference(
     stated = Tolerance(rtol=rtol, atol=atol)
 
     def allowed(path: str) -> Tolerance:
-        ulp = ulp_of(path, budgets)
+        ulp = find_ulp(path, budgets)
         return stated if ulp is None else Tolerance(ulp=ulp)
 
     found = (

@@ -133,7 +133,7 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
         case _:
             assert_never(observation.outcome)
     tolerance = Tolerance.of(case)
-    evidence = _gather(case.on(platform), observation, golden, tolerance)
+    evidence = _gather(case.select_platform(platform), observation, golden, tolerance)
     irs = {} if evidence.golden is None else _irs(observation, evidence.golden)
     flaky = _disagreement(observation, attempts, tolerance)
     if flaky:

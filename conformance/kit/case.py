@@ -27,7 +27,7 @@ class Unsupported(Exception):  # noqa: N818 - an outcome, not an error
 
 @dataclass(frozen=True)
 class Raises:
-    """A reference that says the conforming behaviour is to raise; made by `raises`."""
+    """A reference for conforming behaviour that is an error; made by `raises`."""
 
     type: str
     match: str = ""
@@ -51,11 +51,11 @@ class Program:
     """A staged function with its arguments: traced, lowered, compiled, executed by the harness.
 
     Attributes:
-        fn: The function; an already jitted one is taken as it is.
+        fn: Function to stage; a jitted function is used unchanged.
         args: Positional arguments, any pytrees of arrays.
         kwargs: Keyword arguments.
-        reference: What it should compute, by independent means: a pytree, a callable that is
-            handed the arguments as NumPy arrays, or `raises(...)`; None when nothing is known.
+        reference: Expected result by independent means: a pytree, a callable of the arguments as
+            NumPy arrays, or `raises(...)`; None for no reference.
         jit: Keywords for `jax.jit`, e.g. `{"donate_argnums": 0, "static_argnums": 1}`.
     """
 
@@ -68,13 +68,13 @@ class Program:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a probe saw, with what it should have seen.
+    """The observation of a probe, with its reference.
 
     Attributes:
-        value: Any pytree; Python scalars and strings are kept exactly.
-        reference: As for `Program`, except that a callable is handed nothing.
-        artifacts: What to keep beside the value, by artifact name: texts, and as `stablehlo` a
-            lowered program, whose text is taken as that of a program case is.
+        value: Any pytree; Python scalars and strings are compared exactly.
+        reference: As for `Program`, except that a callable has no arguments.
+        artifacts: Further artifacts by name: texts, and as `stablehlo` a lowered program, whose
+            text is stored like that of a program case.
     """
 
     value: Any
@@ -105,14 +105,14 @@ def deviation(
     Args:
         releases: jax releases that show it, as a specifier with or without the name:
             `jax<0.6`, `>=0.5.1,<0.6`; empty is all.
-        outcome: `raised`, `crashed`, `timed_out`, `out_of_memory`, or `ok` when it runs and
-            computes something else than the reference.
+        outcome: `raised`, `crashed`, `timed_out`, `out_of_memory`, or `ok` if it runs and
+            its value deviates from the reference.
         error: Exception type name, for `raised`.
         match: Regular expression searched in the message.
-        platform: Platform it is seen on; empty is all.
+        platform: Platform that shows it; empty is all.
         packages: Specifiers of further packages, e.g. `{"flax": ">=0.10.7"}`.
-        params: Names of the parametrisations it is seen in; empty is all.
-        reason: Why, in a few words.
+        params: Names of the parametrisations that show it; empty is all.
+        reason: Reason in a few words.
         issue: Upstream thread, `owner/repo#N`.
     """
     return Declaration()
@@ -127,18 +127,18 @@ def budget(
     params: Sequence[str] = (),
     source: str = "",
 ) -> Declaration:
-    """State how far from its reference a value may be, within `budgets=[...]` or as a constant.
+    """Declare how far from its reference a value may be, within `budgets=[...]` or as a constant.
 
     It is read statically: the arguments are literals or constants of the file.
 
     Args:
-        platform: Platform it is for, as in `platforms`.
+        platform: Platform to which it applies, as in `platforms`.
         ulp: Units in the last place of the dtype observed; 0 is correctly rounded.
-        reason: Where the error comes from, in a few words.
-        leaves: Keys of a returned dictionary, or places in a tuple, that it is for; empty is all
-            that no budget before it is for.
-        params: Names of the parametrisations it is for; empty is all.
-        source: Thread, commit or document that says so.
+        reason: Origin of the error in a few words.
+        leaves: Keys of a returned dictionary, or positions in a tuple, to which it applies; empty
+            is all leaves without an earlier budget.
+        params: Names of the parametrisations to which it applies; empty is all.
+        source: Thread, commit or document with evidence.
     """
     return Declaration()
 

@@ -1,6 +1,7 @@
-"""One spelling of what jax respelled, by looking at what is there, never at the version.
+"""Functions that jax spells differently across releases.
 
-Each function names the releases it bridges. Cases reach them as `env.compat.shard_map(...)`.
+They test for attributes, never for a version, so that nightlies work too. Each function names the
+releases that it bridges. Cases reach them as `env.compat.shard_map(...)`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def shard_map(
         return jax.shard_map(
             f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check, **manual
         )
-    from jax.experimental.shard_map import shard_map as experimental  # noqa: PLC0415 - deprecated later
+    from jax.experimental.shard_map import shard_map as experimental  # noqa: PLC0415 - removed later
 
     auto = frozenset() if axis_names is None else frozenset(mesh.axis_names) - set(axis_names)
     return experimental(f, mesh, in_specs, out_specs, check_rep=check, auto=auto)
@@ -101,13 +102,13 @@ def make_mesh(
         shape: Size of each axis.
         names: Name of each axis.
         devices: NumPy array of devices in the shape of the mesh.
-        explicit: Whether shardings are part of the types; only where jax knows of it.
+        explicit: Whether shardings are part of the types; only for releases that support it.
 
     Returns:
         The mesh.
 
     Raises:
-        NotImplementedError: If explicit axes are asked of a release without them.
+        NotImplementedError: If the release has no explicit axes.
     """
     mesh_type = jax.sharding.Mesh
     axis_type = getattr(jax.sharding, "AxisType", None)

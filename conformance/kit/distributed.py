@@ -1,4 +1,4 @@
-"""A rank of several: joining the others, and arrays that no single process holds."""
+"""Ranks of a job with several processes, and arrays that are distributed over them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
-"""Variables that would send even what goes to the loopback address over a proxy."""
-KNOCK = 0.005
-"""Seconds between two attempts to reach the coordinator."""
-HANDLES_DEVICES = (0, 4, 33)
+"""Variables that would send connections to the loopback address over a proxy."""
+CONNECT_INTERVAL = 0.005
+"""Seconds between two attempts to connect to the coordinator."""
+FIRST_WITH_DEVICES = (0, 4, 33)
 """The first jaxlib whose gloo collectives work with several devices in a process."""
-_place: dict[str, Any] = {}
-"""The rank that this process is; empty when it runs alone."""
+_rank: dict[str, Any] = {}
+"""Rank of this process, empty if it is the only process."""
 
 
-def join(place: Mapping[str, Any]) -> None:
-    """Make this process a rank, before it has a backend.
+def join(rank: Mapping[str, Any]) -> None:
+    """Make this process a rank; call it before a backend is initialised.
 
     Args:
-        place: Its `number`, the `count` of ranks, how many `devices` each has, and the
-            `coordinator`, `host:port`, which the first rank is to serve.
+        rank: `number` of the rank, `count` of all ranks, number of `devices` of each, and address
+            of the `coordinator`, `host:port`, which the first rank serves.
 
     Raises:
         Unsupported: If the release has no collectives between processes on CPU.
@@ -45,100 +45,103 @@ def join(place: Mapping[str, Any]) -> None:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     except (AttributeError, ValueError) as error:
         raise Unsupported(f"no gloo collectives between CPU processes: {error}") from error
-    # A fault inside the library, which nothing but its version tells: its devices never meet, and
+    # A bug of the library that only its version reveals: its devices never find each other, and
     # the set-up of their group ends the process after half a minute.
-    if place["devices"] > 1 and _jaxlib() < HANDLES_DEVICES:
+    if rank["devices"] > 1 and _get_jaxlib_version() < FIRST_WITH_DEVICES:
         raise Unsupported(
             f"gloo collectives of jaxlib {jaxlib.__version__} hang where a process has more than "
-            f"one device, here {place['devices']}"
+            f"one device, found {rank['devices']}"
         )
-    if place["number"]:
-        _knock(place["coordinator"])
+    if rank["number"]:
+        _wait_for_coordinator(rank["coordinator"])
     jax.distributed.initialize(
-        place["coordinator"],
-        place["count"],
-        place["number"],
-        coordinator_bind_address=place["coordinator"],
+        rank["coordinator"],
+        rank["count"],
+        rank["number"],
+        coordinator_bind_address=rank["coordinator"],
     )
-    _place.update(place)
+    _rank.update(rank)
 
 
-def _jaxlib() -> tuple[int, ...]:
+def _get_jaxlib_version() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", jaxlib.__version__)[:3]))
 
 
-def _knock(coordinator: str) -> None:
-    """Wait until the coordinator answers: gRPC itself would try again only after a second."""
+def _wait_for_coordinator(coordinator: str) -> None:
+    """Wait until the coordinator accepts connections; gRPC itself would retry after a second."""
     host, _, port = coordinator.rpartition(":")
     while True:
         try:
             socket.create_connection((host, int(port))).close()
         except ConnectionRefusedError:
-            time.sleep(KNOCK)
+            time.sleep(CONNECT_INTERVAL)
         else:
             return
 
 
-def joined() -> bool:
-    """Say whether this process is one rank of several."""
-    return bool(_place)
+def is_distributed() -> bool:
+    """Say whether this process is one of several ranks."""
+    return bool(_rank)
 
 
-def device_numbers(devices: Collection[Any]) -> dict[Any, int]:
-    """Return the numbers that devices are described by.
+def number_devices(devices: Collection[Any]) -> dict[Any, int]:
+    """Return the numbers of devices for descriptions of shardings.
 
     Args:
         devices: Devices of one sharding.
 
     Returns:
-        Their ids; among ranks, where ids have gaps, their places among all devices, so that a rank
-        has consecutive ones. Devices that are all of this process are numbered within it: every
-        rank says the same of what it does for itself.
+        Ids of the devices. Among ranks, where ids have gaps, consecutive indices among all devices;
+        if all devices belong to this process, indices within it, so that all ranks have equal
+        descriptions of their own arrays.
     """
-    if not joined():
+    if not is_distributed():
         return {device: device.id for device in devices}
     own = all(device.process_index == jax.process_index() for device in devices)
-    among = sorted(jax.local_devices() if own else jax.devices(), key=lambda device: device.id)
-    return {device: number for number, device in enumerate(among)}
+    numbered = sorted(jax.local_devices() if own else jax.devices(), key=lambda device: device.id)
+    return {device: number for number, device in enumerate(numbered)}
 
 
 def spread(value: Any, sharding: Any) -> Any:
-    """Return an array that every rank has whole as one of which each holds its part.
+    """Return an array distributed over ranks.
 
     Args:
-        value: The array.
-        sharding: A sharding over devices of several processes.
+        value: NumPy array, the same in every rank.
+        sharding: Sharding over devices of several processes.
     """
     array = np.asarray(value)
     array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
     return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
 
-def gathered(array: jax.Array) -> np.ndarray:
-    """Return an array whole, whichever ranks hold it; all of them must ask."""
+def gather(array: jax.Array) -> np.ndarray:
+    """Return a whole distributed array; all ranks must call it."""
     if array.is_fully_addressable:
         return np.array(array)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
-def described(leaf: Any) -> Any:
-    """Return an argument by shape and dtype if it is an array that lies in this process.
+def describe_argument(leaf: Any) -> Any:
+    """Return the shape and dtype of an array that has no sharding; any other argument unchanged.
 
-    Where it goes is for the program to say; only then can it be placed there.
+    The compiled program determines its sharding, see `place_arguments`.
     """
     if not _is_own(leaf):
         return leaf
     dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
-    weak = {"weak_type": True} if getattr(leaf, "weak_type", False) else {}  # unknown to 0.4.31
+    weak = (
+        {"weak_type": True} if getattr(leaf, "weak_type", False) else {}
+    )  # 0.4.31 has no weak_type
     return jax.ShapeDtypeStruct(leaf.shape, dtype, **weak)
 
 
-def placed(tree: Any, shardings: Any) -> Any:
-    """Return arguments placed where a compiled program wants them.
+def place_arguments(tree: Any, shardings: Any) -> Any:
+    """Return arguments with the shardings of a compiled program.
 
     Args:
-        tree: Arguments, as the case gave them.
-        shardings: Its `input_shardings`, in the same structure; None for one it does not use.
+        tree: Arguments of the case.
+        shardings: `input_shardings` of the program, in the same structure; None for an unused
+            argument.
     """
     leaves, structure = jax.tree_util.tree_flatten(tree)
     wanted = structure.flatten_up_to(shardings)
@@ -149,7 +152,7 @@ def placed(tree: Any, shardings: Any) -> Any:
 
 
 def _is_own(leaf: Any) -> bool:
-    """Say whether a leaf is an array that lies whole in this process, on no stated device."""
+    """Say whether a leaf is a whole array in this process without a requested device."""
     if isinstance(leaf, jax.Array):
         key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return not key and not getattr(leaf, "committed", getattr(leaf, "_committed", False))

@@ -1,4 +1,4 @@
-"""How calls end that should be refused, as values that a golden can hold; for cases."""
+"""Outcomes of calls that should fail, as values for goldens; for cases."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def refusal(call: Callable[[], Any], *words: str) -> str:
-    """Return how a call ends: `ran`, or the class of its error and which words it says.
+    """Return the outcome of a call: `ran`, or the class of its error and the words in its message.
 
     Args:
-        call: Function of no arguments; what it warns of is not told.
-        words: What the message may say.
+        call: Function without arguments; its warnings are ignored.
+        words: Words to search in the message.
 
     Returns:
         For example `TypeError: axis, shape`.
@@ -25,25 +25,25 @@ def refusal(call: Callable[[], Any], *words: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
         return f"{type(error).__name__}: {', '.join(w for w in words if w in str(error))}"
     return "ran"
 
 
 def ending(f: Callable[..., Any], *args: Any, words: Sequence[str] = ()) -> str:
-    """Return how a call ends: `accepted`, or the class of its error and the first word it says.
+    """Return the outcome of a call: `accepted`, or its error and a word of the message.
 
     Args:
-        f: Function to call; its results are waited for.
-        args: Its arguments.
-        words: What the message may say, most telling first; the first that is there is kept.
+        f: Function to call; its results are awaited.
+        args: Arguments of the function.
+        words: Words to search in the message, the most specific first.
 
     Returns:
         For example `ValueError: divisible`.
     """
     try:
         jax.block_until_ready(f(*args))
-    except Exception as error:  # noqa: BLE001 - which one is the question
-        said = next((word for word in words if word in str(error)), "")
-        return f"{type(error).__name__}: {said}".removesuffix(": ")
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
+        found = next((word for word in words if word in str(error)), "")
+        return f"{type(error).__name__}: {found}".removesuffix(": ")
     return "accepted"

@@ -1,7 +1,8 @@
-"""What a case is handed: the cell, its devices and meshes, one spelling of jax."""
+"""The environment of a case: the cell, its devices and meshes, and compatible spellings of jax."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -9,29 +10,31 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import numpy as np
+from jax.experimental import topologies
 
 from conformance.kit import compat, distributed
 from conformance.kit.case import Unsupported
-from conformance.kit.topology import refused, topology_devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NO_MEMORY = "can address the following memory kinds: . "
-"""Of the message of a device that has no memories."""
+"""Part of the message of jax for a device that has no memories."""
+_ADDRESS = re.compile(r"0x[0-9a-f]{4,}")
+_FOLDER = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
 
 
 @dataclass(frozen=True)
 class CellInfo:
-    """The cell as a case may see it.
+    """The cell, as visible to a case.
 
     Attributes:
         id: Cell id, e.g. `jax0.6.0-py311-cpu8`.
         release: jax release.
         platform: Platform, e.g. `cpu`.
         versions: Version of every installed package.
-        topology: What is compiled for when the devices are not here, as
-            `jax.experimental.topologies.get_topology_desc` takes it; empty where they are.
+        topology: Arguments of `jax.experimental.topologies.get_topology_desc` if the platform is
+            compile-only, else empty.
     """
 
     id: str
@@ -42,11 +45,12 @@ class CellInfo:
 
 
 class Env:
-    """Handed to every case as `env`.
+    """The argument `env` of every case.
 
     Attributes:
-        cell: The cell the case runs in.
-        compat: One spelling of shard_map, pvary, make_mesh ... across releases.
+        cell: Cell of the job.
+        compat: Functions that are spelled differently across releases: shard_map, pvary,
+            make_mesh ...
     """
 
     def __init__(self, cell: CellInfo) -> None:
@@ -56,7 +60,7 @@ class Env:
 
     @property
     def compile_only(self) -> bool:
-        """Whether programs are compiled here and never run: the devices are descriptions."""
+        """Whether programs are compiled and never run, because the devices are descriptions."""
         return bool(self.cell.topology)
 
     @cached_property
@@ -66,7 +70,7 @@ class Env:
         Raises:
             Unsupported: If the installed release cannot compile for the platform.
         """
-        found = topology_devices(self.cell.topology) if self.compile_only else jax.devices()
+        found = get_topology_devices(self.cell.topology) if self.compile_only else jax.devices()
         return sorted(found, key=lambda device: device.id)
 
     def mesh(
@@ -75,15 +79,15 @@ class Env:
         """Return a mesh over the first devices.
 
         Args:
-            shape: Size of the axis, or of each axis.
-            names: Name of the axis, or of each.
+            shape: Size of the only axis, or of each axis.
+            names: Name of the only axis, or of each axis.
             explicit: Whether axis types are Explicit; Auto otherwise, on every release.
 
         Returns:
             A `jax.sharding.Mesh`.
 
         Raises:
-            ValueError: If the mesh needs more devices than there are.
+            ValueError: If the mesh needs more devices than the cell has.
         """
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         axes = (names,) if isinstance(names, str) else tuple(names)
@@ -96,15 +100,15 @@ class Env:
         return compat.make_mesh(sizes, axes, devices=np.array(devices[:count]), explicit=explicit)
 
     def put(self, value: Any, sharding: Any) -> Any:
-        """Return an argument of a program, placed.
+        """Return an argument of a program with a sharding.
 
         Args:
-            value: A NumPy array.
+            value: NumPy array.
             sharding: A `jax.sharding.Sharding` over devices of the cell.
 
         Returns:
-            An array; where programs are compiled only, its shape, dtype and sharding. Among ranks
-            each holds its part.
+            An array, of which each rank holds its part; on a compile-only platform a
+            `ShapeDtypeStruct`.
         """
         if self.compile_only:
             array = np.asarray(value)
@@ -119,11 +123,12 @@ class Env:
         return jax.device_put(value, sharding)
 
     def values(self, tree: Any) -> Any:
-        """Return arguments of a program with their values: what `put` described is what it got.
+        """Return arguments of a program with the values that were given to `put`.
 
         Args:
             tree: Any pytree.
         """
+        # By identity: descriptions of equal shape may have different values.
         known = self._described
         return jax.tree_util.tree_map(lambda leaf: known.get(id(leaf), (leaf, leaf))[1], tree)
 
@@ -131,8 +136,8 @@ class Env:
         """Return a traced program lowered for the cell's devices.
 
         Args:
-            traced: What `jax.jit(f).trace(...)` returned. Where programs are compiled only, one
-                that names no devices by its meshes and arguments is lowered for the first.
+            traced: Result of `jax.jit(f).trace(...)`. On a compile-only platform a program without
+                meshes and shardings is lowered for the first device.
         """
         if not self.compile_only:
             return traced.lower()
@@ -143,28 +148,27 @@ class Env:
         """Return a lowered program compiled.
 
         Args:
-            lowered: What `lower` returned.
+            lowered: Result of `lower`.
             options: Compiler options, as `compile(compiler_options=...)` takes them.
 
         Raises:
-            Unsupported: If jax cannot say where the results lie: for one device of a CUDA
-                topology 0.8.2 and 0.8.3 look for a memory that such a device has not.
+            Unsupported: If jax cannot determine the memory of the results. For one device of a
+                CUDA topology, 0.8.2 and 0.8.3 look for a memory that such a device lacks.
         """
         try:
             return lowered.compile(compiler_options=options) if options else lowered.compile()
         except ValueError as error:
             if self.compile_only and NO_MEMORY in str(error):
-                raise Unsupported(f"compiled, but not described: {error}") from error
+                raise Unsupported(f"jax cannot describe the results: {error}") from error
             raise
 
     def try_compiling(self) -> None:
-        """Compile a program of one operation: some releases describe devices, and that is all.
-
-        Over two devices where there are two: CUDA 0.8.2 and 0.8.3 refuse programs of one.
+        """Compile a small program: some releases only describe the devices of a topology.
 
         Raises:
-            Unsupported: If not even that can be compiled for the cell's topology.
+            Unsupported: If it cannot be compiled for the cell's topology.
         """
+        # Over two devices if possible: CUDA 0.8.2 and 0.8.3 refuse programs of one device.
         mesh = self.mesh(min(2, len(self.devices)), "x")
         spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
         traced = jax.jit(jax.numpy.sin).trace(self.put(np.ones(8, np.float32), spread))
@@ -173,16 +177,44 @@ class Env:
         except Unsupported:
             raise
         except Exception as error:
-            raise refused(self.cell.topology, error) from error
+            raise make_unsupported(self.cell.topology, error) from error
 
     def rng(self, seed: int = 0) -> np.random.Generator:
-        """Return a NumPy generator whose stream is the same on every host and NumPy release."""
+        """Return a NumPy generator with the same stream on every host and NumPy release."""
         return np.random.Generator(np.random.PCG64(seed))
 
     def unsupported(self, reason: str) -> NoReturn:
-        """End the case: the cell cannot express it. The outcome is `unsupported`, with the reason.
+        """End the case with the outcome `unsupported`, because the cell cannot express it.
 
         Raises:
             Unsupported: Always.
         """
         raise Unsupported(reason)
+
+
+def get_topology_devices(topology: Mapping[str, Any]) -> list[Any]:
+    """Return the devices of a topology.
+
+    Args:
+        topology: Arguments of `jax.experimental.topologies.get_topology_desc`.
+
+    Raises:
+        Unsupported: If the plugin does not know the topology, or the release has no plugin.
+    """
+    try:
+        return list(topologies.get_topology_desc(**topology).devices)
+    except Exception as error:
+        raise make_unsupported(topology, error) from error
+
+
+def make_unsupported(topology: Mapping[str, Any], error: Exception) -> Unsupported:
+    """Return the exception for a topology that a release cannot compile for.
+
+    Args:
+        topology: Arguments of `jax.experimental.topologies.get_topology_desc`.
+        error: Exception raised by the release.
+    """
+    # Without addresses and folders, so that the reason is the same on every host.
+    message = " ".join(_ADDRESS.sub("0x...", _FOLDER.sub("", str(error))).split())
+    name = f"{topology['platform']} {topology['topology_name']}"
+    return Unsupported(f"{name} cannot be compiled for: {type(error).__name__}: {message}")

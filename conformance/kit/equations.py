@@ -1,4 +1,4 @@
-"""What a jaxpr holds, whatever a release calls the parts of its equations; for cases."""
+"""Equations of jaxprs, independent of how a release names their parameters; for cases."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def counts(fn: Callable[..., Any], args: tuple[Any, ...], names: str) -> dict[st
     """Return how often each of some primitives is in the jaxpr of a function.
 
     Args:
-        fn: The function.
-        args: Its arguments.
-        names: Names of primitives, with blanks between.
+        fn: Function to trace.
+        args: Arguments of the function.
+        names: Names of primitives, separated by blanks.
     """
     found = Counter(eqn.primitive.name for eqn in equations(jax.make_jaxpr(fn)(*args)))
     return {name: found[name] for name in names.split()}
@@ -41,8 +41,8 @@ def first(fn: Callable[..., Any], args: tuple[Any, ...], name: str) -> Any:
     """Return the first equation of a primitive in the jaxpr of a function.
 
     Args:
-        fn: The function.
-        args: Its arguments.
+        fn: Function to trace.
+        args: Arguments of the function.
         name: Name of the primitive.
 
     Raises:
@@ -53,7 +53,7 @@ def first(fn: Callable[..., Any], args: tuple[Any, ...], name: str) -> Any:
 
 
 def size(fn: Callable[..., Any], *args: Any) -> int:
-    """Return how many equations the jaxpr of a function has, those inside of others included."""
+    """Return the number of equations in the jaxpr of a function, nested ones included."""
     return sum(1 for _ in equations(jax.make_jaxpr(fn)(*args)))
 
 

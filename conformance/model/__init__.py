@@ -1,1 +1,1 @@
-"""The words of the project as types: cases, cells' observations, outcomes, verdicts, records."""
+"""The vocabulary of the project as types: cases, observations, outcomes, verdicts, records."""

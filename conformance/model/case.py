@@ -1,11 +1,11 @@
-"""A case as discovered without importing it: literals of the decorator, and where it stands."""
+"""A case as discovered without importing it: keywords of its decorator, and its location."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - the same
+from pathlib import Path  # noqa: TC003 - msgspec reads the annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.model.ranges import in_range
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["program", "probe", "test"]
 VARIANTS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
-"""Other ways to run a program, as `conformance.worker.variants` does."""
+"""Variants of a program, see `conformance.worker.variants`."""
 
 
 class Policy(StrEnum):
@@ -38,7 +38,7 @@ POLICY = {
     "stablehlo-rocm": Policy.WARN,
     "hlo": Policy.INFORM,
 }
-"""Policy by artifact, where a case says nothing else; values and errors always gate."""
+"""Default policy by artifact; values and errors always gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +47,16 @@ class Deviation:
 
     Attributes:
         releases: PEP 440 specifier of the jax releases that show it, e.g. `<0.6`; empty is all.
-        outcome: The outcome seen (`raised`, `crashed`, `timed_out`, `out_of_memory`), or `ok`
-            when the program runs but its value deviates from the reference.
-        error: Name of the exception type seen, for `raised`.
+        outcome: Observed outcome (`raised`, `crashed`, `timed_out`, `out_of_memory`), or `ok` if
+            the program runs and its value deviates from the reference.
+        error: Name of the exception type, for `raised`.
         match: Regular expression searched in the error message.
-        platform: Platform it is seen on; empty is all.
+        platform: Platform that shows it; empty is all.
         packages: Further specifiers by package, e.g. `{"flax": ">=0.10.7"}`.
-        reason: Why, in a few words.
+        reason: Reason in a few words.
         issue: Upstream thread, `owner/repo#N`.
-        may_pass: Whether it is seen in some runs only, as of a test that draws its examples: then
-            passing does not end it.
+        may_pass: Whether only some runs show it, e.g. of a test with random examples: a run without
+            it is then not unexpected.
     """
 
     releases: str = ""
@@ -73,14 +73,10 @@ class Deviation:
         """Say whether the deviation is declared for a cell.
 
         Args:
-            release: The cell's jax release, a PEP 440 version.
-            platform: The cell's platform, e.g. `cpu`.
-            versions: Package versions of the cell; a package of `packages` that is absent
-                from it is not covered.
-
-        Returns:
-            True when release, platform and every package fall into the declared ranges; a
-            nightly counts as the release that it leads to, see `in_range`.
+            release: jax release of the cell, a PEP 440 version; for a nightly see `in_range`.
+            platform: Platform of the cell, e.g. `cpu`.
+            versions: Package versions of the cell. A cell without a package of `packages` is not
+                covered.
         """
         if self.platform and not is_on(platform, self.platform):
             return False
@@ -94,14 +90,14 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How far from its reference a value may be on a platform.
+    """The maximum distance of a value from its reference on a platform.
 
     Attributes:
-        platform: The platform, or all of a kind, see `is_on`.
-        ulp: Units in the last place of the dtype observed; 0 is correctly rounded.
-        leaves: Keys of a dictionary, or places in a tuple, that it is for; empty is all.
-        reason: Where the error comes from, in a few words.
-        source: Thread, commit or document that says so.
+        platform: Platform, or all platforms of a kind, see `is_on`.
+        ulp: Units in the last place of the observed dtype; 0 is correctly rounded.
+        leaves: Keys of a dictionary, or positions in a tuple, to which it applies; empty is all.
+        reason: Origin of the error in a few words.
+        source: Thread, commit or document with evidence.
     """
 
     platform: str
@@ -111,7 +107,7 @@ class Budget:
     source: str = ""
 
     def covers(self, path: str) -> bool:
-        """Say whether it is for a leaf.
+        """Say whether it applies to a leaf.
 
         Args:
             path: Path of the leaf, e.g. `out['exp']`.
@@ -119,58 +115,59 @@ class Budget:
         return not self.leaves or path in {f"out[{key!r}]" for key in self.leaves}
 
 
-def ulp_of(path: str, budgets: Iterable[Budget]) -> int | None:
-    """Return how far a leaf may be off: the ULP of the first budget for it, None where none is.
+def find_ulp(path: str, budgets: Iterable[Budget]) -> int | None:
+    """Return the ULP of the first budget that applies to a leaf, None if there is none.
 
     Args:
         path: Path of the leaf, e.g. `out['exp']`.
-        budgets: Those of one platform.
+        budgets: Budgets of one platform.
     """
-    return next((one.ulp for one in budgets if one.covers(path)), None)
+    return next((budget.ulp for budget in budgets if budget.covers(path)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case, or one parametrisation of it.
+    """A case, or a parametrisation of it.
 
     Attributes:
         id: `family/name` or `family/name[param]`.
-        family: Folder the case lives in.
+        family: Name of the folder of its file.
         topic: Stem of its file.
         name: Function name, without the parameter.
         kind: `program`, `probe`, or `test` of a pytest suite.
-        file: File it is written in.
+        file: Case file.
         line: Line of its `def`, from 1.
-        doc: Its docstring, empty when it has none.
-        code: The function as written, with its decorators.
+        doc: Docstring, empty for none.
+        code: Source of the function, with its decorators.
         params: Keyword arguments of this parametrisation.
-        devices: Devices the case needs; also the device count the worker makes on CPU. 0 is all
-            that the cell has.
-        platforms: Platforms it runs on; empty is all.
-        requires: Packages (PEP 508 names or specifiers) the cell must have.
-        releases: PEP 440 specifier of the jax releases it applies to; empty is all.
-        source: Upstream thread or document it comes from.
-        records: Why it has neither a reference nor a claim and only records, empty if it has.
+        devices: Number of devices that it needs, and that a worker creates on CPU. 0 is all devices
+            of the cell.
+        platforms: Platforms that it runs on; empty is all.
+        requires: Packages that the cell must have, PEP 508 names or specifiers.
+        releases: PEP 440 specifier of the jax releases that it applies to; empty is all.
+        source: Upstream thread or document of its origin.
+        records: Why it has neither a reference nor a claim, empty if it has.
         deviations: Declared non-conformances.
         facts: Fact claims on the optimised HLO, by name.
-        policy: What a change does, by artifact; those left out are as in `POLICY`.
+        policy: Policy by artifact; the default is `POLICY`.
         x64: Whether `jax_enable_x64` is on.
         timeout: Wall-clock limit of one job, in seconds.
         memory: Limit of the job's resident memory, in MiB.
-        observation_mb: Limit of what one job observes (values, references and artifacts
+        observation_mb: Limit of the observation of a job (values, references and artifacts
             together), in MiB.
         xla_flags: Flags added to XLA_FLAGS.
         config: `jax.config` values.
         rtol: Tolerance relative to the reference; None is the dtype's default, 0 is exact.
-        atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
-        budgets: Tolerances to the reference in ULP, by platform; the first for a leaf counts.
-        same_as: Ways to run it in each of which it is to give the same value.
-        content_hash: Hash of the file it is written in, and of the helpers beside it.
-        home: Folder that its goldens are below; None where the case is written by hand, beside
-            which they lie.
-        arguments: What names it on a command line, spelled for a shell, where that is not its id:
-            of a test for `conformance suite run`, of a call in a script `SCRIPT.py::NAME`.
-        group: Of a test, the group that its suite counts it under, empty for none.
+        atol: Absolute tolerance; None is 0 if `rtol` is given, else scaled to the leaf.
+        budgets: Tolerances relative to the reference in ULP; the first that applies to a leaf
+            counts.
+        same_as: Variants that must give the same value.
+        content_hash: Hash of its file and of the helpers in the folder of the file.
+        home: Parent folder of its goldens; None for a case in a case file, whose goldens are in the
+            folder of the file.
+        arguments: Command-line arguments that select it, quoted for a shell, if they are not its
+            id: of a test for `conformance suite run`, of a call in a script `SCRIPT.py::NAME`.
+        group: Group of a test in its suite, empty for none.
     """
 
     id: str
@@ -209,38 +206,37 @@ class Case:
 
     @property
     def families(self) -> Path:
-        """Folder of the families, each with its goldens."""
+        """Folder of the families with their goldens."""
         return self.file.parent.parent if self.home is None else self.home
 
     @property
     def noun(self) -> str:
-        """The noun by which it is counted."""
+        """Noun for counts of such cases."""
         return "test" if self.kind == "test" else "case"
 
-    def on(self, platform: str) -> Case:
-        """Return the case as it is on a platform: with the budgets of that one alone.
+    def select_platform(self, platform: str) -> Case:
+        """Return the case with only the budgets of a platform.
 
         Args:
-            platform: A cell's platform.
+            platform: Platform of a cell.
         """
         if not self.budgets:
             return self
-        return replace(
-            self, budgets=tuple(one for one in self.budgets if is_on(platform, one.platform))
-        )
+        budgets = tuple(b for b in self.budgets if is_on(platform, b.platform))
+        return replace(self, budgets=budgets)
 
     def policy_of(self, artifact: str) -> Policy:
-        """Return what a change of an artifact does to a run."""
+        """Return the policy for an artifact."""
         return self.policy.get(artifact, POLICY[artifact])
 
 
 def is_on(platform: str, named: str) -> bool:
-    """Say whether a platform is one that a case names.
+    """Say whether a platform matches a platform or kind in a case.
 
     Args:
-        platform: A cell's platform, e.g. `tpu:v5e:2x2`.
-        named: The platform itself, or all of a kind: `tpu`, `tpu:v5e`, `cpu`; `cpu-mp` is any
-            number of processes; `gpu` is CUDA and ROCm too.
+        platform: Platform of a cell, e.g. `tpu:v5e:2x2`.
+        named: Platform, or a kind of platforms: `tpu`, `tpu:v5e`, `cpu`; `cpu-mp` for any number of
+            processes; `gpu` for CUDA and ROCm too.
     """
     parts, head = platform.split(":"), named.split(":")
     if named == "gpu":

@@ -1,4 +1,4 @@
-"""The golden of one case, platform and release: the judge's other input."""
+"""The golden of a case, platform and release, which the judge compares an observation with."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedError:
-    """An ending other than `ok`, as a golden keeps it.
+    """An outcome other than `ok` in a golden.
 
     Attributes:
-        outcome: How the job ended.
-        stage: Stage it had reached when recorded; not compared, jax moves checks between stages.
-        type: Exception type name, or the signal; empty when there was no error object.
-        message: The message in normal form.
+        outcome: Outcome of the job.
+        stage: Last stage of the job; it is not compared, because jax moves checks between stages.
+        type: Exception type name, or the signal; empty without an error object.
+        message: Message in normal form.
     """
 
     outcome: Outcome
@@ -32,7 +32,7 @@ class RecordedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenIr:
-    """The golden of one IR; empty without one, or if another normal form recorded it.
+    """The golden of an IR; empty if there is none, or if it has another version of the forms.
 
     Attributes:
         neutral: Fingerprint of the form `neutral`.
@@ -47,20 +47,20 @@ class GoldenIr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenEntry:
-    """The golden that applies to one case, platform and release.
+    """The golden that applies to a case, platform and release.
 
-    Of `value` and `error` at most one says how the job ended; neither, that it ended well
-    without a value (compile-only).
+    At most one of `value` and `error` is set. Neither is set for an outcome `ok` without a value
+    (compile-only).
 
     Attributes:
-        span: The span of releases it stands for, `0.6.0..0.8.3` or a lone release.
-        exact: Whether the release lies within the span; False when it is the nearest older one.
-        tainted: Whether it was written by another version of the format or of the normal form,
-            and so says nothing; the other fields are then empty.
-        value: The value recorded, for jobs that ended well.
-        error: The ending recorded, for jobs that did not.
-        facts: The facts that gate, of jobs that ended well.
-        ir: What is recorded of each IR.
+        span: Span of releases, `0.6.0..0.8.3` or a single release.
+        exact: Whether the release is within the span; False if the nearest older span applies.
+        tainted: Whether it has another version of the format or of the normal form and cannot be
+            compared; the other fields are then empty.
+        value: Recorded value of a job with the outcome `ok`.
+        error: Recorded error of a job with another outcome.
+        facts: Recorded facts that gate.
+        ir: Recorded forms by IR.
     """
 
     span: str
@@ -73,5 +73,5 @@ class GoldenEntry:
 
     @property
     def outcome(self) -> Outcome:
-        """How the recorded job ended."""
+        """Outcome of the recorded job."""
         return Outcome.OK if self.error is None else self.error.outcome

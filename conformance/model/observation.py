@@ -1,4 +1,4 @@
-"""Observations: the decoded results of jobs, which the judge reads."""
+"""Observations: decoded results of jobs, the input of the judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 RANKS_DIFFER = "RanksDiffer"
-"""Type of the error of a job whose processes do not agree on what they observed."""
+"""Type of the error of a job whose processes have different observations."""
 _CASE_ERROR = "CaseError"
 
 
@@ -22,14 +22,14 @@ def is_case_error(error: ErrorInfo | None) -> bool:
     """Say whether the kit raised an error because the case itself is wrong.
 
     Args:
-        error: The error of a job, if it has one.
+        error: Error of a job, None for none.
     """
     return error is not None and error.type.rpartition(".")[2] == _CASE_ERROR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:
-    """A reference that says: conforming behaviour is to raise.
+    """A reference for conforming behaviour that is an error.
 
     Attributes:
         type: Exception type name, or several joined by `|`.
@@ -45,10 +45,10 @@ class VariantResult:
     """The result of one variant of a program.
 
     Attributes:
-        outcome: How that ended: `unsupported` where it cannot be run so there, `not_run` where an
-            earlier way had ended the process.
-        error: The error, or why it was not run.
-        value: The value, where it ran.
+        outcome: Outcome: `unsupported` if the cell cannot run the variant, `not_run` if an earlier
+            variant ended the process.
+        error: Error, or the reason why it was not run.
+        value: Value, if it ran.
     """
 
     outcome: Outcome
@@ -57,23 +57,23 @@ class VariantResult:
 
     @property
     def checked(self) -> bool:
-        """Whether it says anything of the program."""
+        """Whether the variant was run."""
         return self.outcome.observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The decoded result of one job.
+    """The decoded result of a job.
 
     Attributes:
-        outcome: How it ended.
+        outcome: Outcome of the job.
         stage: Last stage reached.
-        error: The error, when there was one.
-        value: The value observed, when the job reached one.
-        reference: What it should have been: a pytree by independent means, an error, or None.
-        facts: What the optimised HLO says in compiler-neutral terms.
-        ir: What is kept of each IR.
-        texts: IRs in the form `neutral`, those that the case claims something of.
+        error: Error, None for none.
+        value: Observed value, None if the job did not reach one.
+        reference: Expected value or error by independent means, None for no reference.
+        facts: Facts of the optimised HLO.
+        ir: Fingerprints by IR.
+        texts: Canonical forms of the IRs that the case has claims about.
         ways: What came of it in other ways, by way.
     """
 

@@ -1,4 +1,4 @@
-"""The closed sets: stages, outcomes, conformance, verdicts, exit codes."""
+"""Enumerations: stages, outcomes, conformance, verdicts, exit codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stage(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a job ended."""
+    """The outcome of a job."""
 
     OK = "ok"
     RAISED = "raised"
@@ -31,7 +31,7 @@ class Outcome(StrEnum):
 
     @property
     def observed(self) -> bool:
-        """Whether the outcome says something about JAX, and so may become golden."""
+        """Whether the outcome is an observation of JAX, and so may become a golden."""
         return self not in {Outcome.UNSUPPORTED, Outcome.INFRA, Outcome.NOT_RUN}
 
 
@@ -47,31 +47,31 @@ class Verdict(StrEnum):
     """The judgement of one job."""
 
     MATCH = "match"
-    """As the golden has it, and nothing undeclared deviates."""
+    """Equal to the golden, and every deviation is declared."""
     REGRESSED = "regressed"
-    """Deviates from its reference, or fails where the golden did not, and no deviation says so."""
+    """An undeclared deviation from the reference, or a failure where the golden has none."""
     FIXED = "fixed"
-    """Conforms under a declared deviation, or succeeds where the golden failed."""
+    """Conforms despite a declared deviation, or succeeds where the golden has a failure."""
     CHANGED = "changed"
-    """A gated artifact differs from the golden, neither for better nor for worse."""
+    """A gated artifact differs from the golden, but is neither regressed nor fixed."""
     DRIFTED = "drifted"
     """Other bits than the golden, within the tolerance."""
     KNOWN = "known"
     """Deviates as declared."""
     NEW = "new"
-    """No golden yet for this case on this platform."""
+    """The case has no golden on this platform yet."""
     FLAKY = "flaky"
     """Attempts of the same job disagree."""
     CRASHED = "crashed"
-    """Ended by a signal or by its memory limit, undeclared."""
+    """An undeclared end by a signal or by the memory limit."""
     TIMED_OUT = "timed_out"
-    """Did not end within its timeout, undeclared."""
+    """An undeclared timeout."""
     STALE = "stale"
-    """A declared deviation that the golden of this very release no longer shows."""
+    """A declared deviation that the golden of the same release no longer shows."""
     EXCLUDED = "excluded"
-    """Not run on purpose, or unsupported on this cell; the reason is given."""
+    """Excluded from the plan, or unsupported by the cell, with the reason."""
     INFRA = "infra"
-    """Provisioning, network or disk, or a golden that cannot be read; says nothing about JAX."""
+    """A failure of provisioning, network or disk, or an unreadable golden; no verdict about JAX."""
 
     @property
     def gates(self) -> bool:
@@ -93,18 +93,19 @@ GATING = frozenset(
 
 
 def is_telling(verdict: Verdict, outcome: Outcome) -> bool:
-    """Say whether a job says anything about JAX."""
+    """Say whether a job was observed and judged."""
     return outcome.observed and verdict not in {Verdict.INFRA, Verdict.EXCLUDED}
 
 
 def is_unexpected(verdict: Verdict, conformance: Conformance) -> bool:
-    """Say whether a job makes its run fail: what has no golden yet does unless it conforms."""
-    unvouched = verdict is Verdict.NEW and conformance is not Conformance.CONFORMS
-    return verdict.gates or unvouched
+    """Say whether a job makes its run fail."""
+    # Without a golden only the reference can show that the behaviour is right.
+    is_unverified = verdict is Verdict.NEW and conformance is not Conformance.CONFORMS
+    return verdict.gates or is_unverified
 
 
 class ExitCode(IntEnum):
-    """Exit status of `conformance run` and of its siblings."""
+    """Exit status of the command line."""
 
     OK = 0
     UNEXPECTED = 1

@@ -1,4 +1,4 @@
-"""Version ranges, and on which side of them a nightly is. Pure."""
+"""Version ranges, with rules for nightlies."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ from packaging.version import Version
 
 @lru_cache(maxsize=4096)
 def in_range(version: str, specifier: str) -> bool:
-    """Say whether a version is in a range; a nightly counts as the release that it leads to.
+    """Say whether a version is in a range; a nightly counts as the release that it precedes.
 
-    A nightly `0.8.3.dev20251120` holds what was written after 0.8.2, most of which will be in
-    0.8.3; it calls itself `(0, 8, 3)`. So what is declared for `>=0.8.3` or `==0.8.3` is meant for
-    it, and what is declared for `<0.8.3` is not. By PEP 440 alone it would be in neither range.
-    Where a range itself names a nightly, as `>=0.8.3.dev20251110`, nights are told from each other,
-    by PEP 440. In the order of releases a nightly stands before its release, as PEP 440 has it.
+    A nightly `0.8.3.dev20251120` contains the commits after 0.8.2, most of which will be in 0.8.3,
+    and its `__version_info__` is `(0, 8, 3)`. So a declaration for `>=0.8.3` or `==0.8.3` applies
+    to it, and one for `<0.8.3` does not. By PEP 440 alone it would be in neither range. If a range
+    contains a nightly itself, such as `>=0.8.3.dev20251110`, nightlies are compared by PEP 440.
 
     Args:
-        version: A version.
-        specifier: A PEP 440 specifier, empty for any version.
-
-    Returns:
-        True when it is.
+        version: PEP 440 version.
+        specifier: PEP 440 specifier, empty for any version.
     """
     found = Version(version)
     released = Version(found.base_version) if found.is_devrelease else found

@@ -1,4 +1,4 @@
-"""The record of one finished job: one line of `results.jsonl`."""
+"""The record of a finished job, a line of `results.jsonl`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from conformance.model.outcome import Conformance, Outcome, Stage, Verdict, is_u
 
 SOURCES: Final = ("layout", "cost", "memory")
 """Artifacts that state facts in addition to the optimised HLO: the compiled object's layout, and
-XLA's analyses. Records whose HLO and sources are the same state the same facts."""
+XLA's analyses. Records with equal HLO and equal sources have equal facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorInfo:
-    """An exception or an abnormal end, as the worker saw it.
+    """An exception or an abnormal end of a job.
 
     Attributes:
         type: Exception type name (`TypeError`), or the signal (`SIGSEGV`) of a crash.
-        message: Whole message, untouched.
-        signature: Type and normalised message: no addresses, paths, line numbers.
-        where: Last frame of the case's own file, `file:line`, empty when unknown.
+        message: Complete message.
+        signature: Type and message without addresses, paths and line numbers.
+        where: Last frame in the case file, `file:line`, empty if unknown.
     """
 
     type: str
@@ -31,31 +31,31 @@ class ErrorInfo:
 
 
 class IrStatus(StrEnum):
-    """One IR of a job against the golden of it."""
+    """The comparison of an IR with its golden."""
 
     UNKNOWN = "unknown"
-    """Nothing is recorded to compare with, or by another version of the normal form."""
+    """There is no golden, or it has another version of the normal form."""
     SAME = "same"
-    """The same structure."""
+    """Equal exact forms."""
     REGROUPED = "regrouped"
-    """The same work; fused, called or laid out otherwise."""
+    """Equal canonical forms: other fusions, calls or layouts."""
     CHANGED = "changed"
-    """Other work."""
+    """Different canonical forms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrRecord:
-    """The record of one IR of a job.
+    """The record of an IR of a job.
 
     Attributes:
         structure: Fingerprint of the form `structure`; empty when the text was not understood.
         neutral: Fingerprint of the form `neutral`.
         version: Version of the normal forms.
-        not_understood: What was compared as text only, with how often it occurs; the whole text
-            under the message of the syntax error when nothing of it was understood.
-        status: Against the golden.
-        changes: How it differs from the golden, one line for each pattern, the gravest first.
-        begins: Where it begins to: what was changed, without all that merely follows from it.
+        not_understood: Constructs that were compared as text only, with their counts; the message
+            of the syntax error if the text could not be parsed.
+        status: Comparison with the golden.
+        changes: Differences from the golden, a line for each pattern, the most severe first.
+        begins: First differences, without those that follow from them.
     """
 
     structure: str = ""
@@ -69,33 +69,33 @@ class IrRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The result of a job and its judgement: the contract of `results.jsonl`.
+    """The result and the verdict of a job: the contract of `results.jsonl`.
 
     Attributes:
         case: Case id.
         cell: Cell id.
         case_hash: Hash of the case's content.
         cell_hash: Hash of the cell's lock, interpreter, config and flags.
-        outcome: How the job ended.
+        outcome: Outcome of the job.
         stage: Last stage reached.
-        error: The error, when there was one.
+        error: Error, None for none.
         artifacts: Blob hash by artifact: `value`, `reference`, `jaxpr`, `stablehlo`, `hlo`,
-            `stablehlo-tpu`, `stablehlo-cuda`, `stablehlo-rocm` (lowered for platforms that are
-            not the cell's), `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`,
+            `stablehlo-tpu`, `stablehlo-cuda`, `stablehlo-rocm` (lowered for other platforms),
+            `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`,
             `traceback` (as Python prints it) and `frames` (its frames as JSON);
-            `no_hlo` and the like say why a release could not tell one; `same_as` says how the
-            program ended in other ways, `same_as-jit` and the like what it gave there.
-        facts: What the optimised HLO says in compiler-neutral terms.
-        ir: What is kept of `jaxpr`, `hlo` and each `stablehlo`, by artifact.
-        conformance: Observation against the reference.
-        verdict: Observation against golden, deviations and reference.
-        reasons: Why the verdict is what it is, one sentence each.
+            `no_hlo` and the like have the reason why a release lacks an artifact; `same_as` has the
+            outcomes of variants, `same_as-jit` and the like their values.
+        facts: Facts of the optimised HLO.
+        ir: Fingerprints of `jaxpr`, `hlo` and each `stablehlo`, by artifact.
+        conformance: Comparison of the observation with the reference.
+        verdict: Verdict by golden, deviations and reference.
+        reasons: Reasons for the verdict, a sentence each.
         seconds: Wall-clock seconds by stage; `cross_lower` for all other platforms together.
-        attempts: How many times the job ran.
+        attempts: Number of times that the job ran.
         max_rss_bytes: Peak resident memory of the job's process.
         cached: Whether the observation came from the cache.
-        notes: What is to be known of how it ran, whatever its verdict: that it was near its
-            timeout, that it was killed from outside and run again.
+        notes: Notes about the execution, with any verdict: that it was near its timeout, or was
+            killed from outside and run again.
     """
 
     case: str
@@ -119,7 +119,7 @@ class Record:
 
     @property
     def signature(self) -> str:
-        """Signature of its error, empty without one."""
+        """Signature of the error, empty for no error."""
         return "" if self.error is None else self.error.signature
 
     @property
@@ -129,22 +129,23 @@ class Record:
 
     @property
     def golden_at_fault(self) -> bool:
-        """Whether it is `infra` through its golden alone: the job itself was observed."""
+        """Whether its verdict is `infra` only because of its golden."""
         return self.verdict is Verdict.INFRA and self.outcome.observed
 
 
 class FactInterner:
-    """One object for all facts that are equal; a run holds thousands of records."""
+    """Shares equal facts between records, of which a run has thousands, to save memory."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str | None, ...], dict[str, Any]] = {}
 
-    def of(self, record: Record) -> dict[str, Any]:
-        """Return a record's facts, the same object for all records that state the same.
+    def intern(self, record: Record) -> dict[str, Any]:
+        """Return the facts of a record, the same object for all records with equal facts.
 
         Args:
-            record: The record.
+            record: Record of a job.
         """
+        # Compared by the fingerprints that determine the facts: the facts are not hashable.
         hlo = record.ir.get("hlo")
         if hlo is None or not hlo.structure:
             return record.facts

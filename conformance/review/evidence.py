@@ -301,7 +301,7 @@ def _compare_values(
         found = compare_values(seen, golden.value, Tolerance.of(case)).differences
         yield from _list_leaves("against the golden:", found)
     if isinstance(observation.reference, Value):
-        budgets = case.on(one.job.planned.cell.platform).budgets
+        budgets = case.select_platform(one.job.planned.cell.platform).budgets
         found = compare_reference(
             seen, observation.reference, case.rtol, case.atol, budgets=budgets
         ).differences

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.kit.case import Observed, Unsupported
-from conformance.kit.topology import topology_devices
+from conformance.kit.env import get_topology_devices
 from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def describe_topologies(env: Env, topologies: Mapping[str, Mapping[str, Any]]) -
     answers: dict[str, dict[str, Any]] = {}
     for name, arguments in topologies.items():
         try:
-            devices = topology_devices(arguments)
+            devices = get_topology_devices(arguments)
             answers[name] = {"devices": len(devices), "kind": devices[0].device_kind}
         except Unsupported as reason:
             answers[name] = {"refused": str(reason)}

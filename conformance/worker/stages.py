@@ -98,8 +98,8 @@ class Observer:
         args, kwargs = built.args, built.kwargs
         if env.compile_only:
             args, kwargs = describe_arguments(built, _shape)
-        elif distributed.joined():
-            args, kwargs = describe_arguments(built, distributed.described)
+        elif distributed.is_distributed():
+            args, kwargs = describe_arguments(built, distributed.describe_argument)
         with self._stage("trace"):
             traced = fn.trace(*args, **kwargs)
             self._capture(jaxpr=lambda: capture.render_jaxpr(traced))
@@ -119,8 +119,8 @@ class Observer:
     def _execute(self, compiled: Any, built: Program) -> None:
         with self._stage("execute"):
             args, kwargs = select_dynamic(built)
-            if distributed.joined():
-                args, kwargs = distributed.placed((args, kwargs), compiled.input_shardings)
+            if distributed.is_distributed():
+                args, kwargs = distributed.place_arguments((args, kwargs), compiled.input_shardings)
             given = self._copied((args, kwargs))
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._value(result)
@@ -243,7 +243,7 @@ def bind_reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] 
 
 
 def _as_numpy(leaf: Any) -> Any:
-    return distributed.gathered(leaf) if isinstance(leaf, jax.Array) and not is_key(leaf) else leaf
+    return distributed.gather(leaf) if isinstance(leaf, jax.Array) and not is_key(leaf) else leaf
 
 
 def is_key(array: jax.Array) -> bool:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from conformance.kit.case import CaseError
-from conformance.kit.distributed import device_numbers
+from conformance.kit.distributed import number_devices
 
 LARGEST = 256 * 2**20
 """Bytes that a case observes at most, unless it says otherwise."""
@@ -144,7 +144,7 @@ def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> str:
         `single` (device 0), `single@3`, `replicated[4]`, or `tiles[0=0:2,: 1=2:4,:]`.
     """
     indices = sharding.devices_indices_map(tuple(shape))
-    numbers = device_numbers(indices)
+    numbers = number_devices(indices)
     tiles = sorted((numbers[device], index) for device, index in indices.items())
     if len(tiles) == 1:
         device = tiles[0][0]

@@ -82,7 +82,7 @@ def _check_runs(env: Env) -> None:
     """
     if env.compile_only:
         raise Unsupported("the program is compiled only, and gives no value")
-    if distributed.joined():
+    if distributed.is_distributed():
         raise Unsupported("the program runs as several processes")
 
 
@@ -109,7 +109,7 @@ def run_ahead_of_time(make: Build, env: Env) -> Any:
 
 
 def _outline(leaf: Any) -> Any:
-    described = distributed.described(leaf)
+    described = distributed.describe_argument(leaf)
     if described is not leaf or not isinstance(leaf, jax.Array) or is_key(leaf):
         return described
     # It is committed to where it lies.

@@ -50,7 +50,8 @@ def test_the_budgets_of_the_platform_apply() -> None:
     seen = ok(f32(1.000001), reference=f64(1))
     stated = case(budgets=(Budget(platform="cpu", ulp=2), Budget(platform="tpu", ulp=20)))
     answers = {
-        name: judge_conformance(stated.on(name), seen)[0] for name in ("cpu", "tpu:v5e", "gpu")
+        name: judge_conformance(stated.select_platform(name), seen)[0]
+        for name in ("cpu", "tpu:v5e", "gpu")
     }
     assert [name for name, one in answers.items() if one is Conformance.DEVIATES] == ["cpu"]
 

@@ -27,8 +27,8 @@ def test_a_release_without_the_plugin_cannot_be_asked(bench: Bench, tmp_path: Pa
     """It is unsupported, by the platform's name and in jax's words."""
     finished = bench.at(tmp_path).run(
         """
-        from conformance.kit.topology import topology_devices
-        topology_devices({"platform": "cuda", "topology_name": "h100"})
+        from conformance.kit.env import get_topology_devices
+        get_topology_devices({"platform": "cuda", "topology_name": "h100"})
         """
     )
     assert finished.outcome is Outcome.UNSUPPORTED
@@ -41,9 +41,9 @@ def test_a_reason_has_no_address_and_no_folder(bench: Bench, tmp_path: Path) -> 
     """They differ from process to process and from host to host."""
     finished = bench.at(tmp_path).run(
         """
-        from conformance.kit.topology import refused
+        from conformance.kit.env import make_unsupported
         said = "UNIMPLEMENTED: /home/me/envs/a-b/bin/ptxas ptxas too old, id 0x7f2fcdd2510c, 2/3"
-        raise refused({"platform": "cuda", "topology_name": "b200"}, RuntimeError(said))
+        raise make_unsupported({"platform": "cuda", "topology_name": "b200"}, RuntimeError(said))
         """
     )
     assert finished.error is not None

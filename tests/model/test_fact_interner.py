@@ -20,8 +20,8 @@ def stating(peak: int, structure: str = "a", memory: str = "m", layout: str = "l
 def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
     """One object is kept."""
     shared = FactInterner()
-    first = shared.of(stating(1))
-    assert shared.of(stating(1)) is first
+    first = shared.intern(stating(1))
+    assert shared.intern(stating(1)) is first
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
 def test_another_program_or_analysis_states_its_own(other: dict[str, str]) -> None:
     """The same instructions may need another memory; what was not understood is like nothing."""
     shared = FactInterner()
-    shared.of(stating(1))
-    assert shared.of(stating(2, **other)) == {"peak_bytes": 2}
+    shared.intern(stating(1))
+    assert shared.intern(stating(2, **other)) == {"peak_bytes": 2}

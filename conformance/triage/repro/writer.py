@@ -9,7 +9,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.judge.variants import SAME_AS, find_checked_variants
-from conformance.model.case import ulp_of
+from conformance.model.case import find_ulp
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
 from conformance.triage.repro.assertions import (
@@ -167,10 +167,10 @@ class _Writer:
     @cached_property
     def ulp(self) -> dict[str, int]:
         """Budgets of the platform in units in the last place, by path of the leaf."""
-        budgets = self.job.case.on(self.place.platform).budgets
+        budgets = self.job.case.select_platform(self.place.platform).budgets
         value = self.seen.observation.value
         paths = () if value is None else [leaf.path for leaf in value.leaves]
-        found = {path: ulp_of(path, budgets) for path in paths}
+        found = {path: find_ulp(path, budgets) for path in paths}
         return {path: ulp for path, ulp in found.items() if ulp is not None}
 
     @cached_property
