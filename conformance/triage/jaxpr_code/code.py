@@ -1,8 +1,8 @@
-"""A jaxpr as readable JAX code: a function that does the same by what jax publishes.
+"""A jaxpr as readable JAX code: an equivalent function that uses only the public API of jax.
 
-Each equation is one statement. What is called in the jaxpr is a function; functions of packages
-(`jnp.where` is one) and those with rules of differentiation stand in place of their calls. Meshes,
-and what releases spell in different ways, come from `env`, as in a case. Pure.
+Each equation is one statement. A called jaxpr is a function; functions of packages, such as
+`jnp.where`, and functions with derivative rules are inlined. Meshes, and functions whose names
+differ between releases, come from `env`, as in a case. Pure.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class Code:
     statements: tuple[str, ...]
 
 
-def code_of(document: bytes, *, release: str, name: str = "f") -> Code:
+def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> Code:
     """Return a jaxpr as code.
 
     Args:
-        document: A document of `conformance.worker.jaxprs`.
-        release: The jax release it was traced with, whose spelling is used.
+        document: A jaxpr as written by `conformance.worker.jaxprs`.
+        release: The jax release that traced it, and for which the code is written.
         name: Name for the function.
 
     Returns:
-        The code; traced by that release it gives the jaxpr again, without what nothing reads.
+        The code; traced by that release it gives the jaxpr again, without unread results.
 
     Raises:
-        IrSyntaxError: If it is no such document.
-        UnsupportedJaxprError: If public functions do not express all of it.
+        IrSyntaxError: If it is not a valid document.
+        UnsupportedJaxprError: If public functions cannot express all of it.
     """
     read = decode(document.decode("utf-8", "surrogatepass"))
     if any(isinstance(size, str) for aval in read.avals for size in aval.shape):
@@ -67,12 +67,12 @@ def code_of(document: bytes, *, release: str, name: str = "f") -> Code:
     given = program.variables(entry.inputs, hints)
     parameters = [value.text for value in given]
     body = FunctionBody(program)
-    body.function(
+    body.write_function(
         name, parameters,
-        lambda inner: one_or_tuple([value.text for value in inner.eqns(entry, given)]), "",
+        lambda inner: one_or_tuple([v.text for v in inner.write_equations(entry, given)]), "",
     )  # fmt: skip
     functions = [*program.functions, "\n".join(body.lines)]
     return Code(
         name=name, parameters=tuple(parameters),
-        statements=(*program.mesh_statements(), *functions),
+        statements=(*program.render_meshes(), *functions),
     )  # fmt: skip

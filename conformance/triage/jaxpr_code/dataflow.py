@@ -1,23 +1,26 @@
-"""Which variables of a jaxpr are read: they are numbered, constants first, then inputs."""
+"""The dataflow of a jaxpr; its variables are numbered: constants, inputs, then results."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.ir.jaxpr.document import Atom, Aval, Eqn, Jaxpr
 
+_PREDICATE_BRANCHES: Final = 2
+"""Branches of `lax.cond`; a switch of two branches has no conversion from bool."""
+
 
 class Selector(NamedTuple):
     """The operand that selects a branch of `cond`.
 
     Attributes:
-        atom: An index, or a truth value where the user wrote one.
-        is_predicate: Whether it is a truth value.
-        platforms: The equation that asks for the platform, where that selects the branch.
+        atom: An index, or a boolean if the user wrote a predicate.
+        is_predicate: Whether it is a boolean.
+        platforms: The equation of the platform index, if that selects the branch.
     """
 
     atom: Atom
@@ -26,7 +29,7 @@ class Selector(NamedTuple):
 
 
 class Dataflow:
-    """The variables that equations read, and the equations that the results need.
+    """The variables that equations read, and the equations that the results depend on.
 
     Args:
         jaxpr: The jaxpr.
@@ -34,7 +37,7 @@ class Dataflow:
 
     Attributes:
         results: Numbers of the results of each equation.
-        read: Numbers of the variables that something needed reads.
+        read: Numbers of the variables that necessary equations, or the results, read.
     """
 
     def __init__(self, jaxpr: Jaxpr, avals: Sequence[Aval]) -> None:
@@ -53,7 +56,7 @@ class Dataflow:
                 self.read.update(atom for atom in self._operands(eqn) if isinstance(atom, int))
 
     def needs(self, eqn: Eqn, results: range) -> bool:
-        """Say whether an equation has an effect, or something reads its results."""
+        """Return whether an equation has an effect, or its results are read."""
         return bool(eqn.params.get("ctx effects")) or not self.read.isdisjoint(results)
 
     def aval(self, atom: Atom) -> Aval:
@@ -61,14 +64,19 @@ class Dataflow:
         return self._avals[self._types[atom] if isinstance(atom, int) else atom.aval]
 
     def selector(self, choice: Eqn) -> Selector:
-        """Return what selects a branch.
+        """Return the operand that selects a branch of `cond`.
 
         `lax.cond` makes a number of its predicate, `lax.switch` clamps its index, and
-        `lax.platform_dependent` asks for the platform; none of that is written again.
+        `lax.platform_dependent` reads a platform index. The written functions add these equations
+        themselves.
         """
         atom, branches = choice.inputs[0], len(choice.params["branches"])
         maker = self._maker(atom)
-        if maker is not None and maker.primitive == "convert_element_type" and branches == 2:  # noqa: PLR2004
+        if (
+            maker is not None
+            and maker.primitive == "convert_element_type"
+            and branches == _PREDICATE_BRANCHES
+        ):
             (predicate,) = maker.inputs
             if isinstance(predicate, int) and self.aval(predicate).dtype == "bool":
                 return Selector(predicate, is_predicate=True)
@@ -83,7 +91,7 @@ class Dataflow:
         return self._makers.get(atom) if isinstance(atom, int) else None
 
     def _operands(self, eqn: Eqn) -> list[Atom]:
-        """Return what the written statement reads."""
+        """Return the atoms that the written statement reads."""
         if eqn.primitive != "cond":
             return eqn.inputs
         selector = self.selector(eqn)
@@ -91,7 +99,7 @@ class Dataflow:
 
 
 def _is_clamp(eqn: Eqn, branches: int) -> bool:
-    """Say whether an equation clamps an index to the numbers of the branches."""
+    """Return whether an equation clamps an index to the numbers of the branches."""
     if eqn.primitive != "clamp":
         return False
     low, _, high = eqn.inputs

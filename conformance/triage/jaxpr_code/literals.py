@@ -1,4 +1,4 @@
-"""The plain data of a jaxpr as Python literals: numbers, dtypes, tuples, specs; unique names."""
+"""Python literals for the data of a jaxpr: numbers, dtypes, tuples, specs; and unique names."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _AS_NUMPY: Final = frozenset({"float16", "float32"})
 
 
 class Names:
-    """Hands out names, each once."""
+    """Makes unique names."""
 
     def __init__(self) -> None:
         self._taken: set[str] = {*IMPORTS, "env"}
         self._counts: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        """Return a name of its own: what is wanted, with a number where that is taken."""
-        base = name = identifier(_NUMBER.sub("", wanted))
+        """Return an unused name: the wanted one, with a number if it is taken."""
+        base = name = make_identifier(_NUMBER.sub("", wanted))
         while name in self._taken:
             self._counts[base] = self._counts.get(base, 1) + 1
             name = f"{base}_{self._counts[base]}"
@@ -50,8 +50,8 @@ class Names:
         return name
 
 
-def identifier(wanted: str) -> str:
-    """Return a name as an identifier that hides nothing of Python's."""
+def make_identifier(wanted: str) -> str:
+    """Return a name as an identifier that hides no builtin."""
     name = _NO_WORD.sub("_", wanted).strip("_") or "value"
     if name[0].isdigit():
         return f"v{name}"
@@ -60,40 +60,40 @@ def identifier(wanted: str) -> str:
 
 def tuple_of(parts: Iterable[str]) -> str:
     """Return the text of a tuple."""
-    said = list(parts)
-    return f"({said[0]},)" if len(said) == 1 else f"({', '.join(said)})"
+    items = list(parts)
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
 def one_or_tuple(parts: Sequence[str]) -> str:
-    """Return the text of what stands alone, or of a tuple."""
+    """Return the only text, or the text of a tuple."""
     return parts[0] if len(parts) == 1 else tuple_of(parts)
 
 
 def plain(value: Any) -> str:
-    """Return the text of plain data: lists are tuples."""
+    """Return the text of plain data, with tuples for lists."""
     if isinstance(value, list):
         return tuple_of(map(plain, value))
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def axes(names: Any) -> str:
-    """Return the text of axis names: one stands alone."""
+    """Return the text of axis names: of a string if there is only one."""
     return plain(names[0] if isinstance(names, list) and len(names) == 1 else names)
 
 
 def dtype(name: str) -> str | None:
-    """Return the text of an element type, None of one that has no public name."""
+    """Return the text of a dtype, None if it has no public name."""
     if not _DTYPES.fullmatch(name):
         return None
     return "jnp.bool_" if name == "bool" else f"jnp.{name}"
 
 
 def number(value: Any, of: str) -> str | None:
-    """Return the text of a number as Python says it, None of what is none.
+    """Return the text of a number in Python, None if the value is not a number.
 
     Args:
-        value: As `conformance.worker.jaxprs` writes it: rounded to its type.
-        of: Its dtype: the shortest text is chosen that is the same number of it.
+        value: The number as `conformance.worker.jaxprs` writes it, rounded to its dtype.
+        of: Its dtype: the result is the shortest text of the same number in this dtype.
     """
     match value:
         case ["complex", real, imaginary]:
@@ -103,12 +103,12 @@ def number(value: Any, of: str) -> str | None:
         case str():
             return SPECIAL.get(value)
         case bool() | int() | float():
-            return _real(value, of)
+            return _render_real(value, of)
         case _:
             return None
 
 
-def _real(value: float, of: str) -> str:
+def _render_real(value: float, of: str) -> str:
     if of == "bool":
         return repr(bool(value))
     if of.startswith(("int", "uint")):
@@ -119,10 +119,10 @@ def _real(value: float, of: str) -> str:
 
 
 def spec(data: Any) -> str | None:
-    """Return the text of a PartitionSpec, None of one that is not understood.
+    """Return the text of a PartitionSpec, None if it is not supported.
 
     Args:
-        data: Axis names for each dimension; or up to 0.6.0 pairs of a dimension and its axes.
+        data: Axis names for each dimension; up to jax 0.6.0 pairs of a dimension and its axes.
     """
     if not isinstance(data, list):
         return None
@@ -141,4 +141,8 @@ def spec(data: Any) -> str | None:
 
 
 def _is_named_dimension(part: Any) -> bool:
-    return isinstance(part, list) and len(part) == 2 and isinstance(part[0], int)  # noqa: PLR2004
+    match part:
+        case [int(), _]:
+            return True
+        case _:
+            return False

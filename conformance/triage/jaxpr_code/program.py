@@ -1,4 +1,4 @@
-"""The state that all functions of a written program share: values, names, meshes."""
+"""The state shared by all functions of a written program: values, names, meshes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class UnsupportedJaxprError(ConformanceError):
-    """A jaxpr holds something that no public function of jax expresses.
+    """No public function of jax expresses a part of a jaxpr.
 
     Args:
-        subject: The primitive, with its parameter if that is the obstacle.
-        why: Why, in a few words.
+        subject: The primitive, with its parameter if that is not supported.
+        why: The reason in a few words.
     """
 
     def __init__(self, subject: str, why: str) -> None:
@@ -31,10 +31,10 @@ class CodeValue:
     """The code of an atom.
 
     Attributes:
-        text: A name; or a number, typed as NumPy spells it unless its type is weak.
+        text: A name; or a number, of a NumPy dtype unless its type is weak.
         aval: Its type.
-        bare: For numbers: as Python spells it, without a type.
-        traced: Whether it is jax's, so that its operators and methods are.
+        bare: The number as a Python literal, empty for a name.
+        traced: Whether it is a value of jax, with its operators and methods.
     """
 
     text: str
@@ -44,12 +44,12 @@ class CodeValue:
 
     @property
     def weak(self) -> bool:
-        """Whether its type gives way to others."""
+        """Whether its type is weak."""
         return self.aval.more.weak_type
 
     @property
     def staged(self) -> str:
-        """Text of the same as a value of jax's: with numbers it computes at once."""
+        """Text of a traced value: jax evaluates functions of plain numbers at once."""
         return self.text if self.traced else f"jax.jit(lambda: {self.text})()"
 
     @property
@@ -63,15 +63,15 @@ class CodeValue:
 
 @dataclass(eq=False)
 class WrittenProgram:
-    """The state that all functions of a program share.
+    """The state shared by all functions of a program.
 
     Attributes:
         document: The jaxprs.
         release: The jax release whose spelling is used.
-        rules: How each primitive is written: functions of its `Equation`.
+        rules: The rule of each primitive, a function of its `Equation`.
         meshes: Meshes by their name, as `conformance.worker.jaxprs` writes them.
         functions: Texts of the functions at the top level, except the program's own.
-        jitted: Names of those by the jaxpr they compute and the context they are traced in.
+        jitted: Names of these functions, by their jaxpr and the context in which they are traced.
     """
 
     document: JaxprDocument
@@ -83,7 +83,7 @@ class WrittenProgram:
     jitted: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def mesh(self, axes: list[Any]) -> str:
-        """Return the name of a mesh; it is made once, before all functions."""
+        """Return the name of a mesh, which is made only once, before all functions."""
         for name, known in self.meshes.items():
             if known == axes:
                 return name
@@ -91,7 +91,7 @@ class WrittenProgram:
         self.meshes[name] = axes
         return name
 
-    def mesh_statements(self) -> list[str]:
+    def render_meshes(self) -> list[str]:
         """Return the statements that make the meshes."""
         found = []
         for name, axes in self.meshes.items():
@@ -119,11 +119,11 @@ class WrittenProgram:
         bare = None if aval.shape else number(atom.value, aval.dtype)
         if bare is None:
             raise UnsupportedJaxprError("literal", f"of type {aval.dtype}{aval.shape}")
-        return numeral(bare, aval)
+        return make_number(bare, aval)
 
 
-def numeral(bare: str, aval: Aval) -> CodeValue:
-    """Return a number of a type."""
+def make_number(bare: str, aval: Aval) -> CodeValue:
+    """Return the code of a number of a type."""
     if aval.more.weak_type or aval.dtype == "bool":
         text = bare
     elif aval.dtype == "bfloat16" or aval.dtype.startswith("float8"):

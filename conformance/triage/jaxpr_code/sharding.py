@@ -1,4 +1,4 @@
-"""How programs over several devices are written: shard_map, collectives, placement."""
+"""Rules for programs on several devices: shard_map, collectives, placement."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from conformance.triage.jaxpr_code.writer import Equation, Rule
 
 CHECKED_BY_TYPE = (0, 6, 0)
-"""Release from which types say what varies; before, the check itself rewrote the program."""
+"""Release from which types contain the varying axes; before, the check inserted equations."""
 ON_DEVICE = (0, 7, 1)
-"""Release from which the memory of every device's arrays is called `device` by default."""
+"""Release from which the default memory kind of every device is called `device`."""
 RESHARD = (0, 8, 2)
 SPACES: Final = {"Device": "Device", "Host": "Host", "device": "Device", "host": "Host"}
 
 
-def _spec(eqn: Equation, parameter: str, data: Any) -> str:
+def _render_spec(eqn: Equation, parameter: str, data: Any) -> str:
     """Return the text of a PartitionSpec."""
     if (text := spec(data)) is None:
-        raise eqn.refusal(parameter)
+        raise eqn.make_error(parameter)
     return text
 
 
-def sharding_text(eqn: Equation, parameter: str, data: Any, *, abstract: bool = False) -> str:
-    """Return the text of a sharding, of an abstract mesh where it names no devices."""
+def render_sharding(eqn: Equation, parameter: str, data: Any, *, abstract: bool = False) -> str:
+    """Return the text of a sharding, optionally of an abstract mesh."""
     match data:
         case ["sharding", ["mesh", *mesh], list(parts), kind]:
-            text = _spec(eqn, parameter, parts)
+            text = _render_spec(eqn, parameter, parts)
             if _is_manual(mesh) and kind is None:
                 return text  # of the mesh that is current within shard_map
             usual = kind is None or (kind == "device" and eqn.program.release >= ON_DEVICE)
@@ -43,13 +43,13 @@ def sharding_text(eqn: Equation, parameter: str, data: Any, *, abstract: bool = 
             more = "" if kind is None else f", memory_kind={plain(kind)}"
             return f"jax.sharding.SingleDeviceSharding(jax.devices()[{device}]{more})"
         case _:
-            raise eqn.refusal(parameter)
+            raise eqn.make_error(parameter)
 
 
-def space_text(eqn: Equation, parameter: str, data: Any) -> str:
+def render_space(eqn: Equation, parameter: str, data: Any) -> str:
     """Return the text of a memory space."""
     if data not in SPACES:
-        raise eqn.refusal(parameter)
+        raise eqn.make_error(parameter)
     return f"jax.memory.Space.{SPACES[data]}"
 
 
@@ -57,18 +57,18 @@ def _is_manual(mesh: Sequence[Any]) -> bool:
     return any("Manual" in axis for axis in mesh)
 
 
-def _shard_map(eqn: Equation) -> str:
+def _write_shard_map(eqn: Equation) -> str:
     match eqn.take("mesh"):
         case ["mesh", *mesh]:
             pass
         case _:
-            raise eqn.refusal("mesh")
+            raise eqn.make_error("mesh")
     in_specs, out_specs = (
-        [_spec(eqn, new, one) for one in eqn.take(new) or eqn.take(old) or []]
+        [_render_spec(eqn, new, part) for part in eqn.take(new) or eqn.take(old) or []]
         for new, old in (("in_specs", "in_names"), ("out_specs", "out_names"))
     )
-    parameters = [("", [_name_within(value)]) for value in eqn.inputs]
-    keywords = [eqn.function("shard", eqn.jaxpr("jaxpr"), parameters)]
+    parameters = [("", [_shard_name(value)]) for value in eqn.inputs]
+    keywords = [eqn.write_function("shard", eqn.get_jaxpr("jaxpr"), parameters)]
     if not _is_manual(mesh):  # else it is within another shard_map, whose mesh is current
         keywords.append(f"mesh={eqn.program.mesh(mesh)}")
     keywords += [f"in_specs={tuple_of(in_specs)}", f"out_specs={one_or_tuple(out_specs)}"]
@@ -83,24 +83,24 @@ def _shard_map(eqn: Equation) -> str:
     return f"mapped = {call}({', '.join(eqn.texts)})"
 
 
-def _name_within(value: CodeValue) -> str:
+def _shard_name(value: CodeValue) -> str:
     return f"{value.text}_shard" if value.text.isidentifier() else "shard"
 
 
-def _varying(eqn: Equation) -> str | list[CodeValue]:
-    """Write that values vary: before types said so, the check added such equations by itself."""
+def _write_varying(eqn: Equation) -> str | list[CodeValue]:
+    """Write a cast to varying, except where jax inserts it by itself."""
     names = eqn.take("axes")
     eqn.take("axis_index_groups")
     known = all(set(names) <= set(value.aval.more.vma) for value in eqn.inputs)
     if eqn.take("to", "varying") != "varying":
-        raise eqn.refusal("to")
+        raise eqn.make_error("to")
     if known or eqn.program.release < CHECKED_BY_TYPE:
         return eqn.inputs
     return fill(eqn, "varying = env.compat.pvary({()}, {axes:axes})")
 
 
-def _all_to_all(eqn: Equation) -> str:
-    # Where the axes differ, the function without `tiled` moves axes about, too.
+def _write_all_to_all(eqn: Equation) -> str:
+    # If the axes differ, the function without `tiled` also transposes.
     moves = eqn.take("split_axis") != eqn.take("concat_axis")
     tiled = ", tiled=True" if eqn.take("tiled") or moves else ""
     return fill(
@@ -110,30 +110,30 @@ def _all_to_all(eqn: Equation) -> str:
     )
 
 
-def _constraint(eqn: Equation) -> str:
-    text = sharding_text(eqn, "sharding", eqn.take("sharding"))
+def _write_constraint(eqn: Equation) -> str:
+    text = render_sharding(eqn, "sharding", eqn.take("sharding"))
     for name in ("context_mesh", "resource_env"):
         if eqn.take(name) not in (None, ["mesh"]) and "NamedSharding" not in text:
-            raise eqn.refusal(name, "the mesh of the context is not known")
+            raise eqn.make_error(name, "the mesh of the context is not known")
     return f"placed = lax.with_sharding_constraint({eqn.texts[0]}, {text})"
 
 
-def _reshard(eqn: Equation) -> str:
+def _write_reshard(eqn: Equation) -> str:
     abstract = eqn.take("concrete_mesh") is None
-    text = sharding_text(eqn, "dst_sharding", eqn.take("dst_sharding"), abstract=abstract)
+    text = render_sharding(eqn, "dst_sharding", eqn.take("dst_sharding"), abstract=abstract)
     function = "jax.reshard" if eqn.program.release >= RESHARD else "jax.sharding.reshard"
     return f"{function}({eqn.texts[0]}, {text})"
 
 
-def _device_put(eqn: Equation) -> str:
+def _write_device_put(eqn: Equation) -> str:
     if len(eqn.inputs) != 1:
-        raise eqn.refusal("devices", "expected one array")
+        raise eqn.make_error("devices", "expected one array")
     (place,), semantics = eqn.take("devices"), str(eqn.take("copy_semantics"))
     if place is None:
         return fill(eqn, "jax.device_put({0})")
-    where = space_text if isinstance(place, str) else sharding_text
+    render = render_space if isinstance(place, str) else render_sharding
     alias = ", may_alias=True" if "ALIAS" in semantics else ""
-    return f"jax.device_put({eqn.texts[0]}, {where(eqn, 'devices', place)}{alias})"
+    return f"jax.device_put({eqn.texts[0]}, {render(eqn, 'devices', place)}{alias})"
 
 
 _GATHERED = (
@@ -148,20 +148,20 @@ RULES: Final[dict[str, str | Rule]] = {
     **dict.fromkeys(
         ("pmax", "pmin"), "lax.{primitive}({staged}, {axes:axes}{=axis_index_groups?null})"
     ),
-    **dict.fromkeys(("pvary", "pcast", "pbroadcast"), _varying),
+    **dict.fromkeys(("pvary", "pcast", "pbroadcast"), _write_varying),
     "all_gather": f"{_GATHERED})",
     "all_gather_invariant": f'{_GATHERED}, to="invarying")',
-    "all_to_all": _all_to_all,
+    "all_to_all": _write_all_to_all,
     "axis_index": "lax.axis_index({axis_name:axes})",
-    "device_put": _device_put,
-    "mesh_cast": _reshard,
+    "device_put": _write_device_put,
+    "mesh_cast": _write_reshard,
     "ppermute": "passed_on = lax.ppermute({0}, {axis_name:axes}, {perm})",
     "reduce_scatter": (
         "lax.psum_scatter({0}, {axis_name:axes}{=axis_index_groups?null}"
         "{=scatter_dimension?0}{=tiled?})"
     ),
-    "reshard": _reshard,
-    "shard_map": _shard_map,
-    "sharding_constraint": _constraint,
+    "reshard": _write_reshard,
+    "shard_map": _write_shard_map,
+    "sharding_constraint": _write_constraint,
 }
-"""How each of these primitives is written: a function, or a template."""
+"""The rule of each primitive: a function, or a template."""

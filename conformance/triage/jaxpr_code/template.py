@@ -38,11 +38,11 @@ def fill(eqn: Equation, template: str) -> str:
         template: The template.
 
     Raises:
-        UnsupportedJaxprError: If a parameter is not understood.
+        UnsupportedJaxprError: If a parameter has an unsupported value.
     """
 
-    def filled(match: re.Match[str]) -> str:
-        keyword, is_keyword, name, optional, default, how = match.groups()
+    def fill_field(match: re.Match[str]) -> str:
+        keyword, is_keyword, name, optional, default, style = match.groups()
         if not is_keyword and name in _OPERANDS:
             return _OPERANDS[name](eqn)
         if name.isdecimal():
@@ -50,19 +50,16 @@ def fill(eqn: Equation, template: str) -> str:
         value = eqn.take(name)
         if optional and (value in (None, json.loads(default)) if default else not value):
             return ""
-        text = _FORMATS[how or ""](eqn, name, value)
-        return (
-            f"{', ' if optional else ''}{keyword or name}={text}"
-            if is_keyword
-            else (f"{', ' if optional else ''}{text}")
-        )
+        text = _FORMATS[style or ""](eqn, name, value)
+        prefix = f"{keyword or name}=" if is_keyword else ""
+        return f"{', ' if optional else ''}{prefix}{text}"
 
-    return _FIELD.sub(filled, template)
+    return _FIELD.sub(fill_field, template)
 
 
-def _key(eqn: Equation) -> str:
+def _render_key(eqn: Equation) -> str:
     if eqn.inputs[0].aval.shape:
-        raise eqn.refusal("", "public functions take one key, not an array of them")
+        raise eqn.make_error("", "public functions take one key, not an array of them")
     return eqn.texts[0]
 
 
@@ -71,49 +68,49 @@ _OPERANDS: Final[dict[str, Callable[[Equation], str]]] = {
     "1*": lambda eqn: ", ".join(eqn.texts[1:]),
     "()": lambda eqn: one_or_tuple(eqn.texts),
     "staged": lambda eqn: one_or_tuple([value.staged for value in eqn.inputs]),
-    "key": _key,
+    "key": _render_key,
     "primitive": lambda eqn: eqn.primitive,
     "first": lambda eqn: "[0]" if len(eqn.outputs) == 1 else "",
 }
 
 
-def _dtype(eqn: Equation, name: str, value: Any) -> str:
+def _render_dtype(eqn: Equation, name: str, value: Any) -> str:
     match value:
         case {"dtype": str(kind)} if (text := dtype(kind)) is not None:
             return text
         case _:
-            raise eqn.refusal(name, f"{plain(value)} has no public name")
+            raise eqn.make_error(name, f"{plain(value)} has no public name")
 
 
-def _fields(eqn: Equation, name: str, value: Any) -> str:
+def _render_fields(eqn: Equation, name: str, value: Any) -> str:
     """Return the fields of a named tuple as keywords."""
     match value:
         case [str(), *fields]:
             pairs = [(key, of) for key, of in fields if of or not key.endswith("batching_dims")]
             return ", ".join(f"{key}={plain(of)}" for key, of in pairs)
         case _:
-            raise eqn.refusal(name, f"expected a record, got {plain(value)}")
+            raise eqn.make_error(name, f"expected a record, got {plain(value)}")
 
 
-def _precision(eqn: Equation, name: str, value: Any) -> str:
+def _render_precision(eqn: Equation, name: str, value: Any) -> str:
     names = value if isinstance(value, list) else [value]
     if not PRECISIONS.issuperset(names):
-        raise eqn.refusal(name)
-    return one_or_tuple([f"lax.Precision.{one}" for one in names])
+        raise eqn.make_error(name)
+    return one_or_tuple([f"lax.Precision.{level}" for level in names])
 
 
-def _number(eqn: Equation, name: str, value: Any) -> str:
-    """Return a number of the type of the first operand."""
+def _render_number(eqn: Equation, name: str, value: Any) -> str:
+    """Return a number of the dtype of the first operand."""
     text = number(value, eqn.inputs[0].aval.dtype)
     if text is None:
-        raise eqn.refusal(name)
+        raise eqn.make_error(name)
     return text
 
 
-def _generator(eqn: Equation, name: str, value: Any) -> str:
+def _render_generator(eqn: Equation, name: str, value: Any) -> str:
     tag = str(value).removeprefix("key<").removesuffix(">")
     if tag not in {*GENERATORS, *GENERATORS.values()}:
-        raise eqn.refusal(name)
+        raise eqn.make_error(name)
     return plain(GENERATORS.get(tag, tag))
 
 
@@ -126,9 +123,9 @@ _FORMATS: Final[dict[str, Callable[[Equation, str, Any], str]]] = {
     "fft": lambda _eqn, _name, value: plain(
         FFTS[value] if isinstance(value, int) else str(value).rpartition(".")[2]
     ),
-    "dtype": _dtype,
-    "fields": _fields,
-    "generator": _generator,
-    "number": _number,
-    "precision": _precision,
+    "dtype": _render_dtype,
+    "fields": _render_fields,
+    "generator": _render_generator,
+    "number": _render_number,
+    "precision": _render_precision,
 }

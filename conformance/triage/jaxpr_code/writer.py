@@ -1,8 +1,8 @@
 """Writes the functions of a jaxpr: its equations as statements, its inner jaxprs as functions.
 
-A `Rule` writes one primitive: it returns the expression of the results, or the values that these
-already are. An expression may have a name for the results before it: `part = lax.slice(...)`; else
-they are named after the primitive.
+A `Rule` writes one primitive. It returns an expression for the results, or existing values. An
+expression may start with a name for the results: `part = lax.slice(...)`; by default it is the
+name of the primitive.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.jaxpr_code.dataflow import Dataflow
 from conformance.triage.jaxpr_code.literals import dtype, number, one_or_tuple, plain
-from conformance.triage.jaxpr_code.program import CodeValue, UnsupportedJaxprError, numeral
+from conformance.triage.jaxpr_code.program import CodeValue, UnsupportedJaxprError, make_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,22 +25,24 @@ if TYPE_CHECKING:
 
 INDENT: Final = "    "
 COMPUTE_TYPE: Final = "ctx compute_type"
-"""Parameter that says where an equation is computed."""
+"""Parameter for the device on which an equation is computed."""
 DERIVED: Final = frozenset({
     "accuracy_mode", "axis_size", "branches_platforms", "computation", "consts", "ctx effects",
     "debug_info", "differentiated", "ft_out", "inline", "input_dtype", "linear", "out_sharding",
     "rewrite", "sharding", "srcs", "update_consts", "update_jaxpr", "weak_type",
 })  # fmt: skip
-"""Parameters that follow from the rest of the program, or are jax's own notes."""
+"""Parameters that follow from the rest of the program, or are annotations of jax."""
 _NAMED: Final = re.compile(r"(\w+) = (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A statement whose target is more than the names of the results.
+    """A statement whose target is not just the names of the results.
 
     Attributes:
-        names: Of the results.
+        target: The target of the assignment.
+        expression: The assigned expression.
+        names: Names of the results.
     """
 
     target: str
@@ -53,9 +55,9 @@ class FunctionBody:
     """A function being written.
 
     Attributes:
-        program: The program that it is part of.
-        depth: How far its statements are indented.
-        context: The `with` under which it is traced.
+        program: The program.
+        depth: Indentation of its statements.
+        context: The `with` in which it is traced.
         lines: Its lines so far.
     """
 
@@ -66,27 +68,27 @@ class FunctionBody:
     _opened: str = ""
 
     def add(self, line: str, context: str = "") -> None:
-        """Add a statement, under its `with` unless that holds already."""
+        """Add a statement, in its `with` unless the function is in the same one."""
         inner = "" if context == self.context else context
         if inner and inner != self._opened:
             self.lines.append(f"{INDENT * self.depth}with {inner}:")
         self._opened = inner
         self.lines.append(f"{INDENT * (self.depth + bool(inner))}{line}")
 
-    def function(
+    def write_function(
         self,
         name: str,
         signature: Sequence[str],
         write: Callable[[FunctionBody], str],
         context: str,
     ) -> str:
-        """Write a function in this one.
+        """Write a function within this one.
 
         Args:
             name: Its name.
             signature: Names of its parameters.
             write: Writes its statements and returns the text of its result.
-            context: The `with` under which it is traced.
+            context: The `with` in which it is traced.
 
         Returns:
             Its name.
@@ -99,8 +101,8 @@ class FunctionBody:
         self.lines += inner.lines
         return name
 
-    def eqns(self, jaxpr: Jaxpr, given: Sequence[CodeValue]) -> list[CodeValue]:
-        """Write the equations of a jaxpr as statements, except those whose results nothing reads.
+    def write_equations(self, jaxpr: Jaxpr, given: Sequence[CodeValue]) -> list[CodeValue]:
+        """Write the equations of a jaxpr as statements, except those whose results are not read.
 
         Args:
             jaxpr: The jaxpr.
@@ -111,7 +113,7 @@ class FunctionBody:
         """
         avals = self.program.document.avals
         flow = Dataflow(jaxpr, avals)
-        values = [*(self._constant(one.value, avals[one.aval]) for one in jaxpr.consts), *given]
+        values = [*(self._write_constant(c.value, avals[c.aval]) for c in jaxpr.consts), *given]
         for eqn, results in zip(jaxpr.eqns, flow.results, strict=True):
             if flow.needs(eqn, results):
                 used = [number in flow.read for number in results]
@@ -120,14 +122,14 @@ class FunctionBody:
                 values += [CodeValue(text="None", aval=avals[number]) for number in eqn.outputs]
         return [self.program.atom(atom, values) for atom in jaxpr.out]
 
-    def _constant(self, data: Any, aval: Aval) -> CodeValue:
+    def _write_constant(self, data: Any, aval: Aval) -> CodeValue:
         items = data if aval.shape and isinstance(data, list) else [data]
         kind, listed = dtype(aval.dtype), [number(item, aval.dtype) for item in items]
         if kind is None or None in listed:
-            why = f"of {aval.dtype}{aval.shape} is too large, or out of reach"
+            why = f"of {aval.dtype}{aval.shape} is too large, or not recorded"
             raise UnsupportedJaxprError("constant", why)
         if not aval.shape:
-            return numeral(str(listed[0]), aval)
+            return make_number(str(listed[0]), aval)
         name = self.program.names.fresh("constant")
         shape = "" if len(aval.shape) == 1 else f".reshape{plain(aval.shape)}"
         self.add(f"{name} = np.array([{', '.join(map(str, listed))}], {kind}){shape}")
@@ -143,7 +145,7 @@ class Equation:
         eqn: The equation of the document.
         flow: The dataflow of its jaxpr.
         values: The code of the variables before it.
-        used: Which results something reads.
+        used: For each result whether it is read.
     """
 
     body: FunctionBody
@@ -158,7 +160,7 @@ class Equation:
         self.primitive: str = self.eqn.primitive
         values = [self.program.atom(atom, self.values) for atom in self.eqn.inputs]
         self.inputs: list[CodeValue] = values
-        self.outputs: list[Aval] = [self.program.document.avals[one] for one in self.eqn.outputs]
+        self.outputs: list[Aval] = [self.program.document.avals[n] for n in self.eqn.outputs]
 
     @property
     def texts(self) -> list[str]:
@@ -166,38 +168,38 @@ class Equation:
         return [value.text for value in self.inputs]
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Return a parameter; those that no rule takes must be at their default."""
+        """Return a parameter. Parameters that no rule takes must have their default value."""
         self._taken.add(name)
         return self.eqn.params.get(name, default)
 
-    def refusal(self, parameter: str = "", why: str = "") -> UnsupportedJaxprError:
+    def make_error(self, parameter: str = "", why: str = "") -> UnsupportedJaxprError:
         """Return the error for an equation that has no code.
 
         Args:
-            parameter: The parameter that is the obstacle; empty for the primitive itself.
-            why: Why, in a few words; empty where its value is not understood.
+            parameter: The parameter that is not supported; empty for the primitive itself.
+            why: The reason in a few words; by default that the value is not supported.
         """
         subject = f"{self.primitive}, parameter {parameter}" if parameter else self.primitive
         return UnsupportedJaxprError(
-            subject, why or f"not known to be {plain(self.eqn.params.get(parameter))}"
+            subject, why or f"unsupported value {plain(self.eqn.params.get(parameter))}"
         )
 
-    def jaxpr_number(self, *names: str) -> int:
-        """Return the number of the inner jaxpr of a parameter that goes by one of some names."""
+    def get_jaxpr_number(self, *names: str) -> int:
+        """Return the number of an inner jaxpr, by the names of its parameter in all releases."""
         for name in names:
             match self.take(name):
                 case {"jaxpr": int(number)}:
                     return number
                 case _:
                     pass
-        raise self.refusal(names[0], "expected a jaxpr")
+        raise self.make_error(names[0], "expected a jaxpr")
 
-    def jaxpr(self, *names: str) -> Jaxpr:
-        """Return the inner jaxpr of a parameter that goes by one of some names."""
-        return self.program.document.jaxprs[self.jaxpr_number(*names)]
+    def get_jaxpr(self, *names: str) -> Jaxpr:
+        """Return an inner jaxpr, by the names of its parameter in all releases."""
+        return self.program.document.jaxprs[self.get_jaxpr_number(*names)]
 
-    def context(self) -> str:
-        """Return the `with` that the equation is traced under."""
+    def render_context(self) -> str:
+        """Return the `with` in which the equation is traced, empty for none."""
         parts = []
         if (kind := self.take(COMPUTE_TYPE)) is not None:
             parts.append(f"compute_on({plain(kind)})")
@@ -206,12 +208,12 @@ class Equation:
             parts.append(f"set_xla_metadata({pairs})")
         return ", ".join(parts)
 
-    def names(self, base: str) -> list[str]:
-        """Return new names for the results, `_` for those that nothing reads."""
+    def make_names(self, base: str) -> list[str]:
+        """Return new names for the results, `_` for those that are not read."""
         single, fresh = len(self.used) == 1, self.program.names.fresh
         return [fresh(base) if used or single else "_" for used in self.used]
 
-    def function(
+    def write_function(
         self,
         called: str,
         jaxpr: Jaxpr,
@@ -225,15 +227,15 @@ class Equation:
         """Write a function that computes a jaxpr, and return its name.
 
         Args:
-            called: What to call it.
+            called: The wanted name.
             jaxpr: The jaxpr.
             parameters: For each parameter a name, and names for the values that it holds: one
                 value is passed directly, several as a tuple.
-            consts: The values of the first inputs, which are no parameters.
+            consts: Values of the first inputs, which are not parameters.
             write: Writes the statements and returns the text of the result; by default those of
                 the jaxpr.
-            context: The `with` under which it is traced, that of the equation by default.
-            body: The function that it is written in, that of the equation by default.
+            context: The `with` in which it is traced, by default that of the equation.
+            body: The function that contains it, by default that of the equation.
         """
         signature, given, unpacked = [], list(consts), []
         for name, hints in parameters:
@@ -251,11 +253,11 @@ class Equation:
                 inner.add(line)
             if write is not None:
                 return write(inner, given)
-            return one_or_tuple([value.text for value in inner.eqns(jaxpr, given)])
+            return one_or_tuple([value.text for value in inner.write_equations(jaxpr, given)])
 
-        return (body or self.body).function(
+        return (body or self.body).write_function(
             self.program.names.fresh(called), signature, statements,
-            self.context() if context is None else context,
+            self.render_context() if context is None else context,
         )  # fmt: skip
 
     def write(self) -> list[CodeValue]:
@@ -269,18 +271,18 @@ class Equation:
         """
         rule = self.program.rules.get(self.primitive)
         if rule is None:
-            raise self.refusal("", "no public function is known for it")
-        context = self.context()
+            raise self.make_error("", "no public function is known for it")
+        context = self.render_context()
         written: str | Assignment | list[CodeValue] = rule(self)
         for name, value in self.eqn.params.items():
             if name not in self._taken | DERIVED and not is_default(value):
-                raise self.refusal(name)
+                raise self.make_error(name)
         if isinstance(written, list):
             return written
         if isinstance(written, str):
             named = _NAMED.fullmatch(written)
             base, expression = named.groups() if named else (self.primitive, written)
-            names = self.names(base)
+            names = self.make_names(base)
             written = Assignment(", ".join(names) or "_", expression, names)
         self.body.add(f"{written.target} = {written.expression}", context)
         made = zip(written.names, self.outputs, strict=True)
@@ -288,7 +290,7 @@ class Equation:
 
 
 def is_default(value: Any) -> bool:
-    """Say whether a parameter is at a value that means the same as its absence."""
+    """Return whether a value of a parameter means the same as its absence."""
     if isinstance(value, list):
         return all(is_default(part) for part in value)
     return value is None or value is False or value == "unspecified"

@@ -15,7 +15,7 @@ from ruff import find_ruff_bin
 from conformance.ir.graph import IrSyntaxError
 from conformance.model.observation import ExpectedError
 from conformance.model.value import CorruptValueError
-from conformance.triage.jaxpr_code.code import code_of
+from conformance.triage.jaxpr_code.code import render_jaxpr
 from conformance.triage.jaxpr_code.literals import IMPORTS
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError
 from conformance.triage.new.reference import render_value
@@ -136,7 +136,7 @@ def inline_jaxpr(text: str, name: str, document: bytes, release: str) -> str | N
         return None
     function = "fn" if "fn" not in count_stores(tree) else "steps"
     try:
-        code = code_of(document, release=release, name=function)
+        code = render_jaxpr(document, release=release, name=function)
     except (UnsupportedJaxprError, IrSyntaxError):
         return None
     if not code.parameters:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.triage.jaxpr_code.code import code_of
+from conformance.triage.jaxpr_code.code import render_jaxpr
 from tests.ir.jaxpr.documents import document, jaxpr
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def code(
 ) -> Code:
     """Return the code of some jaxprs, the first one the entry."""
     text = document(*jaxprs, avals=AVALS, sources=sources or [["", 0, 7]])
-    return code_of(text.encode(), release=release, **more)
+    return render_jaxpr(text.encode(), release=release, **more)
 
 
 def statements(

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.triage.jaxpr_code.literals import Names, dtype, identifier, number, plain, spec
+from conformance.triage.jaxpr_code.literals import (
+    Names,
+    dtype,
+    make_identifier,
+    number,
+    plain,
+    spec,
+)
 
 
 @given(st.floats(width=32))
@@ -76,7 +83,7 @@ def test_names_are_handed_out_once() -> None:
         "sum_",
         "v2d",
     ]
-    assert identifier("scatter-add") == "scatter_add"
+    assert make_identifier("scatter-add") == "scatter_add"
 
 
 def test_lists_are_tuples() -> None:
