@@ -1,10 +1,10 @@
 """NNX modules in loops under `nnx.vmap`, with a trip count for each example.
 
-flax#4700 put a module in the carry of `nnx.while_loop` under `nnx.vmap(..., in_axes=None)`:
-the loop batched the parameters, and NNX, which writes a module's state back after each
-transformation, was refused by vmap. flax#4709 is the same with fori_loop inside cond. Both were
-mended in jax, 0.6.0 (jax#27937) and 0.6.1 (jax#28210), not in flax; `plain_lax` has the same
-loops without flax.
+flax#4700 put a module in the carry of `nnx.while_loop` under `nnx.vmap(..., in_axes=None)`. The
+loop
+batched the parameters, and vmap refused the state that NNX writes back after each transformation.
+flax#4709 is the same with a fori_loop inside a cond. jax fixed both, in 0.6.0 (jax#27937) and 0.6.1
+(jax#28210); Flax did not change. `plain_lax` has the same loops without Flax.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import lax
 
-from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit import Observed, Program, defaults, deviation, probe, program, raises
 
-from ._helpers import BATCHED_KERNEL, by_hand, data
+from ._helpers import BATCHED_KERNEL, compute_expected, data
+
+defaults(requires=["flax>=0.10.2"])
 
 
 class Layer(nnx.Module):
@@ -25,7 +27,7 @@ class Layer(nnx.Module):
     def __init__(self, kernel):
         self.kernel = nnx.Param(kernel)
 
-    def __call__(self, x):  # noqa: D102 - the class says it
+    def __call__(self, x):  # noqa: D102 - see the class
         return jnp.tanh(x @ self.kernel[...])
 
 
@@ -40,7 +42,7 @@ class Counting(Layer):
         super().__init__(kernel)
         self.steps = Steps(steps)
 
-    def __call__(self, x):  # noqa: D102 - the class says it
+    def __call__(self, x):  # noqa: D102 - see the class
         self.steps.value = self.steps.value + 1
         return super().__call__(x)
 
@@ -91,7 +93,7 @@ def _closure(model, x, n):
 
 
 def _restore(model, x, n):
-    """Put the state back after the loop: what comes out of it, batched, is dropped."""
+    """Restore the state after the loop, and drop the batched state that the loop returns."""
     backup = nnx.state(model)
     x = _while(model, x, n)
     nnx.update(model, backup)
@@ -99,7 +101,7 @@ def _restore(model, x, n):
 
 
 def _functional(model, x, n):
-    """Split outside, merge inside: the loop sees arrays only."""
+    """Split outside and merge inside, so that the loop carries only arrays."""
     graph, state = nnx.split(model)
     body = lambda c: (c[0] + 1, nnx.merge(graph, state)(c[1]))  # noqa: E731 - as in _closure
     return lax.while_loop(lambda c: c[0] < n, body, (0, x))[1]
@@ -126,9 +128,34 @@ def _batched(loop):
     return fn
 
 
+WHILE_BATCHES_MODULE = deviation(
+    "jax<0.6",
+    params=("while", "nested", "fori", "cond_while"),
+    error="ValueError",
+    match="at vmap out_axes.* output was batched",
+    reason="the loop batches the parameters of the module, and vmap refuses to write them back",
+    issue="google/flax#4700",
+)
+FORI_IN_COND_BATCHES_MODULE = deviation(
+    "jax<0.6.1",
+    params=("cond_fori",),
+    error="ValueError",
+    match="at vmap out_axes.* output was batched",
+    reason="the loop batches the parameters of the module, and vmap refuses to write them back",
+    issue="google/flax#4709",
+)
+FLAX_IMPORT_FAILS = deviation(
+    "jax==0.11.2",
+    packages={"flax": "<0.12.10"},
+    error="AttributeError",
+    match="has no attribute 'HiPrimitive'",
+    reason="the Flax release current at the time fails to import on jax 0.11.2",
+    issue="google/flax#5596",
+)
+
+
 @program(
     source="google/flax#4700",
-    requires=["flax>=0.10.2"],
     params={
         "while": {"loop": "while"},
         "nested": {"loop": "nested"},
@@ -136,149 +163,82 @@ def _batched(loop):
         "cond_fori": {"loop": "cond_fori"},
         "cond_while": {"loop": "cond_while"},
     },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("while", "nested", "fori", "cond_while"),
-            error="ValueError",
-            match="at vmap out_axes.* output was batched",
-            reason="the loop batches the module's parameters, vmap refuses to write them back",
-            issue="google/flax#4700",
-        ),
-        deviation(
-            "jax<0.6.1",
-            params=("cond_fori",),
-            error="ValueError",
-            match="at vmap out_axes.* output was batched",
-            reason="the loop batches the module's parameters, vmap refuses to write them back",
-            issue="google/flax#4709",
-        ),
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
+    deviations=[WHILE_BATCHES_MODULE, FORI_IN_COND_BATCHES_MODULE, FLAX_IMPORT_FAILS],
 )
 def module_in_the_carry(env, loop):
-    """A module in the carry of an NNX loop, shared by all examples of `nnx.vmap`."""
+    """A module in the carry of an NNX loop is shared by all examples of `nnx.vmap`."""
     return Program(
         _batched(loop),
         args=data(env),
-        reference=lambda kernel, xs, ns: by_hand(kernel, xs, ns, LOOPS[loop][1]),
+        reference=lambda kernel, xs, ns: compute_expected(kernel, xs, ns, LOOPS[loop][1]),
     )
 
 
-@program(
-    source="google/flax#4700",
-    requires=["flax>=0.10.2"],
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
-)
+@program(source="google/flax#4700", deviations=[FLAX_IMPORT_FAILS])
 def module_in_a_loop_of_three(env):
-    """A module in the carry of a loop of known length: no predicate, nothing to batch it."""
+    """A module in the carry of a loop of known length stays unbatched: there is no predicate."""
     loops = ("fori_static", "scan")
     return Program(
         lambda *args: {loop: _batched(loop)(*args) for loop in loops},
         args=data(env),
-        reference=lambda *args: dict.fromkeys(loops, by_hand(*args, "static")),
+        reference=lambda *args: dict.fromkeys(loops, compute_expected(*args, "static")),
     )
 
 
 @program(
     source="google/flax#4700",
-    requires=["flax>=0.10.2"],
     same_as=("jit", "eager", "aot", "vmap_of_one"),
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
+    deviations=[FLAX_IMPORT_FAILS],
 )
 def workaround(env):
-    """Three ways around flax#4700 for releases before 0.6.0: all compute the right thing."""
-    ways = ("closure", "restore", "functional")
+    """Three workarounds for flax#4700 on releases before 0.6.0 compute the right values."""
+    loops = ("closure", "restore", "functional")
     return Program(
-        lambda *args: {loop: _batched(loop)(*args) for loop in ways},
+        lambda *args: {loop: _batched(loop)(*args) for loop in loops},
         args=data(env),
-        reference=lambda *args: dict.fromkeys(ways, by_hand(*args, "while")),
+        reference=lambda *args: dict.fromkeys(loops, compute_expected(*args, "while")),
     )
+
+
+RESTORED_TOO_LATE = deviation(
+    "jax<0.6",
+    params=("restore",),
+    outcome="ok",
+    reason="the loop batches its whole carry, and the state is restored after it",
+    issue="google/flax#4700",
+)
 
 
 @probe(
     source="google/flax#4700",
-    requires=["flax>=0.10.2"],
     params={
         "closure": {"loop": "closure"},
         "restore": {"loop": "restore"},
         "functional": {"loop": "functional"},
     },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("restore",),
-            outcome="ok",
-            reason="the loop batches all of its carry, and restoring comes after it",
-            issue="google/flax#4700",
-        ),
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
+    deviations=[RESTORED_TOO_LATE, FLAX_IMPORT_FAILS],
 )
 def copies_inside_the_loop(env, loop):
-    """Which workaround keeps one copy of the parameters inside the loop.
+    """Some workarounds keep a single copy of the parameters inside the loop.
 
-    Restoring the state silences the error, and leaves the loop with a copy of the model for each
-    example; closing over the module, or over its state, does not.
+    Restoring the state avoids the error, and the loop keeps a copy of the model for each example.
+    Closing over the module, or over its state, keeps one copy.
     """
     return Observed(BATCHED_KERNEL in str(jax.make_jaxpr(_batched(loop))(*data(env))), False)
 
 
-@program(
-    source="google/flax#4700",
-    requires=["flax>=0.10.2"],
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="ValueError",
-            match="at vmap out_axes.* output was batched",
-            reason="the loop batches the module's parameters, vmap refuses to write them back",
-            issue="google/flax#4700",
-        ),
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
+WHILE_BATCHES_STATE = deviation(
+    "jax<0.6",
+    error="ValueError",
+    match="at vmap out_axes.* output was batched",
+    reason="the loop batches the parameters of the module, and vmap refuses to write them back",
+    issue="google/flax#4700",
 )
+
+
+@program(source="google/flax#4700", deviations=[WHILE_BATCHES_STATE, FLAX_IMPORT_FAILS])
 def state_of_each_example(env):
-    """A counter for each example beside shared parameters: each counts its own trips.
+    """A counter for each example with shared parameters counts the trips of its example.
 
     `nnx.StateAxes` splits one module: parameters unbatched, counters batched. A loop that masked
     only x would count the trips of the longest example for all.
@@ -293,26 +253,13 @@ def state_of_each_example(env):
     return Program(
         fn,
         args=data(env),
-        reference=lambda kernel, xs, ns: (by_hand(kernel, xs, ns, "while"), ns),
+        reference=lambda kernel, xs, ns: (compute_expected(kernel, xs, ns, "while"), ns),
     )
 
 
-@program(
-    source="google/flax#4700",
-    requires=["flax>=0.10.2"],
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
-)
+@program(source="google/flax#4700", deviations=[FLAX_IMPORT_FAILS])
 def written_module_is_batched(env):
-    """A module that each example writes cannot be shared by them: nnx.vmap must say so."""
+    """Examples cannot share a module that each of them writes: nnx.vmap must raise an error."""
 
     def fn(kernel, xs, ns):
         model = Counting(kernel, jnp.zeros((), jnp.int32))
@@ -322,27 +269,16 @@ def written_module_is_batched(env):
     return Program(fn, args=data(env), reference=expected)
 
 
-@program(
-    source="google/flax#4709",
-    requires=["flax>=0.10.2"],
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            error="ValueError",
-            match="at vmap out_axes.* output was batched",
-            reason="the loop batches the module's parameters, vmap refuses to write them back",
-            issue="google/flax#4709",
-        ),
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
+GRADIENT_OF_BATCHED_MODULE = deviation(
+    "jax<0.6.1",
+    error="ValueError",
+    match="at vmap out_axes.* output was batched",
+    reason="the loop batches the parameters of the module, and vmap refuses to write them back",
+    issue="google/flax#4709",
 )
+
+
+@program(source="google/flax#4709", deviations=[GRADIENT_OF_BATCHED_MODULE, FLAX_IMPORT_FAILS])
 def gradient(env):
     """`nnx.grad` through vmap, cond and fori_loop equals `jax.grad` through plain unrolled jax."""
 

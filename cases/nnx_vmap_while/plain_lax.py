@@ -1,11 +1,13 @@
-"""The loops of flax#4700 and flax#4709 in plain lax, to tell a jax change from a flax change.
+"""The loops of flax#4700 and flax#4709 in plain lax: changes of jax without those of Flax.
 
 A batched predicate makes a while loop run until the last example is done, with a select on the
-carry for those that are. Up to 0.5.3 that batched *all* of the carry, parameters that merely
-travel through it included: B copies of the model in memory, and an error where the caller says
-`out_axes=None`. jax#27937 (0.6.0) makes read-only components of a while loop's carry constants,
-jax#28210 (0.6.1) those of a scan's; jax#21673 (0.4.31) had done the like for cond. What a loop
-closes over was a constant all along.
+carry for the examples that are already done. Up to 0.5.3 that batched *all* of the carry, including
+parameters that the loop only passes on: B copies of the model in memory, and an error where the
+caller
+requests `out_axes=None`. jax#27937 (0.6.0) makes read-only components of a while loop's carry
+constants, jax#28210 (0.6.1) those of a scan's. jax#21673 (0.4.31) did the same for cond. A value
+that
+the loop closes over has always been a constant.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from jax import lax
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 
-from ._helpers import BATCHED_KERNEL, WIDTH, by_hand, data
+from ._helpers import BATCHED_KERNEL, WIDTH, compute_expected, data
 
 
 def _layer(x, kernel):
@@ -25,7 +27,7 @@ def _layer(x, kernel):
 
 
 def _while(kernel, x, n):
-    """The parameters in the carry, and handed back by the loop."""
+    """Carry the parameters, and return them from the loop."""
 
     def body(carry):
         i, x, kernel = carry
@@ -79,7 +81,7 @@ def _cond(kernel, x, n):
 
 
 def _cond_fori(kernel, x, n):
-    """The program of flax#4709."""
+    """Return the program of flax#4709."""
     return lax.cond(n < 2, lambda k, x: _fori(k, x, 3), lambda kernel, x: (x, kernel), kernel, x)
 
 
@@ -110,6 +112,39 @@ LOOPS = {
 }
 
 
+WHILE_BATCHES_CARRY = deviation(
+    "jax<0.6",
+    params=("while", "nested", "fori", "cond_while"),
+    error="ValueError",
+    match="out_axes",
+    reason="a batched predicate batches the whole carry of a while loop",
+    issue="google/flax#4700",
+)
+SCAN_COPIES_CARRY = deviation(
+    "jax<0.6.1",
+    params=("cond_fori", "while_scan"),
+    error="ValueError",
+    match="out_axes",
+    reason="a scan returns read-only components of its carry as new values",
+    issue="google/flax#4709",
+)
+COND_COPIES_OPERANDS = deviation(
+    "jax<0.4.31",
+    params=("cond",),
+    error="ValueError",
+    match="out_axes",
+    reason="cond does not forward its inputs to outputs, so the select batches both",
+    issue="jax-ml/jax#21673",
+)
+JITTED_STEP_COPIES_CARRY = deviation(
+    params=("jitted_body",),
+    error="ValueError",
+    match="out_axes",
+    reason="jax does not recognise a value that a jitted step returns unchanged as read-only",
+    issue="jax-ml/jax#27937",
+)
+
+
 @program(
     source="google/flax#4700",
     params={
@@ -123,57 +158,32 @@ LOOPS = {
         "while_scan": {"loop": "while_scan"},
     },
     deviations=[
-        deviation(
-            "jax<0.6",
-            params=("while", "nested", "fori", "cond_while"),
-            error="ValueError",
-            match="out_axes",
-            reason="a batched predicate batches all of a while loop's carry",
-            issue="google/flax#4700",
-        ),
-        deviation(
-            "jax<0.6.1",
-            params=("cond_fori", "while_scan"),
-            error="ValueError",
-            match="out_axes",
-            reason="read-only components of a scan's carry come out as new values",
-            issue="google/flax#4709",
-        ),
-        deviation(
-            "jax<0.4.31",
-            params=("cond",),
-            error="ValueError",
-            match="out_axes",
-            reason="cond does not forward inputs to outputs, the select batches both",
-            issue="jax-ml/jax#21673",
-        ),
-        deviation(
-            params=("jitted_body",),
-            error="ValueError",
-            match="out_axes",
-            reason="what a jitted step passes through is not seen to be read-only",
-            issue="jax-ml/jax#27937",
-        ),
+        WHILE_BATCHES_CARRY,
+        SCAN_COPIES_CARRY,
+        COND_COPIES_OPERANDS,
+        JITTED_STEP_COPIES_CARRY,
     ],
 )
 def lax_parameters_stay_unbatched(env, loop):
-    """Parameters that a loop only reads come out of it unbatched, so `out_axes=None` holds.
+    """Parameters that a loop only reads stay unbatched, so that `out_axes=None` is accepted.
 
-    That the trip count differs between examples is no reason to copy the parameters. This is
-    what `nnx.vmap(..., in_axes=(None, 0, 0))` asks of jax after each call. Through a jitted step
-    inside the body it holds on no release: do not return parameters from such a step.
+    Different trip counts are no reason to copy the parameters. `nnx.vmap(..., in_axes=(None, 0,
+    0))`
+    relies on this after each call. Through a jitted step inside the body it holds on no release: do
+    not
+    return parameters from such a step.
     """
     fn, shape = LOOPS[loop]
     return Program(
         jax.vmap(fn, in_axes=(None, 0, 0), out_axes=(0, None)),
         args=data(env),
-        reference=lambda kernel, xs, ns: (by_hand(kernel, xs, ns, shape), kernel),
+        reference=lambda kernel, xs, ns: (compute_expected(kernel, xs, ns, shape), kernel),
     )
 
 
 @program(source="google/flax#4700")
 def lax_loop_of_three(env):
-    """Parameters carried through a loop of known length: unbatched on every release."""
+    """Parameters carried through a loop of known length are unbatched on every release."""
     loops = ("fori_static", "scan")
 
     def fn(*args):
@@ -181,7 +191,7 @@ def lax_loop_of_three(env):
         return {loop: jax.vmap(LOOPS[loop][0], **each)(*args) for loop in loops}
 
     def exact(kernel, xs, ns):
-        return dict.fromkeys(loops, (by_hand(kernel, xs, ns, "static"), kernel))
+        return dict.fromkeys(loops, (compute_expected(kernel, xs, ns, "static"), kernel))
 
     return Program(fn, args=data(env), reference=exact)
 
@@ -192,20 +202,20 @@ def lax_loop_of_three(env):
     same_as=("jit", "eager", "aot", "vmap_of_one"),
 )
 def lax_values(env, loop):
-    """Batched or not, each example's result is that of its own number of steps."""
+    """Each example's result has its own number of steps, with batched parameters or not."""
     fn, shape = LOOPS[loop]
     return Program(
         jax.vmap(lambda kernel, x, n: fn(kernel, x, n)[0], in_axes=(None, 0, 0)),
         args=data(env),
-        reference=lambda kernel, xs, ns: by_hand(kernel, xs, ns, shape),
+        reference=lambda kernel, xs, ns: compute_expected(kernel, xs, ns, shape),
     )
 
 
 @program(source="google/flax#4700")
 def lax_written_parameters_are_batched(env):
-    """Parameters that the loop writes differ between examples: to ask for one copy must fail.
+    """Parameters that the loop writes differ between examples: requesting one copy is an error.
 
-    The bound of jax#27937: even `kernel + 0` is a write.
+    The limit of jax#27937: even `kernel + 0` is a write.
     """
 
     def fn(kernel, x, n):
@@ -223,22 +233,23 @@ def lax_written_parameters_are_batched(env):
     )
 
 
+WHILE_COPIES_PARAMETERS = deviation(
+    "jax<0.6",
+    params=("carry",),
+    outcome="ok",
+    match="copies",
+    reason="a batched predicate batches the whole carry of a while loop",
+    issue="google/flax#4700",
+)
+
+
 @probe(
     source="google/flax#4700",
     params={"carry": {"closed_over": False}, "closure": {"closed_over": True}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("carry",),
-            outcome="ok",
-            match="copies",
-            reason="a batched predicate batches all of a while loop's carry",
-            issue="google/flax#4700",
-        )
-    ],
+    deviations=[WHILE_COPIES_PARAMETERS],
 )
 def lax_copies_inside_the_loop(env, closed_over):
-    """No batch of kernels inside the loop, though nobody asks for the parameters afterwards.
+    """The loop has no batch of kernels if the parameters are not used after it.
 
     The silent side of flax#4700: no error, B times the memory. Closing over the parameters
     instead of carrying them is the workaround on every release.
@@ -254,15 +265,15 @@ def lax_copies_inside_the_loop(env, closed_over):
     batched = jax.vmap(fn, in_axes=(None, 0, 0))
     jaxpr = str(jax.make_jaxpr(batched)(kernel, xs, ns))
     seen = {"copies": BATCHED_KERNEL in jaxpr, "value": batched(kernel, xs, ns)}
-    return Observed(seen, {"copies": False, "value": by_hand(kernel, xs, ns, "while")})
+    return Observed(seen, {"copies": False, "value": compute_expected(kernel, xs, ns, "while")})
 
 
 @program(source="google/flax#4709")
 def lax_gradient(env):
     """Gradients of unbatched parameters sum over the batch, through cond and fori_loop.
 
-    Why flax#4709 wants fori_loop: a while loop has no reverse mode. The reference
-    differentiates by central differences in float64.
+    flax#4709 needs fori_loop because a while loop has no reverse mode. The reference uses central
+    differences in float64.
     """
 
     def loss(kernel, xs, ns):
@@ -275,7 +286,7 @@ def lax_gradient(env):
         for where in np.ndindex(WIDTH, WIDTH):
             step = np.zeros((WIDTH, WIDTH))
             step[where] = eps
-            up, down = (by_hand(kernel + s, xs, ns, "cond").sum() for s in (step, -step))
+            up, down = (compute_expected(kernel + s, xs, ns, "cond").sum() for s in (step, -step))
             slope[where] = (up - down) / (2 * eps)
         return slope
 
