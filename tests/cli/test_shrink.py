@@ -247,7 +247,7 @@ def test_what_a_library_does_is_cut_too(project: Project) -> None:
         (
             ("family/always_wrong", "--bad", "0.6.2", "--good", "0.5.3"),
             2,
-            "expected a cell in which it conforms",
+            "needs a cell in which it conforms",
         ),
         (("family/always_wrong", "--bad", "0.6.2", "--good", "none"), 2, "none is known"),
         (("family/right", "--bad", "0.6.2", "--good", "0.6.2"), 2, "the same cell twice"),
