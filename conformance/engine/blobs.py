@@ -1,4 +1,4 @@
-"""Content-addressed blobs: what jobs produced, each content once."""
+"""A content-addressed store of artifacts, compressed with zstd if they are large."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 LARGEST: Final = 2**30
 """Bytes of an artifact, and of anything that is decompressed."""
 _UNKNOWN: Final = 2**64 - 1
-"""Content size of a frame that does not state it."""
+"""Content size of a frame that does not contain it."""
 _PIECE: Final = 2048
-"""Compressed bytes given to the decompressor at once; they become 64 MiB at most."""
+"""Compressed bytes per step of decompression; they expand to at most 64 MiB."""
 
 
 class DecompressionError(ValueError):
-    """Bytes that are no whole frame of zstd, or become too many."""
+    """Bytes that are no complete zstd frame, or a frame with too large a content."""
 
 
 def compress(data: bytes) -> bytes:
@@ -56,27 +56,27 @@ def decompress(data: bytes, largest: int = LARGEST) -> bytes:
     try:
         stated = zstandard.get_frame_parameters(data).content_size
         if stated == _UNKNOWN:
-            return _in_pieces(data, largest)
+            return _decompress_stepwise(data, largest)
         if stated > largest:
-            raise DecompressionError(_too_large(largest))
+            raise DecompressionError(_describe_limit(largest))
         return zstandard.ZstdDecompressor().decompress(data)
     except (zstandard.ZstdError, MemoryError) as error:
         raise DecompressionError(str(error) or "out of memory") from None
 
 
-def _in_pieces(data: bytes, largest: int) -> bytes:
+def _decompress_stepwise(data: bytes, largest: int) -> bytes:
     decompressor = zstandard.ZstdDecompressor().decompressobj()
     content = bytearray()
     for start in range(0, len(data), _PIECE):
         content += decompressor.decompress(data[start : start + _PIECE])
         if len(content) > largest:
-            raise DecompressionError(_too_large(largest))
+            raise DecompressionError(_describe_limit(largest))
         if decompressor.eof:
             return bytes(content)
     raise DecompressionError("ends too early")
 
 
-def _too_large(largest: int) -> str:
+def _describe_limit(largest: int) -> str:
     return f"becomes more than {largest >> 20} MiB when decompressed, which is the limit"
 
 
@@ -85,12 +85,12 @@ LARGE = 64 * 1024
 HASH_LENGTH = 32
 THREADS: Final = 8
 BATCH: Final = 256
-"""Files from which on it is faster to wait for the whole file system than for each of them."""
+"""Files above which syncing the whole file system is faster than syncing each file."""
 _NAME: Final = re.compile(r"[0-9a-f]{32,64}")
 
 
 class CorruptBlobError(ConformanceError):
-    """A blob that is missing, or is not what its name says."""
+    """A blob that is missing, or whose content does not match its name."""
 
 
 def hash_blob(data: bytes) -> str:
@@ -105,13 +105,13 @@ class BlobStore:
         self.folder = folder
 
     def put(self, data: bytes) -> str:
-        """Store a content, unless it is there already and whole.
+        """Store a content unless the store has it, undamaged.
 
         Args:
             data: The content.
 
         Returns:
-            Its hash.
+            The hash of the content.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -134,7 +134,7 @@ class BlobStore:
         """Return a content by its hash.
 
         Raises:
-            CorruptBlobError: If it is missing or does not have that hash.
+            CorruptBlobError: If it is missing or has another hash.
         """
         path = self._find(name)
         try:
@@ -149,12 +149,12 @@ class BlobStore:
         return data
 
     def sync(self, names: Iterable[str]) -> None:
-        """Wait until contents are on the disk: a record that names them may be written then.
+        """Wait until contents are durable, after which a record may name them.
 
-        Names without a content are passed over; whoever reads them reports that.
+        Missing blobs are skipped: their readers report them.
 
         Args:
-            names: Their hashes.
+            names: Hashes of the contents.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -164,30 +164,28 @@ class BlobStore:
             if len(files) > BATCH:
                 sync_file_system(self.folder)
             elif files:
-                # At the same time: a file system with a journal commits once for all of them.
+                # In parallel, because a journaling file system commits all of them at once.
                 with ThreadPoolExecutor(THREADS) as pool:
                     list(pool.map(sync_to_disk, [*files, self.folder]))
         except OSError as error:
             raise disk_error(self.folder, error) from None
 
     def drop_broken(self, names: Iterable[str]) -> None:
-        """Remove the blobs that are not what their names say, so that they are made anew."""
+        """Remove damaged blobs, so that they are stored again."""
         for name in names:
             if not self._holds(name):
                 self._find(name).unlink(missing_ok=True)
 
     def adopt(self, name: str, source: BlobStore, *, trusted: bool = True) -> None:
-        """Take a blob from another store, by a hard link where the file system allows it.
+        """Copy a blob from another store, by a hard link if the file system allows it.
 
         Args:
-            name: Its hash.
+            name: Hash of the blob.
             source: The other store.
-            trusted: Whether the other store is this host's own. Of any other the content is
-                hashed before it is taken.
+            trusted: Whether to copy the blob without hashing its content.
 
         Raises:
-            CorruptBlobError: If the name is none of a blob, or the other store does not have it,
-                or holds something else under its name.
+            CorruptBlobError: If the name is malformed, or the blob is missing or damaged.
             InfrastructureError: If the disk refuses.
         """
         if not trusted:
@@ -203,7 +201,7 @@ class BlobStore:
         return plain if plain.exists() else self._path(name, large=True)
 
     def _path(self, name: str, *, large: bool) -> Path:
-        # Names come from records, which may come from elsewhere: none may lead out of the folder.
+        # Names come from records, which are untrusted input: none may lead out of the folder.
         if not _NAME.fullmatch(name):
             raise CorruptBlobError(
                 f"{self.folder}: got {name[:80]!r} as the name of an artifact, expected 32 to 64 "
@@ -213,14 +211,14 @@ class BlobStore:
 
 
 def _link(source: Path, target: Path) -> bool:
-    """Give a blob a second name; return whether there is one.
+    """Link a blob into another store; return whether it exists.
 
     Raises:
-        CorruptBlobError: If it is no regular file.
+        CorruptBlobError: If the source is no regular file.
         InfrastructureError: If the disk refuses.
     """
     try:
-        if not stat.S_ISREG(source.lstat().st_mode):  # a link would be given a second name itself
+        if not stat.S_ISREG(source.lstat().st_mode):  # a symbolic link would be linked itself
             raise CorruptBlobError(f"{source}: is no regular file, expected a blob")
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Differences of IRs that were made once, kept: the same two texts differ the same for ever."""
+"""The cache of IR differences: the difference of two texts never changes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from conformance.engine.job_comparison import StoredJob
 
 LARGEST: Final = 4 * 2**20
-"""Bytes of two texts from which a comparison takes too long to be made unasked."""
+"""Bytes of two texts above which a report does not compare them, because it takes too long."""
 _CHUNK: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrPair:
-    """Two texts of one IR, by the hash of each, and where they are.
+    """Two texts of one IR, by hash, with the folders of their blobs.
 
     Attributes:
         ir: The artifact, e.g. `hlo` or `stablehlo-tpu`.
@@ -57,8 +57,8 @@ class CachedDiff(msgspec.Struct, frozen=True, omit_defaults=True):
     """A cached difference, as a report shows it.
 
     Attributes:
-        changes: What differs, the gravest first.
-        problem: Why that cannot be said, empty when it can.
+        changes: The changes, the most severe first.
+        problem: Why the texts cannot be compared, empty if they can.
     """
 
     changes: tuple[Change, ...] = ()
@@ -80,7 +80,7 @@ class DiffCache:
 
     Args:
         folder: Cache folder.
-        processes: How many processes make what is not kept yet.
+        processes: Number of processes that compute missing differences.
     """
 
     def __init__(self, folder: Path, processes: int = 1) -> None:
@@ -90,18 +90,18 @@ class DiffCache:
         self._coming: Iterator[tuple[str, CachedDiff]] = iter(())
 
     @contextmanager
-    def preparing(self, pairs: Iterable[IrPair]) -> Iterator[None]:
-        """Have the differences of many pairs made, several at a time, while the caller goes on.
+    def prepare(self, pairs: Iterable[IrPair]) -> Iterator[None]:
+        """Compute the differences of many pairs in other processes, while the caller continues.
 
         Args:
-            pairs: The pairs, the same one maybe many times; best asked for in this order.
+            pairs: The pairs, possibly repeated; the caller should get them in this order.
         """
         unique = {pair.key: pair for pair in pairs}
         missing = {key: pair for key, pair in unique.items() if self._load(key) is None}
-        things, new = list(missing.values()), len(missing)
         with map_in_processes(
-            make_diff, things, processes=self._processes, new=new, chunk=_CHUNK
-        ) as made:
+            make_diff, list(missing.values()), processes=self._processes, new=len(missing),
+            chunk=_CHUNK,
+        ) as made:  # fmt: skip
             self._coming = zip(missing, made, strict=True)
             try:
                 yield
@@ -109,15 +109,15 @@ class DiffCache:
                 self._coming = iter(())
 
     def get(self, pair: IrPair) -> CachedDiff:
-        """Return a difference: kept, under way, or made now."""
-        kept = self._load(pair.key) or self._wait_for(pair.key)
-        if kept is None:
-            kept = make_diff(pair)
-            self._store(pair.key, kept)
-        return kept
+        """Return a difference: from the cache, from another process, or computed now."""
+        diff = self._load(pair.key) or self._wait_for(pair.key)
+        if diff is None:
+            diff = make_diff(pair)
+            self._store(pair.key, diff)
+        return diff
 
     def _wait_for(self, wanted: str) -> CachedDiff | None:
-        """Wait for a difference that is under way, and keep those that come before it."""
+        """Wait for a difference from another process, and store those that arrive before it."""
         for key, diff in self._coming:
             self._store(key, diff)
             if key == wanted:
@@ -144,7 +144,7 @@ class DiffCache:
 
 
 def make_diff(pair: IrPair) -> CachedDiff:
-    """Compare two texts; what cannot be compared is said instead."""
+    """Compare two texts; a failure is reported as the problem of the result."""
     texts = []
     try:
         for folder, name in zip(pair.folders, (pair.before, pair.after), strict=True):
@@ -162,5 +162,5 @@ def make_diff(pair: IrPair) -> CachedDiff:
 
 @cache
 def _code_hash() -> str:
-    """Return the hash of the code that compares: another one may say it otherwise."""
+    """Return the hash of the code that compares: another version may find another difference."""
     return hash_code(sorted((PACKAGE / "ir").rglob("*.py")))

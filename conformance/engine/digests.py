@@ -1,4 +1,4 @@
-"""Digests of runs, for a history over many runs; made once, and kept in a small file each."""
+"""Digests of runs: the small files from which a history over many runs is made."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 2000
-"""Characters that are kept of a reason."""
+"""Characters of a reason that are stored."""
 WHOLE: Final = "1/1"
-"""The shard that is all of a run."""
+"""Number of the only shard of an undivided run."""
 _INDEX: Final = np.dtype("<u4")
 FORMAT: Final = 1
 """Version of the files; a file of another version is rebuilt."""
@@ -46,11 +46,11 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
     """The state of a job; many jobs share one.
 
     Attributes:
-        verdict: Its verdict.
-        outcome: How it ended.
-        conformance: Against its reference.
-        reason: Of what is unexpected the first reason, or else the error's signature.
-        cause: The reason in the form in which it is the same from run to run.
+        verdict: The verdict.
+        outcome: The outcome.
+        conformance: Conformance to the reference.
+        reason: First reason of an unexpected job, else the signature of its error.
+        cause: The reason, normalised such that it is the same from run to run.
     """
 
     verdict: Verdict
@@ -71,33 +71,32 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
 
 
 def make_regression_id(case: str, verdict: str, cause: str) -> str:
-    """Return the id of a regression: the same as long as case, verdict and cause are.
+    """Return the id of a regression, which depends on case, verdict and cause only.
 
     Args:
-        case: Its case.
-        verdict: What it is unexpected as.
-        cause: The cause of its states.
+        case: Case id.
+        verdict: Verdict of its jobs.
+        cause: Normalised cause of its states.
     """
     text = f"{case}\0{verdict}\0{cause}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):
-    """A run, as a history needs it.
+    """The part of a run that a history needs.
 
     Attributes:
-        run: Its id.
-        started: When it began, ISO 8601.
-        finished: When it ended; empty of a run that did not.
-        exit: Exit status; None of a run that did not end.
+        run: Id of the run.
+        started: Start, ISO 8601.
+        finished: End, empty if it did not end.
+        exit: Exit status, None if it did not end.
         matrix: Name or file of the matrix.
-        part: What of the matrix was asked for, where that was not all of it.
-        cases: Ids of its cases.
-        cells: Ids of its cells.
-        releases: Release of jax in each cell, empty where that is not known.
-        states: What jobs have in common.
-        grid: For each case and cell the state's place in `states`, from 1; 0 where there is no
-            job.
+        part: Selection of the matrix, empty for the whole matrix.
+        cases: Case ids.
+        cells: Cell ids.
+        releases: Release of jax in each cell, empty if unknown.
+        states: Distinct states of jobs.
+        grid: `uint32[cases, cells]`, the number of each job's state in `states` from 1, else 0.
     """
 
     run: str
@@ -128,18 +127,18 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many jobs have each verdict, in the order of the verdicts."""
+        """Number of jobs by verdict, in the order of the verdicts."""
         found: Counter[Verdict] = Counter()
-        for state, number in self._jobs_by_state():
+        for state, number in self._count_jobs_by_state():
             found[state.verdict] += number
         return {verdict: found[verdict] for verdict in Verdict if found[verdict]}
 
     @property
     def unexpected(self) -> int:
-        """How many jobs make the run fail."""
-        return sum(number for state, number in self._jobs_by_state() if state.unexpected)
+        """Number of jobs that make the run fail."""
+        return sum(number for state, number in self._count_jobs_by_state() if state.unexpected)
 
-    def _jobs_by_state(self) -> Iterator[tuple[JobState, int]]:
+    def _count_jobs_by_state(self) -> Iterator[tuple[JobState, int]]:
         numbers = np.bincount(self.table.reshape(-1), minlength=len(self.states) + 1)
         return zip(self.states, numbers[1:].tolist(), strict=True)
 
@@ -196,10 +195,10 @@ def make_digest(directory: RunDirectory) -> Digest:
     """Return the digest of a run, read from its directory.
 
     Args:
-        directory: Where the run is.
+        directory: Directory of the run.
 
     Raises:
-        CorruptRunError: If it cannot be read, or is no run's directory.
+        CorruptRunError: If it cannot be read, or is no run directory.
     """
     info = directory.read_run_as(_Info)
     jobs = {(job.case, job.cell): job for job in directory.read_records_as(_Job)}
@@ -214,7 +213,7 @@ def make_digest(directory: RunDirectory) -> Digest:
     for job in jobs.values():
         key = (job.verdict, job.outcome, job.conformance, *_find_reason(job))
         if key not in known:
-            known[key] = states.setdefault(_state(job), len(states) + 1)
+            known[key] = states.setdefault(_make_state(job), len(states) + 1)
         table[cases[job.case], cells[job.cell]] = known[key]
     return Digest(
         run=directory.id,
@@ -232,13 +231,13 @@ def make_digest(directory: RunDirectory) -> Digest:
 
 
 def _find_reason(job: _Job) -> tuple[str, str]:
-    """Return the first reason and the signature of what is unexpected."""
+    """Return the first reason and the signature of an unexpected job, else empty texts."""
     if not is_unexpected(job.verdict, job.conformance):
         return "", ""
     return job.reasons[0] if job.reasons else "", job.error.signature if job.error else ""
 
 
-def _state(job: _Job) -> JobState:
+def _make_state(job: _Job) -> JobState:
     reason, signature = _find_reason(job)
     text = reason or signature
     return JobState(
@@ -250,8 +249,8 @@ def _state(job: _Job) -> JobState:
     )
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """A digest's file, with what says whether it still holds."""
+class _DigestFile(msgspec.Struct, frozen=True, array_like=True):
+    """The content of a digest file, with the format and the stamps that validate it."""
 
     format: int
     key: tuple[int, ...]
@@ -259,11 +258,11 @@ class _Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DigestStore:
-    """Digests that were made once, kept.
+    """A cache of digests.
 
     Args:
-        folder: Where to.
-        processes: How many processes make what is not kept yet.
+        folder: Folder of the cache.
+        processes: Number of processes that make missing digests.
     """
 
     def __init__(self, folder: Path, processes: int = 1) -> None:
@@ -271,36 +270,36 @@ class DigestStore:
         self._processes = processes
 
     def get(self, directory: RunDirectory) -> Digest:
-        """Return the digest of a run, made now if it is not kept or no longer holds.
+        """Return the digest of a run, made now if the cache has no valid one.
 
         Args:
-            directory: Where the run is.
+            directory: Directory of the run.
 
         Raises:
-            CorruptRunError: If it cannot be read, or is no run's directory.
+            CorruptRunError: If it cannot be read, or is no run directory.
         """
-        # Before the run is read: one that is still growing is read again the next time.
-        key = tuple(_stamps(directory))
+        # Before the run is read: a run that is still growing must not match its stamps later.
+        key = tuple(_read_stamps(directory))
         path = self._path(directory)
         kept = _decode(self._entries.read(path))
         if kept is not None and (kept.format, kept.key) == (FORMAT, key):
             return kept.digest
         digest = make_digest(directory)
-        kept = _Kept(format=FORMAT, key=key, digest=digest)
+        kept = _DigestFile(format=FORMAT, key=key, digest=digest)
         self._entries.write(path, compress(msgspec.msgpack.encode(kept)))
         return digest
 
     def get_all(
         self, directories: Sequence[RunDirectory]
     ) -> tuple[dict[RunDirectory, Digest], list[str]]:
-        """Return the digests of the runs that can be read, and what is wrong with the others.
+        """Return the digests of all readable runs.
 
         Args:
-            directories: Where the runs are.
+            directories: Directories of the runs.
 
         Returns:
-            The digest of each run, in the given order, and a sentence for each run that cannot
-            be read.
+            The digest of each run in the given order, and a message about each run that cannot be
+            read.
         """
         new = sum(not self._path(directory).exists() for directory in directories)
         with map_in_processes(
@@ -317,22 +316,22 @@ class DigestStore:
             return str(error)
 
     def _path(self, directory: RunDirectory) -> Path:
-        # Runs of one name may lie in several folders.
+        # Runs with the same name may be in several folders.
         name = str(directory.path.resolve()).encode("utf-8", "surrogateescape")
         return self._entries.folder / f"{hashlib.sha256(name).hexdigest()[:32]}.digest"
 
 
-def _decode(content: bytes | None) -> _Kept | None:
+def _decode(content: bytes | None) -> _DigestFile | None:
     if content is None:
         return None
     try:
-        return msgspec.msgpack.decode(decompress(content), type=_Kept)
+        return msgspec.msgpack.decode(decompress(content), type=_DigestFile)
     except MALFORMED:  # written by another version
         return None
 
 
-def _stamps(directory: RunDirectory) -> Iterator[int]:
-    """Yield size and time of the files a digest is made from."""
+def _read_stamps(directory: RunDirectory) -> Iterator[int]:
+    """Yield size and modification time of the files that a digest is made from."""
     for name in (RUN, RESULTS):
         try:
             found = (directory.path / name).stat()

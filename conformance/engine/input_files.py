@@ -1,4 +1,4 @@
-"""Files of the user's own that decide what a program does: those that it read."""
+"""Files of the user that a program reads, on which its result depends."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 INSTRUMENTATION: Final = Path(sitecustomize.__file__).parent
-"""Folder for PYTHONPATH, which makes Python note what it reads."""
+"""Folder for PYTHONPATH with the hook that records opened files."""
 READ_FILES: Final = "inputs"
 """Artifact of a record with the files that a program, or a test, read."""
 LARGE: Final = 2**23
-"""Bytes from which a file is known by its size and its time, not by its content."""
+"""Bytes from which a file is identified by size and time instead of its content."""
 _ABSENT: Final = ""
 _FOREIGN: Final = frozenset({"site-packages", "dist-packages", ".git"})
 _CACHE: Final = "__pycache__"
@@ -88,11 +88,11 @@ def decode_inputs(data: bytes) -> dict[str, str]:
 
 
 def has_same_inputs(record: Record, blobs: BlobStore) -> bool:
-    """Say whether every file that a program or a test read is what it was.
+    """Return whether all files that a program or a test read are unchanged.
 
     Args:
-        record: What came of it.
-        blobs: Its blobs.
+        record: Record of the program or test.
+        blobs: Its artifacts.
 
     Returns:
         Whether that is known to be so; true for a record without such files, as that of a case,
@@ -107,7 +107,7 @@ def has_same_inputs(record: Record, blobs: BlobStore) -> bool:
 
 
 def are_unchanged(inputs: Mapping[str, str]) -> bool:
-    """Say whether every file is what it was.
+    """Return whether every file is unchanged.
 
     Args:
         inputs: As `hash_inputs` returns it.

@@ -1,4 +1,4 @@
-"""Comparisons of two jobs: how they ended, their values, and each of their IRs."""
+"""Comparison of two jobs: endings, values and IRs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from conformance.model.value import Value
 
 NORMAL: Final = "conformance-ir "
-"""How a text in the form `neutral` begins."""
+"""Prefix of a text in canonical form."""
 
 
 class IrLevel(StrEnum):
-    """Which equality of two IRs counts."""
+    """The form in which IRs are compared."""
 
     STRUCTURE = "structure"
     """The same instructions, grouped in the same way."""
@@ -47,11 +47,11 @@ class IrLevel(StrEnum):
     """The same work, however it is fused, called, copied or laid out."""
 
     def equal(self, diff: IrDiff) -> bool:
-        """Say whether two IRs are the same on this level."""
+        """Return whether two IRs are the same on this level."""
         return diff.equal or (self is IrLevel.NEUTRAL and diff.neutral_equal)
 
-    def shown(self, diff: IrDiff) -> tuple[Change, ...]:
-        """Return the changes that matter on this level."""
+    def select_changes(self, diff: IrDiff) -> tuple[Change, ...]:
+        """Return the changes that count on this level."""
         if not self.equal(diff):
             return diff.changes
         return tuple(c for c in diff.changes if c.severity == Severity.SEMANTIC)
@@ -59,7 +59,7 @@ class IrLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IrText:
-    """One text to compare; in the form `neutral` too, as goldens hold it.
+    """A text to compare, as observed or in the canonical form of goldens.
 
     Attributes:
         text: The text.
@@ -70,7 +70,7 @@ class IrText:
     kind: str
 
     def module(self) -> Module:
-        """Return its module, as parsed.
+        """Parse the text.
 
         Raises:
             IrSyntaxError: If it is not understood; the message names the line.
@@ -80,12 +80,12 @@ class IrText:
         return read(self.text, self.kind)
 
     def excerpts(self) -> Excerpts:
-        """Return what its lines are quoted from."""
+        """Return the source of quoted lines."""
         return Excerpts(self.text, NORMAL if self.text.startswith(NORMAL) else self.kind)
 
 
 class StoredJob(NamedTuple):
-    """One of two jobs, with where its artifacts are."""
+    """A recorded job with the store of its artifacts."""
 
     record: Record
     blobs: BlobStore
@@ -107,9 +107,9 @@ class IrComparison:
 
     Attributes:
         ir: The artifact, e.g. `hlo` or `stablehlo-tpu`; both where one job has both.
-        diff: How they differ; None if they could not be compared.
-        problem: Why they could not.
-        missing: Whether that is because one job has none.
+        diff: The difference, None if they could not be compared.
+        problem: Why they could not be compared.
+        missing: Whether one of the jobs has no such IR.
     """
 
     ir: str
@@ -118,7 +118,7 @@ class IrComparison:
     missing: bool = False
 
     def equal(self, level: IrLevel) -> bool:
-        """Say whether both are the same; what could not be compared is not."""
+        """Return whether both are the same; IRs that could not be compared are not."""
         return self.diff is not None and level.equal(self.diff)
 
 
@@ -129,9 +129,9 @@ class JobComparison:
     Attributes:
         case: The case.
         cells: The cell of each; the same one when two runs are compared.
-        outcomes: How each ended.
-        said: How outcome, error or value differ, in a sentence; empty when they agree.
-        irs: Each IR that either has.
+        outcomes: Outcome of each.
+        said: How outcome, error or value differ, in a sentence; empty if they agree.
+        irs: Comparison of each IR that one of them has.
     """
 
     case: str
@@ -142,12 +142,12 @@ class JobComparison:
 
     @property
     def id(self) -> str:
-        """The pair in words."""
+        """The pair as text."""
         before, after = self.cells
         return f"{self.case} on {before if before == after else f'{before} -> {after}'}"
 
     def equal(self, level: IrLevel) -> bool:
-        """Say whether nothing differs."""
+        """Return whether nothing differs."""
         return not self.said and all(ir.equal(level) for ir in self.irs)
 
 
@@ -159,12 +159,11 @@ def compare_jobs(
     Args:
         a: The first.
         b: The second.
-        irs: The IRs to compare, by artifact; by default all that say something of their own.
-        quick: Whether IRs whose fingerprints say that they are equal are read no more; such a
-            difference is without facts.
+        irs: The IRs to compare, by default those of `select_informative_irs`.
+        quick: Whether IRs with equal fingerprints are not read; their difference has no facts.
 
     Returns:
-        What is the same and what is not; a blob that cannot be read is a difference of its own.
+        The comparison. An unreadable blob counts as a difference.
     """
     irs = select_informative_irs(a.record, b.record) if irs is None else irs
     try:
@@ -181,10 +180,10 @@ def compare_jobs(
 
 
 def select_informative_irs(*records: Record) -> tuple[str, ...]:
-    """Return the IRs of jobs that say something of their own.
+    """Return the IRs of jobs that are worth comparing.
 
-    An IR lowered for another platform does where all jobs have it, and it is not, in each of them,
-    the very text of the cell's own StableHLO.
+    An IR lowered for another platform is, if all jobs have it and it differs from the cell's own
+    StableHLO in at least one of them.
 
     Args:
         records: The jobs.
@@ -205,16 +204,16 @@ def compare_irs_of_job(side: StoredJob, first: str, second: str) -> JobCompariso
 
     Args:
         side: The job.
-        first: The one artifact.
-        second: The other, which holds the same kind of IR.
+        first: An artifact.
+        second: Another artifact with the same kind of IR.
 
     Returns:
-        What is the same and what is not, None if the job lacks one of them.
+        The comparison, None if the job lacks one of them.
     """
     if first not in side.record.artifacts or second not in side.record.artifacts:
         return None
     kind = kind_of_artifact(first)
-    a, b = (_only(side, name, kind) for name in (first, second))
+    a, b = (_select_artifact(side, name, kind) for name in (first, second))
     found = _compare_ir(a, b, kind, quick=True)
     return JobComparison(
         case=side.record.case,
@@ -224,7 +223,7 @@ def compare_irs_of_job(side: StoredJob, first: str, second: str) -> JobCompariso
     )
 
 
-def _only(side: StoredJob, name: str, kind: str) -> StoredJob:
+def _select_artifact(side: StoredJob, name: str, kind: str) -> StoredJob:
     """Return a job whose IR of a kind is one of its artifacts."""
     kept = side.record.ir.get(name)
     irs = {} if kept is None else {kind: kept}
@@ -236,13 +235,13 @@ def diff_texts(a: IrText, b: IrText) -> IrDiff:
     """Compare two texts of one kind.
 
     Raises:
-        IrSyntaxError: If one is not understood, or something of our own broke on them.
+        IrSyntaxError: If one is not understood, or the comparison itself fails.
     """
     try:
         return diff_modules(a.module(), b.module(), a.excerpts(), b.excerpts())
     except IrSyntaxError:
         raise
-    except Exception as error:  # one odd module must not end the comparison of two runs
+    except Exception as error:  # one module must not end the comparison of two runs
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise IrSyntaxError(
             f"{a.kind}: the comparison broke in {frame.name}, line {frame.lineno} "
@@ -333,13 +332,13 @@ class ComparisonGroup:
 
 
 def group_by_changes(jobs: Sequence[JobComparison], level: IrLevel) -> list[ComparisonGroup]:
-    """Group what differs by the same set of changes.
+    """Group jobs whose IRs differ by the same set of changes.
 
-    Changes less grave than the gravest of a difference do not set it apart from another.
+    Only the most severe changes of a difference count.
 
     Args:
         jobs: Compared jobs.
-        level: What counts as equal, and so is in no group.
+        level: Level of equality; equal IRs are in no group.
 
     Returns:
         The groups, the gravest first, then those with the most jobs.
@@ -347,7 +346,7 @@ def group_by_changes(jobs: Sequence[JobComparison], level: IrLevel) -> list[Comp
     found: dict[tuple[str, frozenset[tuple[str, ...]]], list[tuple[JobComparison, IrDiff]]] = {}
     for job in jobs:
         for one in job.irs:
-            if one.diff is None or not (changes := level.shown(one.diff)):
+            if one.diff is None or not (changes := level.select_changes(one.diff)):
                 continue
             gravest = [c for c in changes if c.severity == one.diff.severity]
             same = frozenset((c.severity, c.about, c.title) for c in gravest)

@@ -1,4 +1,4 @@
-"""The result cache: observations of jobs that have not changed since they ran, and verdicts.
+"""The result cache: observations and verdicts of jobs that have not changed.
 
 `ResultCache` stores observations, which every run judges again. That takes a millisecond per
 job, a minute for all cases on all releases. So `VerdictCache` stores verdicts as well, those of all
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
-"""Outcomes worth keeping: the others may be the host's fault, and are seen again."""
+"""Outcomes that are cached: others may be the host's fault, and their jobs run again."""
 ENDED = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT})
-"""Outcomes of tests worth keeping besides."""
+"""Further outcomes that are cached for tests."""
 FOLDER = "settled"
 _LINES = msgspec.json.Decoder(Record)
 
@@ -53,7 +53,7 @@ class ResultCache:
 
     Args:
         folder: Cache folder.
-        fresh: Whether nothing is taken from the cache; results are kept all the same.
+        fresh: Whether cached results are ignored; new results are stored in any case.
     """
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
@@ -64,15 +64,15 @@ class ResultCache:
         self.verdicts = VerdictCache(folder / FOLDER / place, self.blobs, fresh=fresh)
 
     def take(self, job: Job, blobs: BlobStore) -> Record | None:
-        """Return the record of the same job run before, and give its blobs to a run.
+        """Return the cached record of a job, and copy its blobs to a run.
 
         Args:
             job: The job.
             blobs: The run's blobs.
 
         Returns:
-            The record with its judgement of then, marked as cached; None when there is none, or
-            it or its blobs cannot be read: then the job runs again.
+            The record with its former judgement, marked as cached; None if there is none, or if it
+            or its blobs cannot be read.
 
         Raises:
             InfrastructureError: If the run's disk refuses.
@@ -89,24 +89,24 @@ class ResultCache:
         if not has_same_inputs(record, self.blobs):
             return None
         try:
-            # Hashed: judging reads values alone, and a damaged IR would be found by `accept`.
+            # Hashed, because judging reads values only: `accept` would find a damaged IR too late.
             for name in record.artifacts.values():
                 blobs.adopt(name, self.blobs, trusted=False)
         except CorruptBlobError as error:
             self._entries.report_damage(error)
             self.forget(record)
             return None
-        return replace(record, error=_here(record.error, job.case), cached=True)
+        return replace(record, error=_relocate(record.error, job.case), cached=True)
 
     def forget(self, record: Record) -> None:
-        """Drop the blobs of a record that turned out to be damaged."""
+        """Remove the damaged blobs of a record."""
         try:
             self.blobs.drop_broken(record.artifacts.values())
         except OSError as error:
             self._entries.report_unwritable(disk_error(self.blobs.folder, error))
 
     def drop(self, job: Job) -> None:
-        """Forget what is kept of a job: it does not do the same each time."""
+        """Remove the record of a flaky job."""
         path = self._path(job)
         try:
             path.unlink(missing_ok=True)
@@ -116,26 +116,27 @@ class ResultCache:
     def put(
         self, job: Job, record: Record, run_blobs: BlobStore, *, expected: bool = False
     ) -> bool:
-        """Keep a finished job, unless its outcome may be the host's fault.
+        """Store a finished job, unless its outcome may be the host's fault.
 
         Args:
             job: The job.
-            record: What came of it.
+            record: Record of the job.
             run_blobs: The run's blobs.
-            expected: Whether the case or its golden say that it ends so: then a crash is no chance.
+            expected: Whether the case or its golden expect this outcome, so that a crash is no
+                accident.
 
         Returns:
-            Whether it is kept; a disk that refuses is logged, and ends no run.
+            Whether it was stored. A full or read-only disk is logged.
         """
         cell = job.planned.cell
         if record.notes:
-            return False  # what is told of it is to be seen again: that it is near its timeout
+            return False  # a note such as `near its timeout` must be observed again
         if (
-            not _is_worth_keeping(job, record, expected=expected)
+            not _is_reproducible(job, record, expected=expected)
             or cell.interpreter is not None
             or cell.place.real
         ):
-            return False  # what a user's environment, or an accelerator, does is not known by id
+            return False  # the key does not cover a user's environment or an accelerator
         try:
             if was_cut_short(record.artifacts, run_blobs):
                 return False
@@ -153,11 +154,11 @@ class ResultCache:
         return self._entries.folder / key[:2] / f"{key}.json"
 
 
-def _is_worth_keeping(job: Job, record: Record, *, expected: bool) -> bool:
-    """Say whether an outcome is likely to be the same the next time.
+def _is_reproducible(job: Job, record: Record, *, expected: bool) -> bool:
+    """Return whether an outcome is likely to be the same the next time.
 
-    A test that ends its own process, or never ends, does so in a process that many tests share: it
-    is told only when it did so twice, or as it is declared to. But a SIGKILL comes from outside.
+    A test that crashes or hangs does so in a process that many tests share. It is reported only if
+    it does so twice or as declared, so it can be cached. A SIGKILL comes from outside.
     """
     if record.outcome in CACHED:
         return True
@@ -166,30 +167,30 @@ def _is_worth_keeping(job: Job, record: Record, *, expected: bool) -> bool:
     return (ended or crashed) and (record.error is None or record.error.type != "SIGKILL")
 
 
-def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
-    """Return an error with its place in this very file: another checkout may have seen it."""
+def _relocate(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
+    """Return an error located in the file of this checkout: another one may have run the job."""
     if error is None or not error.where:
         return error
     if PurePath(error.where.rpartition(":")[0]).parts[-2:] != case.file.parts[-2:]:
-        return error  # in a function that is run unmodified, which the file only names
+        return error  # in a user's function, which the case file only names
     return replace(error, where=f"{case.file}:{error.where.rpartition(':')[2]}")
 
 
 @cache
 def hash_kit() -> str:
-    """Return the hash of the kit and the worker: another version may observe something else."""
+    """Return the hash of the kit and the worker, which take part in every observation."""
     return hash_code([*sorted(PACKAGE.glob("kit/*.py")), *sorted(PACKAGE.glob("worker/*.py"))])
 
 
 @cache
 def hash_host() -> str:
-    """Return the hash of what an observation may owe to this host: its processor."""
+    """Return the hash of the host facts that may change an observation: its processor."""
     return hashlib.sha256("\n".join(collect_host_facts().values()).encode()).hexdigest()[:8]
 
 
 @cache
 def collect_host_facts() -> dict[str, str]:
-    """Return the facts of this host that are kept with every run."""
+    """Return the facts of this host that every run records."""
     return {
         "system": platform.system(),
         "machine": platform.machine(),
@@ -214,7 +215,7 @@ class VerdictCache:
     Args:
         folder: Folder of what was observed with this kit on this host.
         blobs: The blobs of the cache.
-        fresh: Whether nothing is taken from it; what is judged is kept all the same.
+        fresh: Whether cached verdicts are ignored; new ones are stored in any case.
     """
 
     def __init__(self, folder: Path, blobs: BlobStore, *, fresh: bool = False) -> None:
@@ -227,7 +228,7 @@ class VerdictCache:
         self._given: dict[Path, set[str]] = {}
 
     def take(self, jobs: Sequence[Job], blobs: BlobStore) -> list[Record] | None:
-        """Return the judged records of jobs if all still hold, and give their blobs to a run.
+        """Return the judged records of jobs if all are valid, and copy their blobs to a run.
 
         Args:
             jobs: Those of one case file in one cell.
@@ -251,7 +252,7 @@ class VerdictCache:
             if not all(has_same_inputs(record, self._blobs) for record in reading.values()):
                 return None
             for name in {name for record in records for name in record.artifacts.values()}:
-                self._give(name, blobs)
+                self._copy(name, blobs)
         except MALFORMED:
             return None
         except CorruptBlobError as error:
@@ -260,15 +261,15 @@ class VerdictCache:
         whole = [(record.case, record.cell) for record in records] == [job.id for job in jobs]
         return records if whole else None
 
-    def _give(self, name: str, blobs: BlobStore) -> None:
-        """Give a blob to a run, hashed once: nobody judges what it holds again."""
+    def _copy(self, name: str, blobs: BlobStore) -> None:
+        """Copy a blob to a run, hashed once: it is not judged again."""
         given = self._given.setdefault(blobs.folder, set())
         if name not in given:
             blobs.adopt(name, self._blobs, trusted=False)
             given.add(name)
 
     def put(self, jobs: Sequence[Job], records: Iterable[Record]) -> None:
-        """Keep the judged records of jobs, whose blobs the cache has."""
+        """Store the judged records of jobs whose blobs are in the cache."""
         kept = [replace(record, cached=True) for record in records]
         self._entries.write(self._path(jobs), msgspec.json.Encoder().encode_lines(kept))
 
@@ -293,14 +294,14 @@ class VerdictCache:
 
 
 def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Yield the jobs of each case file in each cell; both stand together in a plan."""
+    """Yield the jobs of each case file in each cell, which are consecutive in a plan."""
     for _, group in groupby(jobs, lambda job: (job.planned.cell.id, job.case.file)):
         yield list(group)
 
 
 @cache
 def _stamp_package() -> str:
-    """Return what changes when this package does: another judge may say something else."""
+    """Return a stamp of this package: another version may judge differently."""
     return "".join(
         _stamp_folder(folder) for folder in sorted({f.parent for f in PACKAGE.rglob("*.py")})
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REPORTS: Final = "reports"
 RUNS: Final = "runs"
-"""Folder of a project's runs, below its root: `reports/runs`."""
+"""Folder of the runs of a project, `reports/runs`."""
 _GITIGNORE: Final = "*\n!/*.md\n"
 """Runs are data of one machine; pages of goldens and suites are committed."""
 RUN = "run.json"

@@ -22,9 +22,9 @@ NOT_COLLECTED: Final = "not collected"
 SKIPPED: Final = "skipped"
 """Type of the error of a test that is skipped."""
 SLOWER: Final = 2.0
-"""How many times as long a test takes that is told to be slower."""
+"""Factor of its duration from which a test counts as slower."""
 LEAST: Final = 0.5
-"""Seconds more that it takes then, at least: below it is the noise of a machine."""
+"""Additional seconds from which a test counts as slower: less is noise of the machine."""
 
 
 class SuiteTestState(StrEnum):
@@ -83,10 +83,10 @@ class SuiteTestComparison:
     """A test on both sides.
 
     Attributes:
-        test: Its case id.
-        before: What came of it on the first side, None where that has no record of it.
-        after: The same of the second.
-        change: What became of it.
+        test: Case id of the test.
+        before: Record of the first side, None if there is none.
+        after: Record of the second side, None if there is none.
+        change: Change of the test.
     """
 
     test: str
@@ -113,7 +113,7 @@ class SuiteTestComparison:
 
     @property
     def slower(self) -> bool:
-        """Whether it takes so much longer that it is told."""
+        """Whether it takes so much longer that reports show it."""
         if self.seconds is None:
             return False
         before, after = self.seconds
@@ -124,7 +124,7 @@ def classify_test(record: Record | None) -> SuiteTestState:
     """Return how a test ended.
 
     Args:
-        record: What came of it, None where the suite does not have it.
+        record: Record of the test, None if the suite does not have it.
     """
     if record is None:
         return SuiteTestState.ABSENT
@@ -141,13 +141,13 @@ def classify_test(record: Record | None) -> SuiteTestState:
 def compare_tests(
     test: str, before: Record | None, after: Record | None, *, silent: bool = False
 ) -> SuiteTestComparison:
-    """Return what became of a test.
+    """Return the change of a test.
 
     Args:
-        test: Its case id.
-        before: What came of it on the first side, None where that has no record of it.
-        after: The same of the second.
-        silent: Whether a side that has no record of it may have the test all the same.
+        test: Case id of the test.
+        before: Record of the first side, None if there is none.
+        after: Record of the second side, None if there is none.
+        silent: Whether a side without a record may have the test nevertheless.
     """
     states = classify_test(before), classify_test(after)
     change = SuiteTestChange.SILENT if silent else _change(*states)
@@ -155,7 +155,7 @@ def compare_tests(
         states[1] in {SuiteTestState.FAILED, SuiteTestState.KNOWN}
         and change is SuiteTestChange.SAME
     ):
-        # Alike, but for the error.
+        # The same state, perhaps with another error.
         change = (
             SuiteTestChange.SAME if _ending(before) == _ending(after) else SuiteTestChange.CHANGED
         )
@@ -216,7 +216,7 @@ def compare_runs(
     found = []
     for key in keys:
         pair = records[0].get(key), records[1].get(key)
-        # A test is gone where the suite was run whole without it, and nowhere else.
+        # A test is removed only if the whole suite ran without it.
         silent = any(
             record is None and (not whole[side] or key in planned[side])
             for side, record in enumerate(pair)
@@ -226,10 +226,10 @@ def compare_runs(
 
 
 def group_by_cause(changes: Iterable[SuiteTestComparison]) -> list[tuple[SuiteTestComparison, ...]]:
-    """Return changes put together by what they are and by root cause: the graver, then the larger.
+    """Group changes by kind and root cause: the more severe first, then the larger.
 
     Args:
-        changes: What became of tests; those to which nothing happened are left out.
+        changes: Changes of tests; unchanged tests are left out.
     """
     groups: dict[tuple[SuiteTestChange, str, str], list[SuiteTestComparison]] = {}
     for change in changes:
@@ -241,7 +241,7 @@ def group_by_cause(changes: Iterable[SuiteTestComparison]) -> list[tuple[SuiteTe
 
 
 def _change(before: SuiteTestState, after: SuiteTestState) -> SuiteTestChange:
-    """Return what it means that a test ended in one way, and now in another."""
+    """Return the change from one state of a test to another."""
     if SuiteTestState.SILENT in {before, after}:
         return SuiteTestChange.SILENT
     if before is after:
@@ -265,7 +265,7 @@ _RULES: Final = (
     (SuiteTestState.PASSED, SuiteTestState.KNOWN, SuiteTestChange.KNOWN),
     (None, None, SuiteTestChange.CHANGED),
 )
-"""What it means that a test ended in one way, then in another: the first that fits; None does."""
+"""Changes by the states before and after: the first match counts, None matches any state."""
 
 
 def _ending(record: Record | None) -> str:

@@ -56,9 +56,9 @@ class Transition:
     """Two jobs of one case, the one before and the one after.
 
     Attributes:
-        before: The one.
-        after: The other.
-        kind: What the change is.
+        before: The earlier job.
+        after: The later job.
+        kind: Kind of the change.
         changed: What differs: `ending`, `value`, `facts`, IRs that do other work, by name, and
             `same_as` where the program disagrees with itself in ways in which it did not, or
             no longer does.
@@ -75,21 +75,21 @@ class Transition:
 
 
 def make_transition(before: StoredJob, after: StoredJob, case: RunCase) -> Transition:
-    """Return what changes between two jobs of one case that were both observed.
+    """Return the transition between two observed jobs of one case.
 
     Args:
-        before: The one.
-        after: The other.
+        before: The earlier job.
+        after: The later job.
         case: The case, for its tolerance and policies.
     """
     pair = _Pair(before, after, case)
-    changed = tuple(pair.changed())
+    changed = tuple(pair.find_changed())
     return Transition(
         before=before,
         after=after,
         kind=_kind(before.record, after.record, gates=any(map(pair.gates, changed))),
         changed=changed,
-        regrouped=tuple(pair.regrouped()),
+        regrouped=tuple(pair.find_regrouped()),
         value=pair.value,
     )
 
@@ -102,13 +102,13 @@ class _Pair:
         self._a, self._b = before.record, after.record
 
     def gates(self, artifact: str) -> bool:
-        """Say whether a change of an artifact fails a run."""
+        """Return whether a change of an artifact fails a run."""
         if artifact in {ENDING, VALUE, WAYS}:
             return True
         return self._case.policy_of(artifact) is Policy.GATE
 
-    def changed(self) -> Iterator[str]:
-        """Yield the names of what differs."""
+    def find_changed(self) -> Iterator[str]:
+        """Yield the names of the artifacts that differ."""
         if self._equal():
             return
         if _ending(self._a) != _ending(self._b):
@@ -121,7 +121,7 @@ class _Pair:
         if _broken(self._before, self._case) != _broken(self._after, self._case):
             yield WAYS
 
-    def regrouped(self) -> Iterator[str]:
+    def find_regrouped(self) -> Iterator[str]:
         """Yield the IRs that do the same work in another structure."""
         if self._a.ir == self._b.ir:
             return
@@ -144,20 +144,20 @@ class _Pair:
         return compare_values(*values, Tolerance.of(self._case), word="before")
 
     def _equal(self) -> bool:
-        """Say whether nothing differs, which is so of most neighbours."""
+        """Return whether nothing differs: a fast check that is true for most neighbours."""
         before, after = self._a, self._b
         same = before.artifacts.get(VALUE) == after.artifacts.get(VALUE) and before.ir == after.ir
         ways = _of_ways(before) == _of_ways(after)
         return same and ways and _ending(before) == _ending(after) and before.facts == after.facts
 
     def _telling(self) -> Iterator[str]:
-        """Yield the IRs both have, but those that only repeat what the cell's own says."""
+        """Yield the IRs that both have, without repetitions of the cell's own."""
         for ir in select_informative_irs(self._a, self._b):
             if ir in self._a.ir and ir in self._b.ir:
                 yield ir
 
     def _differs(self, ir: str, form: str) -> bool:
-        """Say whether an IR differs in a form; what was not understood is not compared."""
+        """Return whether an IR differs in a form; IRs that were not understood do not."""
         before, after = self._a.ir[ir], self._b.ir[ir]
         known = before.structure and after.structure and before.version == after.version
         return bool(known) and getattr(before, form) != getattr(after, form)
@@ -183,7 +183,7 @@ def _ending(record: Record) -> tuple[str, str]:
 
 
 def _kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:
-    """Return what a change is: by the references where both have one, else by how jobs ended."""
+    """Return the kind of a change: by conformance if both are known, else by the endings."""
     known = before.conformance, after.conformance
     if Conformance.UNKNOWN not in known and known[0] is not known[1]:
         return (

@@ -245,7 +245,7 @@ class DiffReport:
 
     def _print_changes(self, diff: IrDiff, *, brief: bool = False) -> None:
         """Print the patterns: the first with their lines, then a line each, then how many more."""
-        changes = self._level.shown(diff)
+        changes = self._level.select_changes(diff)
         whole = 0 if brief or self._detail is Detail.PATTERNS else EXAMPLES
         for number, change in enumerate(changes):
             if not self._full and self._detail is Detail.SHORT and number >= PATTERNS:

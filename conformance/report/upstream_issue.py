@@ -161,7 +161,7 @@ def _render_difference(bug: Upstream) -> Iterator[str]:
         if one.diff is None or one.equal(IrLevel.STRUCTURE):
             continue
         lines = [f"{one.ir}: how often each pattern of change occurs"]
-        for change in IrLevel.STRUCTURE.shown(one.diff)[:MOST_CHANGES]:
+        for change in IrLevel.STRUCTURE.select_changes(one.diff)[:MOST_CHANGES]:
             lines.append(change.line)
             lines += [f"- {line}" for line in change.before[:MOST_LINES]]
             lines += [f"+ {line}" for line in change.after[:MOST_LINES]]

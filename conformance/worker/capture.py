@@ -1,7 +1,7 @@
-"""What a release can tell of a traced, lowered or compiled program, as text.
+"""Texts of a traced, lowered or compiled program: IRs, estimates and layouts.
 
-Each function looks at what is there, never at the version, and raises when a release or backend
-cannot tell; nothing is understood here, that is the orchestrator's part.
+Each function tests for features, never for a version, and raises if a release or backend lacks
+them. Nothing is interpreted: that is the task of the orchestrator.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEMORY_FIELDS = (
 )
 LARGEST_HLO = 64 * 2**20
 BYTES_AN_ELEMENT = 8
-"""A low estimate of what one element of a large constant takes in text."""
+"""Low estimate of the text of one element of a large constant."""
 OPTIONS_LIVE_IN = ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension")
 DUMPED = "after_optimizations.txt"
 _ELIDED = re.compile(r"\[([\d,]*)\]\S* constant\(\{\.\.\.\}\)")
@@ -46,7 +46,7 @@ _DUMP_NUMBER = re.compile(r"module_(\d+)\.")
 
 
 class UnavailableError(Exception):
-    """A release or backend does not tell this; the message says what is missing."""
+    """A release or backend lacks a feature; the message names it."""
 
 
 def render_jaxpr(traced: Any) -> str:
@@ -65,20 +65,20 @@ def render_stablehlo(lowered: Any) -> str:
 
 
 class _Backend:
-    """What this process has learnt of its backend.
+    """Properties of this process's backend, found as programs are compiled.
 
     Attributes:
-        hides_text: Whether it gives no text of what it compiled, but dumps it.
+        hides_text: Whether HLO is only available by dumping it.
     """
 
     hides_text = False
 
 
 def compile_with_text(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, Callable[[], str]]:
-    """Compile a program such that its optimised module can be told.
+    """Compile a program such that its optimised HLO is available.
 
-    Where an earlier program of this process showed that the backend hides the text, XLA is told to
-    dump it at once: it need not compile twice.
+    If an earlier program of this process showed that the backend hides the text, XLA dumps it at
+    once, so that the program is not compiled twice.
 
     Args:
         lowered: The program.
@@ -100,8 +100,7 @@ def render_hlo(lowered: Any, compiled: Any) -> str:
     """Return the optimised module: as `compiled.as_text()`, but with its large constants.
 
     Args:
-        lowered: What was compiled: where a backend does not give the text it is compiled once
-            more, to be dumped.
+        lowered: The lowered program, compiled again to be dumped if the backend gives no text.
         compiled: The executable.
 
     Returns:
@@ -109,12 +108,12 @@ def render_hlo(lowered: Any, compiled: Any) -> str:
         more than 64 MiB.
 
     Raises:
-        NotTold: If the backend neither gives nor dumps the text.
+        UnavailableError: If the backend neither gives nor dumps the text.
     """
     text = compiled.as_text()
     if text is None:
         _Backend.hides_text = True
-        return _dumped(lowered)
+        return _compile_again(lowered)
     elided = sum(prod(map(int, filter(None, found.split(",")))) for found in _ELIDED.findall(text))
     if not elided or elided * BYTES_AN_ELEMENT > LARGEST_HLO:
         return str(text)
@@ -128,7 +127,7 @@ def render_hlo(lowered: Any, compiled: Any) -> str:
 
 
 def list_hlo_modules(compiled: Any) -> list[Any]:
-    """Return the modules of an executable; none where it does not give them."""
+    """Return the modules of an executable, empty if it does not give them."""
     try:
         return list(compiled.runtime_executable().hlo_modules())
     except Exception:  # noqa: BLE001 - jaxlib's error types move from release to release
@@ -152,7 +151,7 @@ def _options_type() -> Any:
     return None
 
 
-def _dumped(lowered: Any) -> str:
+def _compile_again(lowered: Any) -> str:
     """Compile once more with XLA told to dump: compile-only CUDA, 0.4.38 to 0.8.1."""
     with tempfile.TemporaryDirectory() as folder:
         _compile_dumping(lowered, _compile, folder)
@@ -181,7 +180,7 @@ def read_hlo_dump(folder: Path) -> str:
         Its text.
 
     Raises:
-        NotTold: If none was dumped there.
+        UnavailableError: If none was dumped.
     """
     files = [file for file in folder.glob(f"module_*{DUMPED}") if _DUMP_NUMBER.match(file.name)]
     if not files:
@@ -202,7 +201,7 @@ def render_memory(compiled: Any) -> str:
     """Return the sizes XLA planned, in bytes, as a JSON object.
 
     Raises:
-        NotTold: If there is no memory analysis.
+        UnavailableError: If there is no memory analysis.
     """
     analysis = compiled.memory_analysis()
     sizes = {name: getattr(analysis, name) for name in MEMORY_FIELDS if hasattr(analysis, name)}
@@ -215,17 +214,17 @@ def render_layout(lowered: Any, compiled: Any) -> str:
     """Return where inputs and outputs lie, as a JSON object.
 
     Args:
-        lowered: Told of the outputs' shapes.
-        compiled: Told of the rest.
+        lowered: The lowered program, for the shapes of outputs.
+        compiled: The executable, for everything else.
 
     Returns:
         `inputs` and `outputs` as device-to-tile maps (see `describe_sharding`), null for an
-        input that the program does not use, `unspecified` where XLA does not tell;
+        input that the program does not use, `unspecified` where XLA does not report it;
         `input_memories` and `output_memories` as the release names them; `donated` by input;
         `input_hlo` and `output_hlo` as HLO spells shardings over several devices, null for others.
     """
-    inputs = _placed(compiled.input_shardings, compiled.args_info)
-    outputs = _placed(compiled.output_shardings, lowered.out_info)
+    inputs = _pair_leaves(compiled.input_shardings, compiled.args_info)
+    outputs = _pair_leaves(compiled.output_shardings, lowered.out_info)
     layout = {
         "inputs": [_place(sharding, array) for sharding, array in inputs],
         "outputs": [_place(sharding, array) for sharding, array in outputs],
@@ -238,8 +237,8 @@ def render_layout(lowered: Any, compiled: Any) -> str:
     return json.dumps(layout, indent=1)
 
 
-def _placed(shardings: Any, arrays: Any) -> list[tuple[Any, Any]]:
-    """Return each array with its sharding, None for one that is not used."""
+def _pair_leaves(shardings: Any, arrays: Any) -> list[tuple[Any, Any]]:
+    """Return each array with its sharding, None for an unused one."""
     both = (
         jax.tree_util.tree_leaves(tree, is_leaf=lambda leaf: leaf is None)
         for tree in (shardings, arrays)
@@ -250,7 +249,7 @@ def _placed(shardings: Any, arrays: Any) -> list[tuple[Any, Any]]:
 def _place(sharding: Any, array: Any) -> str | None:
     if sharding is None:
         return None
-    if not hasattr(sharding, "devices_indices_map"):  # left to XLA, which does not tell
+    if not hasattr(sharding, "devices_indices_map"):  # chosen by XLA, which does not report it
         return "unspecified"
     return describe_sharding(sharding, tuple(array.shape))
 
@@ -266,7 +265,7 @@ def _hlo_sharding(sharding: Any, array: Any) -> str | None:
 
 
 def _memory_kind(sharding: Any) -> str | None:
-    """Return a memory kind as the release names it, also where a sharding leaves it open."""
+    """Return a memory kind as the release names it; the default one if a sharding names none."""
     if sharding is None:
         return None
     kind = getattr(sharding, "memory_kind", None)
@@ -284,13 +283,13 @@ PLATFORMS = ("tpu", "cuda", "rocm")
 class CrossLowering:
     """One traced program, to be lowered for other platforms.
 
-    A module that differs from the program's own by nothing but locations is told in the words of
-    that one: locations say from where the lowering was called. So equal modules are equal texts.
+    Locations contain the place where the lowering was called. A module that differs from the
+    program's own in nothing else gets the text of that one, so that equal modules are equal texts.
 
     Args:
         traced: The program.
         lowered: The program as lowered for the platform it runs on; None if it is refused there.
-        text: The StableHLO of `lowered`, as it is told.
+        text: The StableHLO of `lowered`.
     """
 
     def __init__(self, traced: Any, lowered: Any | None, text: str) -> None:
@@ -304,12 +303,12 @@ class CrossLowering:
         return "" if self._lowered is None else _bare(self._lowered)
 
     def artifacts(self) -> dict[str, Callable[[], str]]:
-        """Return what tells the StableHLO for each platform, by the artifact's name."""
-        return {f"stablehlo-{name}": partial(self._told, name) for name in PLATFORMS}
+        """Return functions that render the StableHLO for each platform, by name of the artifact."""
+        return {f"stablehlo-{name}": partial(self._render, name) for name in PLATFORMS}
 
-    def _told(self, platform: str) -> str:
+    def _render(self, platform: str) -> str:
         with warnings.catch_warnings(), reuse_context(self._lowered):
-            warnings.simplefilter("ignore")  # said once already, of the platform it runs on
+            warnings.simplefilter("ignore")  # already shown for the platform that it runs on
             found = self._traced.lower(lowering_platforms=(platform,))
         return self._text if _bare(found) == self._own else render_stablehlo(found)
 
@@ -322,10 +321,10 @@ def _bare(lowered: Any) -> str:
 
 @contextmanager
 def reuse_context(lowered: Any | None) -> Iterator[None]:
-    """Lower in the MLIR context of a module that there is, which saves half of the time.
+    """Lower in the MLIR context of an existing module, which saves half of the time.
 
-    To make a context takes as long as to lower a small program. A release that makes its contexts
-    otherwise makes one for each lowering, as ever.
+    A new context takes as long as lowering a small program. A release without `make_ir_context`
+    creates a context for each lowering as usual.
 
     Args:
         lowered: A lowered program; nothing is done for None.

@@ -1,7 +1,7 @@
-"""Trying a cell before its jobs: what it cannot do is told once, not by every job.
+"""Probes of a cell itself, before its jobs: a missing feature is reported once, not by every job.
 
-Run as a probe of its own. XLA ends the process when it does not know a flag, and a plugin may
-abort as it is loaded, so that the devices are looked at in a child.
+XLA ends the process when it does not know a flag, and a plugin may abort while it is loaded, so
+devices are counted in a child process.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ ACCELERATORS = ("gpu", "tpu")
 SAID = "said.txt"
 FOUND = "found.txt"
 MOST = 16 * 1024
-"""Bytes read of what a child said: XLA prints every flag it knows after the one it does not."""
+"""Bytes that are read of a child's output: XLA lists all known flags after an unknown one."""
 _LOGGED = re.compile(
     r"^(?:[EF]\d{4} .*?\]|\d{4}-\d\d-\d\d [\d:.]+: [EF] .*?\]) +(.*)$", re.MULTILINE
 )
 
 
 class CheckError(Exception):
-    """The devices of a cell cannot be looked at, for no reason that the release gives."""
+    """The devices of a cell cannot be counted, for a reason that is not the release's."""
 
 
 def check_devices(env: Env, devices: int) -> Observed:
-    """Look at the devices of a cell.
+    """Count the devices of a cell.
 
     Args:
-        env: Of the cell.
-        devices: How many there must be.
+        env: Environment of the cell.
+        devices: Number of devices that the cell needs.
 
     Returns:
-        How many there are.
+        The number of devices.
 
     Raises:
-        Unsupported: If the release refuses: the platform, the topology, an XLA flag.
-        CheckError: If the process came to another end.
+        Unsupported: If the release refuses the platform, the topology or an XLA flag.
+        CheckError: If the child process fails in another way.
     """
     child = os.fork()
     if child == 0:
@@ -77,31 +77,31 @@ def check_devices(env: Env, devices: int) -> Observed:
 
 
 def _look(env: Env) -> None:
-    """Find the devices in a child, and write down how many; never returns."""
+    """Count the devices in a child, and write the number to a file; never returns."""
     try:
         os.dup2(os.open(SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        found = _found(env)
+        found = _describe_devices(env)
         Path(FOUND).write_text(found, encoding="utf-8")
-    except BaseException:  # noqa: BLE001 - its last words
+    except BaseException:  # noqa: BLE001 - reported on standard error
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def _found(env: Env) -> str:
+def _describe_devices(env: Env) -> str:
     try:
         devices = env.devices
         if env.compile_only:
             env.try_compiling()
         kind, wanted = devices[0].platform, env.cell.platform
-        # Without a plugin of its own jax goes on with the next platform it was allowed.
+        # Without a plugin for it, jax falls back to the next allowed platform.
         if kind == "cpu" and wanted in ACCELERATORS:
             return f"unsupported it sees no {wanted.upper()} here, only CPUs"
         return f"devices {len(devices)}"
     except Unsupported as reason:
         return f"unsupported {reason}"
-    except Exception as error:  # noqa: BLE001 - whatever a plugin raises
-        # A backend that is not there says so by a RuntimeError, of any class.
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        # A missing backend is reported as a RuntimeError, or as an error of the plugin.
         return f"unsupported {_first_line(error)}"
 
 
@@ -111,7 +111,7 @@ def _first_line(error: BaseException) -> Any:
 
 
 def _last_words(output: str) -> str:
-    """Return the first thing logged as an error, else the last line."""
+    """Return the first logged error, else the last line."""
     logged = _LOGGED.search(output)
     if logged:
         return logged[1].strip()

@@ -1,4 +1,4 @@
-"""One job inside its own process: set the process up, find the case, observe it."""
+"""A job inside its process: set up, import of the case, observation; also several jobs in turn."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         nonlocal sent
         if sent + len(body) > largest:
             raise CaseError(
-                f"the observation has more than {largest >> 20} MiB with {_named(header)}; observe "
-                "less, or raise observation_mb"
+                f"the observation has more than {largest >> 20} MiB with "
+                f"{_describe_event(header)}; observe less, or raise observation_mb"
             )
         sent += len(body)
         frames.write(fd, header, body)
@@ -82,8 +82,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     emit({"end": True})
 
 
-def _named(header: dict[str, Any]) -> str:
-    """Return what an event brings, in words: `the artifact hlo`, `the value`."""
+def _describe_event(header: dict[str, Any]) -> str:
+    """Describe the content of an event: `the artifact hlo`, `the value`."""
     return f"the artifact {header['artifact']}" if "artifact" in header else f"the {[*header][-1]}"
 
 
@@ -108,9 +108,9 @@ def update_config(request: dict[str, Any]) -> None:
 
 
 class CaseLoader(importlib.machinery.SourceFileLoader):
-    """Compiles a case file anew: bytecode is stale by the second, and edits may come faster.
+    """Compiles a case file every time: bytecode is validated by seconds, and edits can be faster.
 
-    It leaves no `__pycache__` beside the case either.
+    It leaves no `__pycache__` next to the case either.
     """
 
     def get_code(self, fullname: str) -> types.CodeType:  # noqa: ARG002 - importlib's signature
@@ -204,7 +204,7 @@ def find_import_site(error: BaseException, file: str) -> str:
 
 
 def describe_interpreter() -> dict[str, Any]:
-    """Return what the interpreter and its environment are, without importing jax."""
+    """Return the identity of the interpreter and its environment, without importing jax."""
     versions: dict[str, str] = {}
     for found in metadata.distributions():
         if found.metadata["Name"]:  # the first on the path is the one that is imported
@@ -222,11 +222,11 @@ def _canonical(name: str) -> str:
 
 
 MOST_JOBS = 100
-"""Jobs of one process: what leaks, leaks no further."""
+"""Jobs of one process, a limit on leaks."""
 
 
 def make_share_key(request: dict[str, Any]) -> str:
-    """Return what jobs must have in common to share a process; empty for a job that runs alone.
+    """Return the key of jobs that can share a process, empty for a job that runs alone.
 
     Args:
         request: The job.
@@ -237,9 +237,9 @@ def make_share_key(request: dict[str, Any]) -> str:
 
 
 def run_jobs(first: dict[str, Any], fd: int) -> None:
-    """Run jobs until one has changed the process, or it has run enough.
+    """Run jobs until one changes the process, or the limit is reached.
 
-    `{"idle": True}` says that a job has ended and the next may come, on standard input.
+    `{"idle": True}` reports that a job has ended and the next one can be sent to standard input.
 
     Args:
         first: The first job.
@@ -247,7 +247,7 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
     """
     requests = take_standard_input()
     folder = os.getcwd()  # noqa: PTH109 - to go back to, whatever it is
-    before = _configured(first)
+    before = _apply_settings(first)
     decoder = frames.Decoder()
     request: dict[str, Any] | None = first
     for number in range(MOST_JOBS):
@@ -256,29 +256,29 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
         run_job(request, fd)
         if number + 1 == MOST_JOBS or read_settings(before) != before:
             return
-        _forget(folder)
+        _reset(folder)
         frames.write(fd, {"idle": True})
         request = _next(requests, decoder)
 
 
-def _configured(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under which jobs run in this process."""
+def _apply_settings(request: dict[str, Any]) -> dict[str, Any]:
+    """Apply the settings of the jobs of this process, and return them."""
     set_flags(request)
-    with contextlib.suppress(Exception):  # the job itself will say what is wrong
+    with contextlib.suppress(Exception):  # the job itself reports the error
         update_config(request)
     return read_settings()
 
 
 def _next(requests: int, decoder: frames.Decoder) -> dict[str, Any] | None:
-    """Return the next job, None when no more can come."""
+    """Return the next job, None at the end of the requests."""
     while data := os.read(requests, 1 << 18):
         for frame in decoder.feed(data):
             return frame.header
     return None
 
 
-def _forget(folder: str) -> None:
-    """Make the process what it was before the last job."""
+def _reset(folder: str) -> None:
+    """Undo the effects of the last job: output buffers, working directory, caches of jax."""
     import jax  # noqa: PLC0415 - only the process of a job has jax
 
     sys.stdout.flush()
@@ -288,10 +288,10 @@ def _forget(folder: str) -> None:
 
 
 def read_settings(among: Collection[str] = ()) -> dict[str, Any]:
-    """Return what holds for a whole process: environment, import path, `jax.config`.
+    """Return the settings of the process: environment, import path, `jax.config`.
 
     Args:
-        among: Settings looked at: an import may well define new options; empty is all.
+        among: Settings to return, because an import may define new options; empty for all.
 
     Returns:
         The settings by name.

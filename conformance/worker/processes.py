@@ -1,4 +1,4 @@
-"""Process trees, as `/proc` shows them: who belongs to a job, and how much memory they hold.
+"""Process trees in `/proc`: the processes of a job and their memory; XLA's last words.
 
 Processes that left their parent by a double fork or by `setsid` are found too, as long as an
 ancestor of theirs is a subreaper: the kernel makes them children of that ancestor.
@@ -17,7 +17,7 @@ import sys
 PAGE = resource.getpagesize()
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ROUNDS = 50
-"""Looks at processes that keep forking while they are ended; the next call goes on."""
+"""Attempts to end processes that keep forking; the next call continues."""
 
 
 def prctl(option: int, value: int) -> None:
@@ -27,7 +27,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def take_standard_input() -> int:
-    """Return a descriptor of what is standard input; that itself is empty from then on."""
+    """Return a duplicate of standard input, which is empty from then on."""
     taken, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -51,7 +51,7 @@ def list_children(pid: int) -> list[int]:
 
 
 def list_descendants(pid: int) -> list[int]:
-    """Return all processes below a process; itself is not among them."""
+    """Return all processes below a process, without itself."""
     found: list[int] = []
     open_ = [pid]
     while open_:
@@ -64,20 +64,19 @@ def list_descendants(pid: int) -> list[int]:
 def measure_tree(pid: int, limit: int = 0) -> int:
     """Return the bytes of memory that a process and its descendants hold.
 
-    Pages that several of them share count once, as far as that matters: to ask the kernel how
-    pages are shared takes milliseconds, so it is only asked where the plain sum exceeds the limit.
+    Shared pages count once if it matters: proportional sizes take the kernel milliseconds, so they
+    are only read if the plain sum exceeds the limit.
 
     Args:
         pid: The process.
-        limit: Bytes up to which the plain sum of resident memory is exact enough.
+        limit: Bytes up to which the plain sum of resident memory is sufficient.
     """
     own, below = measure_resident(pid), list_descendants(pid)
     total = own + sum(map(measure_resident, below))
     if not below or total <= limit:
         return total
     shares = [measure_proportional(process) for process in (pid, *below)]
-    # What the root shares with the server it was forked from counts whole, as it does for a job
-    # without children.
+    # Pages that the root shares with its server count in full, as for a job without children.
     return total if None in shares else max(own, sum(filter(None, shares)))
 
 
@@ -114,7 +113,7 @@ def measure_proportional(pid: int) -> int | None:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process and all below it; none of them can fork while it is looked for the others."""
+    """Kill a process and all below it. They are stopped first, so that none forks meanwhile."""
     below = list_descendants(pid)
     for process in (pid, *below):
         _signal(process, signal.SIGSTOP)

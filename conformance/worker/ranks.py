@@ -1,4 +1,4 @@
-"""One job as several processes: its launcher, which holds the ranks and speaks for them.
+"""A job as several processes: its launcher starts the ranks and relays their frames.
 
 The process of the job forks one process a rank, before any has a backend, and stays their parent
 in the job's process group. What a rank says goes on with its number, `{"rank": N, ...}`; the
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 LOOK = 0.25
-"""Seconds between two looks at how much the ranks compute."""
+"""Seconds between two measurements of the ranks' processor time."""
 BUSY = 0.1
-"""Part of a processor that a rank at work takes, unless it waits for one on a loaded host."""
+"""Fraction of a processor that a working rank uses, unless it waits for one on a loaded host."""
 PATIENCE = 4
-"""Looks without work after which ranks are held to wait for one that has failed."""
+"""Measurements without work after which ranks count as waiting for one that has failed."""
 REAP = 1.0
 """Seconds that a rank whose pipe has closed may take to end."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -44,9 +44,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def hold_port() -> socket.socket:
     """Return a socket that holds a port of the loopback address for the ranks' coordinator.
 
-    It is bound and never listens. The kernel hands a bound port to nobody who asks for any, so
-    that jobs beside each other get different ones; the coordinator, which like this socket is
-    bound with SO_REUSEPORT, may have it all the same.
+    The socket is bound and never listens. The kernel does not assign a bound port to others, so
+    that concurrent jobs get different ports. The coordinator is bound with SO_REUSEPORT like this
+    socket, and can use the port nevertheless.
     """
     reserved = socket.socket()
     try:
@@ -89,7 +89,7 @@ class Labels:
         self._open: int | None = None
 
     def feed(self, rank: int, data: bytes) -> bytes:
-        """Return what a rank wrote, labelled; a line that another began is broken off."""
+        """Return labelled output of a rank; an unfinished line of another rank is ended first."""
         labelled = b""
         for line in data.splitlines(keepends=True):
             if self._open != rank:
@@ -106,10 +106,10 @@ class Rank:
     Attributes:
         number: The rank.
         pid: Its process.
-        fds: What its pipes are for, by descriptor.
-        open: Whether it still has its job to do.
+        fds: Names of its pipes, by descriptor.
+        open: Whether its job has not ended.
         failed: Whether it raised, or was lost.
-        ending: How its process ended; empty while it runs.
+        ending: End of its process, empty while it runs.
     """
 
     def __init__(self, request: dict[str, Any], run: RunJob) -> None:
@@ -121,7 +121,7 @@ class Rank:
         self.pid = os.fork()
         if self.pid == 0:
             _become_rank(request, run, {name: pipe[1] for name, pipe in pipes.items()})
-        for _, write_end in pipes.values():  # also so that the next rank does not hold it
+        for _, write_end in pipes.values():  # the next rank must not inherit it either
             os.close(write_end)
         self.fds = {read_end: name for name, (read_end, _) in pipes.items()}
         for fd in self.fds:
@@ -133,7 +133,7 @@ class Rank:
         return "record" not in self.fds.values()
 
     def reap(self, seconds: float = 0.0) -> bool:
-        """Say whether the process has ended, waiting for it a while."""
+        """Return whether the process has ended, after waiting for up to some seconds."""
         end = time.monotonic() + seconds
         while not self.ending:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -166,7 +166,7 @@ def _become_rank(request: dict[str, Any], run: RunJob, pipes: dict[str, int]) ->
         frames.write(pipes["record"], {"done": True})
         while True:  # the coordinator and the collectives live until the last rank is done
             signal.pause()
-    except BaseException:  # noqa: BLE001 - the last words of a rank that could not say more
+    except BaseException:  # noqa: BLE001 - reported on standard error
         traceback.print_exc()
         _flush()
     finally:
@@ -205,14 +205,14 @@ class Launcher:
         while any(rank.open for rank in self._ranks):
             for key, _ in self._selector.select(LOOK):
                 self._pump(key.data, key.fd)
-                if key.data.open and key.data.silent:  # the first that is lost comes first
+                if key.data.open and key.data.silent:  # in the order in which ranks are lost
                     self._lose(key.data)
             for rank in self._ranks:
-                if rank.open and rank.reap():  # what it left behind holds its pipes open
+                if rank.open and rank.reap():  # processes that it left hold its pipes open
                     self._lose(rank)
             pids = [rank.pid for rank in self._ranks if rank.open]
-            if any(rank.failed for rank in self._ranks) and work.missing(pids) >= PATIENCE:
-                self._leave()
+            if any(rank.failed for rank in self._ranks) and work.count_idle(pids) >= PATIENCE:
+                self._release_waiting()
 
     def stop(self) -> None:
         """End what is left of the ranks, and relay the last of what they wrote."""
@@ -253,7 +253,7 @@ class Launcher:
                 rank.open = False
                 continue
             rank.failed = rank.failed or not {"error", "unsupported"}.isdisjoint(frame.header)
-            self._say(rank, frame.header, frame.body)
+            self._relay(rank, frame.header, frame.body)
 
     def _lose(self, rank: Rank) -> None:
         rank.reap(REAP)
@@ -261,17 +261,17 @@ class Launcher:
             if name == "record":
                 self._pump(rank, fd)
         rank.open, rank.failed = False, True
-        self._say(rank, {"lost": rank.ending})
+        self._relay(rank, {"lost": rank.ending})
 
-    def _leave(self) -> None:
-        """End the ranks that wait for one that will not come."""
+    def _release_waiting(self) -> None:
+        """End the ranks that wait for a failed one."""
         for rank in self._ranks:
             if rank.open:
                 rank.open = False
                 rank.kill()
-                self._say(rank, {"left": True})
+                self._relay(rank, {"left": True})
 
-    def _say(self, rank: Rank, header: dict[str, Any], body: bytes = b"") -> None:
+    def _relay(self, rank: Rank, header: dict[str, Any], body: bytes = b"") -> None:
         frames.write(self._fd, {**header, "rank": rank.number}, body)
 
 
@@ -287,13 +287,13 @@ class Work:
     def __init__(self) -> None:
         self._seen: dict[int, float] = {}
         self._last = 0.0
-        self._missing = 0
+        self._idle = 0
 
-    def missing(self, pids: list[int]) -> int:
-        """Return at how many looks in a row none of the processes computed.
+    def count_idle(self, pids: list[int]) -> int:
+        """Return the number of consecutive measurements without work of any process.
 
         Args:
-            pids: The processes; a look is taken once in `LOOK` seconds, however often it is asked.
+            pids: The processes, which are measured at most once in `LOOK` seconds.
         """
         now = time.monotonic()
         if now - self._last >= LOOK:
@@ -303,13 +303,13 @@ class Work:
                 seconds - self._seen.get(pid, -enough) >= enough or _runnable(pid)
                 for pid, seconds in used.items()
             )
-            self._missing = 0 if worked else self._missing + 1
+            self._idle = 0 if worked else self._idle + 1
             self._seen, self._last = used, now
-        return self._missing
+        return self._idle
 
 
 def _runnable(pid: int) -> bool:
-    """Say whether a thread of a process is on a processor, or waits for one or for the disk."""
+    """Return whether a thread of a process runs, or waits for a processor or the disk."""
     try:
         for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
             if stat.read_bytes().rpartition(b")")[2].split()[0] in {b"R", b"D"}:
@@ -320,7 +320,7 @@ def _runnable(pid: int) -> bool:
 
 
 def _processor_seconds(pid: int) -> float:
-    """Return how long a process has computed; 0 where that cannot be told."""
+    """Return the processor seconds of a process, 0 if they are unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - hot path
             fields = file.read().rpartition(b")")[2].split()

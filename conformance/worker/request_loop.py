@@ -1,4 +1,4 @@
-"""Reading requests, running each in a child process, and sending what the children report."""
+"""The request loop of fork servers: each request runs in a child, whose frames are sent back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RequestLoop:
-    """The part that all fork servers have in common: of cases, and of the tests of a suite.
+    """The common part of the fork servers of cases and of suites.
 
     Args:
         requests: Descriptor frames are read from.
@@ -43,10 +43,10 @@ class RequestLoop:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def _turn(self, wait: float | None = None) -> bool:
-        """Serve what is ready; return False at the end of the requests.
+        """Handle the events that are ready; return False at the end of the requests.
 
         Args:
-            wait: Seconds to wait for something where no child is busy, None for any time.
+            wait: Seconds to wait for an event if no child is busy, None for no limit.
         """
         for key, _ in self._selector.select(POLL if self._supervisor.busy else wait):
             if key.fd == self._requests:
@@ -63,7 +63,7 @@ class RequestLoop:
         return True
 
     def _accept(self, request: dict[str, Any]) -> None:
-        """Take a request."""
+        """Accept a request."""
         self._start(request, request["share"])
 
     def _start(self, request: dict[str, Any], share: str) -> None:
@@ -76,7 +76,7 @@ class RequestLoop:
             )
 
     def _route(self, header: dict[str, Any], body: bytes) -> None:
-        """Take what a child reports."""
+        """Route a frame of a child."""
         self._send(header, body)
 
     def _send(self, header: dict[str, Any], body: bytes = b"") -> None:

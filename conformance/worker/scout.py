@@ -1,8 +1,8 @@
-"""Trying in a child what the fork server would like to do itself, so that it never gets hurt.
+"""Scouts: child processes that try an import before the fork server does it.
 
-A scout imports a case file, or runs a tiny program, and reports what that did to its process:
-modules loaded, threads started, settings changed. Only what proved harmless is then done in the
-server, where every later job inherits it.
+A scout imports a case file, or runs a tiny program, and reports the effects on its process:
+modules, threads and changed settings. Only a harmless import is repeated in the server, where
+every later job inherits it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LAPACK = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
-"""Where jaxlib takes LAPACK from, for the first program of a process that calls it."""
+"""Modules from which jaxlib loads LAPACK when the first program of a process calls it."""
 
 
 def scout(request: dict[str, Any], fd: int) -> None:
@@ -40,7 +40,7 @@ def scout(request: dict[str, Any], fd: int) -> None:
         else:
             set_flags(request)
             _tiny_program()
-    except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
+    except BaseException as error:  # noqa: BLE001 - an import may raise anything
         described = describe_error(error)
         described["where"] = find_import_site(error, request["file"])
         frames.write(fd, {"error": described})
@@ -65,27 +65,27 @@ def _tiny_program() -> None:
 
 
 def warm() -> None:
-    """Do in the server what jobs would do first, short of making a backend."""
+    """Do the common start of all jobs in the server, except initialising a backend."""
     import jax  # noqa: PLC0415 - the point of the function
     import numpy as np  # noqa: PLC0415
 
     from conformance.kit import env  # noqa: F401, PLC0415 - for the jobs
     from conformance.worker import jaxprs, values, variants  # noqa: F401, PLC0415 - for the jobs
 
-    with contextlib.suppress(Exception):  # a private function: without it, only slower
+    with contextlib.suppress(Exception):  # private: without it, jobs are only slower
         from jax._src.interpreters import mlir  # noqa: PLC0415
 
         mlir.make_ir_context()
     with contextlib.suppress(Exception):  # private, too
-        _look_for_plugins()
+        _discover_plugins()
     preload(LAPACK)
     jaxprs.encode_jaxpr(jax.make_jaxpr(_looping)(np.ones(4, np.float32)))
 
 
-def _look_for_plugins() -> None:
-    """Let jax look for plugins, for which it reads what every package says of itself.
+def _discover_plugins() -> None:
+    """Let jax look for plugins, which reads the metadata of every package.
 
-    Where there is one, each job looks for itself: what a plugin does when it is found is its own.
+    If there is a plugin, each job looks for itself: a plugin runs code of its own when it is found.
     """
     from jax._src import xla_bridge  # noqa: PLC0415 - see warm
 
@@ -94,11 +94,11 @@ def _look_for_plugins() -> None:
 
 
 def warm_again() -> None:
-    """Do anew what jax forgets as a case file makes it import more of itself.
+    """Rebuild caches that jax drops when a case file imports more of it.
 
-    Which files are a user's, it tells by a pattern that takes 3 ms to compile.
+    jax recognises files of users by a pattern that takes 3 ms to compile.
     """
-    with contextlib.suppress(Exception):  # private: without it, only slower
+    with contextlib.suppress(Exception):  # private: without it, jobs are only slower
         from jax._src import source_info_util  # noqa: PLC0415 - see warm
 
         source_info_util.is_user_filename(__file__)
@@ -111,18 +111,18 @@ def _looping(x: Any) -> Any:
 
 
 def preload(modules: Iterable[str]) -> None:
-    """Import modules that jobs would load late, each for itself."""
+    """Import modules that every job would otherwise load by itself."""
     for name in modules:
-        with contextlib.suppress(Exception):  # a job that needs it will say why it cannot be had
+        with contextlib.suppress(Exception):  # a job that needs it reports the error
             importlib.import_module(name)
 
 
 def find_fork_hazard() -> str:
-    """Return why this process must not fork, empty when it may."""
+    """Return why this process must not fork, empty if it may."""
     from jax._src import xla_bridge  # noqa: PLC0415 - see warm
 
     if sys.platform != "linux":
-        return "only Linux tells the threads of a process, and its libraries survive a fork"
+        return "threads can be counted, and libraries survive a fork, on Linux only"
     if xla_bridge.backends_are_initialized():
         return "a jax backend is initialised in the server"
     count = count_threads()
@@ -130,7 +130,7 @@ def find_fork_hazard() -> str:
 
 
 def count_threads() -> int:
-    """Return how many threads this process has; 1 where that cannot be told."""
+    """Return the number of threads of this process, 1 if it is unknown."""
     try:
         return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - hot path
     except OSError:

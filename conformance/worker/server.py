@@ -33,13 +33,13 @@ ENTRY = Path(__file__).with_name("main.py")
 
 @dataclass
 class CaseFileState:
-    """What the server knows of one case file.
+    """The state of one case file in the server.
 
     Attributes:
         state: `scouting`, `loaded` (in the server), `in_child` (each job imports it), `failed`.
         parked: Requests that wait for the scout.
-        replay: What the scout observed, to be said again for each job of a failed file.
-        scouted: What the import did to the scout's process; empty when it did not get so far.
+        replay: Frames of the scout, sent again for each job of a failed file.
+        scouted: Effects of the import on the scout's process, empty if it failed before.
     """
 
     state: str = "scouting"
@@ -79,7 +79,7 @@ class Server(RequestLoop):
                 shutil.rmtree(os.environ[SCRATCH], ignore_errors=True)
 
     def _prepare(self) -> str:
-        """Warm the server; return why it cannot fork, empty when it can."""
+        """Warm the server; return why it cannot fork, empty if it can."""
         scout.warm()
         reason = scout.find_fork_hazard()
         if not reason:
@@ -88,11 +88,11 @@ class Server(RequestLoop):
                 if not self._turn():
                     raise SystemExit  # the orchestrator is gone
             reason = scout.find_fork_hazard()
-        self._settle()
+        self._freeze()
         return reason
 
-    def _settle(self) -> None:
-        """Move what is loaded out of the garbage collector's sight, so that forks share it."""
+    def _freeze(self) -> None:
+        """Freeze loaded objects, so that no collection in a fork writes to shared pages."""
         scout.warm_again()
         gc.collect()
         gc.freeze()
@@ -129,7 +129,7 @@ class Server(RequestLoop):
             run_job(request, fd)
 
     def _route(self, header: dict[str, Any], body: bytes) -> None:
-        """Take what a child said: a scout's is for the server, a job's for the orchestrator."""
+        """Route a frame of a child: to the server from a scout, to the orchestrator from a job."""
         if not header["job"].startswith("scout:"):
             self._send(header, body)
             return
@@ -144,9 +144,9 @@ class Server(RequestLoop):
             return
         case_file.replay.append((header, body))
         if header["kind"] == "done":
-            self._scouted(file, case_file)
+            self._finish_scouting(file, case_file)
 
-    def _scouted(self, file: str, case_file: CaseFileState) -> None:
+    def _finish_scouting(self, file: str, case_file: CaseFileState) -> None:
         case_file.state = self._load(file, case_file)
         parked, case_file.parked = case_file.parked, []
         for request in parked:
@@ -156,7 +156,7 @@ class Server(RequestLoop):
                 self._start(request)
 
     def _load(self, file: str, case_file: CaseFileState) -> str:
-        """Import a scouted file here if that is safe; return its state."""
+        """Import a scouted file in the server if that is safe; return its state."""
         keys = {key for header, _ in case_file.replay for key in header}
         if "error" in keys or "end" not in keys:
             return "failed"
@@ -165,9 +165,9 @@ class Server(RequestLoop):
         request = case_file.parked[0]
         try:
             load_case(file, request["family"], request["name"])
-        except BaseException:  # noqa: BLE001 - an import that works only once fails its own jobs
+        except BaseException:  # noqa: BLE001 - jobs import such a file themselves
             return "in_child"
-        self._settle()
+        self._freeze()
         return "loaded"
 
     def _replay(self, case_file: CaseFileState, request: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Running jobs as child processes: deadlines, memory, output, and whatever way they end."""
+"""Supervision of jobs as child processes: deadlines, memory limits, output and ends."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 TAIL = 16 * 1024
 """Bytes kept of each of a job's stdout and stderr."""
 POLL = 0.1
-"""Seconds between two looks at a job: what `/proc` tells of it costs more when it ends."""
+"""Seconds between two checks of a job: reading `/proc` slows down the end of a process."""
 DRAIN = 8
-"""Reads of a dead job's pipe: more than it can hold, so that a stray that writes on ends too."""
+"""Reads of a dead job's pipe: more than it holds, yet finite, as a stray may go on writing."""
 REUSE = 0.5
-"""Part of its memory limit up to which a process is given another job."""
+"""Fraction of its memory limit up to which a process gets another job."""
 SCRATCH = "CONFORMANCE_SCRATCH"
 """Variable that names the folder of a worker's temporary files, removed when it ends."""
 
 
 class Tail:
-    """The last bytes of a stream, and how many there were in all."""
+    """The last bytes of a stream, and their total number."""
 
     def __init__(self, limit: int = TAIL) -> None:
         self._limit = limit
@@ -61,7 +61,7 @@ class Tail:
         del self._kept[: -self._limit]
 
     def text(self) -> str:
-        """Return what is kept, saying how much came before it."""
+        """Return the last bytes as text, preceded by the number of dropped bytes."""
         kept = self._kept.decode("utf-8", "replace")
         dropped = self.total - len(self._kept)
         return f"[{dropped} bytes dropped]\n{kept}" if dropped else kept
@@ -71,19 +71,19 @@ class Child:
     """A process that runs a job, or several jobs one after another.
 
     Args:
-        request: Its first job.
-        share: What jobs it runs.
+        request: First job.
+        share: Key of the jobs that share the process, empty for a single job.
         main: Runs in the child with the request and the descriptor for its frames.
         close: Descriptors of the parent that it must not hold.
         group: Cgroup for it, None where none can be made.
 
     Attributes:
         pid: The process, leader of its own process group.
-        share: What jobs it runs, see `conformance.worker.job`; empty when it runs one only.
-        request: The job it runs; None between two.
-        ended: Why it was ended by us: `timeout`, `memory`, `output` or `observation`; empty
+        share: Key of the jobs that share the process, see `conformance.worker.job`.
+        request: Current job, None between two jobs.
+        ended: Why the supervisor ended it: `timeout`, `memory`, `output` or `observation`; empty
             otherwise.
-        due: When to look at its limits next.
+        due: Time of the next check of its limits.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Child:
         if not share or self.pid == 0:  # nothing comes: an empty standard input
             self.hang_up()
         if self.pid == 0:
-            with contextlib.suppress(OSError):  # then its memory is only summed up
+            with contextlib.suppress(OSError):  # without a cgroup its memory is only summed up
                 if group is not None:
                     group.enter()
             _become_job(request, main, pipes, self.scratch, given=given, close=close)
@@ -161,8 +161,8 @@ class Child:
         self.hang_up()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def look(self) -> None:
-        """Kill the job if its time is over or its memory beyond the limit."""
+    def check_limits(self) -> None:
+        """Kill the job if it exceeds its timeout or its memory limit."""
         self.due = time.monotonic() + POLL
         if self.ended or self.request is None:
             return
@@ -184,7 +184,7 @@ class Child:
 
 
 def _pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
-    """Return the two ends of a pipe, closed when what needs it fails."""
+    """Return the two ends of a pipe, which `undo` closes."""
     ends = os.pipe()
     for fd in ends:
         undo.callback(os.close, fd)
@@ -205,8 +205,8 @@ def _become_job(
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # What the job leaves behind by a double fork stays below it, so that its memory counts and
-        # it is known whose it is when the job ends.
+        # A process that the job leaves by a double fork stays below it: its memory counts, and it
+        # can be ended with the job.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -225,7 +225,7 @@ def _become_job(
         status = 0
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001 - the last words of a job that could not say more
+    except BaseException:  # noqa: BLE001 - reported on standard error
         traceback.print_exc()
         sys.stderr.flush()
     finally:
@@ -259,7 +259,7 @@ class Supervisor:
         self._close = close
         self._reuse = reuse
         self._children: dict[int, Child] = {}
-        self._others = set(list_children(os.getpid()))  # started before, by a conftest for example
+        self._others = set(list_children(os.getpid()))  # started earlier, e.g. by a conftest
         self._groups = MemoryGroups()
         self._strays = False
 
@@ -287,9 +287,9 @@ class Supervisor:
             if child.share == share and child.request is None and not child.ended:
                 child.give(request)
                 return
-        # A job may read or write every descriptor that it finds: those of its neighbours as well.
+        # A job may use every descriptor that it inherits, so it must not get those of other jobs.
         others = (fd for other in self._children.values() for fd in other.descriptors)
-        # Jobs that share a process have limits of their own.
+        # A cgroup has one limit, and jobs that share a process have different ones.
         group = None if share else self._groups.make(int(request["memory"]) * 2**20)
         try:
             child = Child(request, share, self._main, (*self._close, *others), group)
@@ -302,7 +302,7 @@ class Supervisor:
 
     def pump(self, child: Child, fd: int) -> None:
         """Read what a child wrote to one of its pipes."""
-        data = _read(fd)
+        data = _read_available(fd)
         if data == b"":
             self._selector.unregister(fd)
             os.close(fd)
@@ -323,10 +323,10 @@ class Supervisor:
             child.kill("garbled")
             return
         for frame in arrived:
-            if child.request is None:  # said by a process that has no job
+            if child.request is None:  # sent by a process without a job
                 child.kill("garbled")
             elif "idle" in frame.header:
-                self._rest(child)
+                self._idle(child)
             else:
                 if isinstance(seconds := frame.header.get("timeout"), (int, float)):
                     child.deadline = time.monotonic() + seconds  # a part of the job begins
@@ -334,10 +334,10 @@ class Supervisor:
                 child.decoder.largest -= len(frame.body)
                 self._send(header, frame.body)
 
-    def _rest(self, child: Child) -> None:
+    def _idle(self, child: Child) -> None:
         """Report a job that ended while its process stays."""
         self._drain(child, "stdout", "stderr")
-        child.look()
+        child.check_limits()
         if child.ended:
             return
         self._report(child, exit=0, signal=None)
@@ -346,10 +346,10 @@ class Supervisor:
             child.kill("idle")
 
     def watch(self) -> None:
-        """Look at every child's limits, now and then, and report those that ended."""
+        """Check the limits of every child when due, and report children that ended."""
         for child in list(self._children.values()):
             if time.monotonic() >= child.due:
-                child.look()
+                child.check_limits()
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 self._finish(child, status, usage)
@@ -365,7 +365,7 @@ class Supervisor:
     def _finish(self, child: Child, status: int, usage: resource.struct_rusage) -> None:
         del self._children[child.pid]
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)  # whatever the job left behind in its group
+            os.killpg(child.pid, signal.SIGKILL)  # processes that the job left in its group
         self._drain(child, *child.fds.values())
         for fd in child.fds:
             self._selector.unregister(fd)
@@ -386,7 +386,7 @@ class Supervisor:
     def _drain(self, child: Child, *names: str) -> None:
         for fd, name in list(child.fds.items()):
             for _ in range(DRAIN if name in names else 0):
-                if not (data := _read(fd)):
+                if not (data := _read_available(fd)):
                     break
                 self._take(child, name, data)
 
@@ -419,8 +419,8 @@ class Supervisor:
         self._groups.close()
 
 
-def _read(fd: int) -> bytes | None:
-    """Return some bytes, empty at the end of the stream, None when there are none now."""
+def _read_available(fd: int) -> bytes | None:
+    """Return available bytes, empty at the end of the stream, None if there are none yet."""
     try:
         return os.read(fd, 1 << 18)
     except BlockingIOError:

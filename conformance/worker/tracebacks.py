@@ -1,7 +1,6 @@
-"""An exception as plain data: its frames, whose code each of them is, and what it came from.
+"""Exceptions as plain data: the chain, its frames, and the library that each frame belongs to.
 
-Needs the standard library alone: the plugin of suites imports it too, where nothing else of the
-kit can be imported.
+Needs the standard library only: the plugin of suites imports it where the kit is unavailable.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _FILTERED = "For simplicity, JAX has removed its internal frames"
 
 
 class _Call(NamedTuple):
-    """A line that was being executed, and whose it is: `library` is None for the harness."""
+    """A line in execution with its owner: `library` is None for the harness."""
 
     code: CodeType
     line: int
@@ -69,11 +68,11 @@ def describe_chain(error: BaseException) -> list[dict[str, Any]]:
     described: list[dict[str, Any]] = []
     # An exception may be of the case's own making, with attributes that raise.
     with contextlib.suppress(Exception):
-        described.extend(_described(error))
+        described.extend(_describe_exceptions(error))
     return described
 
 
-def _described(error: BaseException) -> Iterator[dict[str, Any]]:
+def _describe_exceptions(error: BaseException) -> Iterator[dict[str, Any]]:
     room = FRAMES
     for relation, exception in _chain(error):
         frames = _frames(exception, room)
@@ -138,13 +137,15 @@ def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
 
 
 def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
-    calls = [(call, count) for call, count in _folded(error) if call.library is not None]
+    calls = [(call, count) for call, count in _fold_repetitions(error) if call.library is not None]
     own = next((n for n, (call, _) in enumerate(calls) if not call.library), 0)
     calls = calls[own:]
-    syntax = [_of_syntax(error)] if isinstance(error, SyntaxError) and error.filename else []
+    syntax = (
+        [_describe_syntax_error(error)] if isinstance(error, SyntaxError) and error.filename else []
+    )
     if len(calls) + len(syntax) <= room:
         return [*map(_frame, calls), *syntax]
-    # Where it began and where it ended tell more than what is between.
+    # The outer and the inner end are more useful than the middle.
     outer = min(OUTER, max(0, room - 2))
     inner = max(0, room - outer - 1 - len(syntax))
     left = calls[outer : len(calls) - inner]
@@ -157,8 +158,8 @@ def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
     ]
 
 
-def _folded(error: BaseException) -> Iterator[tuple[_Call, int]]:
-    """Yield the calls of a stack; the same call again and again once, with how often."""
+def _fold_repetitions(error: BaseException) -> Iterator[tuple[_Call, int]]:
+    """Yield the calls of a stack; consecutive equal calls once, with their number."""
     before: tuple[CodeType, int] | None = None
     frame: FrameType | None = None
     count = 0
@@ -195,8 +196,8 @@ def _frame(found: tuple[_Call, int]) -> dict[str, Any]:
     }
 
 
-def _of_syntax(error: SyntaxError) -> dict[str, Any]:
-    """Return the line that cannot be parsed, which no frame is of."""
+def _describe_syntax_error(error: SyntaxError) -> dict[str, Any]:
+    """Return the line that cannot be parsed, which has no frame."""
     library, file = _owner(str(error.filename), "", hidden=False)
     return {
         "file": _cut(file, SHORT),
@@ -225,21 +226,21 @@ def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
         return None, file
     if file.startswith("<frozen "):
         return STDLIB, file
-    if file.startswith("<"):  # code that was generated is of the module that it runs in
+    if file.startswith("<"):  # generated code belongs to the module that it runs in
         home = getattr(sys.modules.get(module), "__file__", None)
         return (_owner(home, module, hidden)[0] if home else ""), file
     if top in JAX:
         base = getattr(sys.modules.get(top), "__file__", None) or ""
         return top, _below(file, os.path.dirname(os.path.dirname(base)))  # noqa: PTH120
-    return _installed(file)
+    return _find_package(file)
 
 
-def _installed(file: str) -> tuple[str, str]:
+def _find_package(file: str) -> tuple[str, str]:
     """Return the installed package of a file, and its path in there; else the file itself."""
     if folder := _site(file):
         name = _below(file, folder)
         package = name.partition("/")[0].removesuffix(".py")
-        return ("" if package in _from_here(folder) else package), name
+        return ("" if package in _find_local_packages(folder) else package), name
     for folder in {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")}:
         if file.startswith(folder + os.sep):
             return STDLIB, _below(file, folder)
@@ -266,10 +267,10 @@ def _site(file: str) -> str:
 
 @lru_cache(maxsize=64)
 def _has_dists(folder: str) -> bool:
-    return any(name.endswith(".dist-info") for name in _listed(folder))
+    return any(name.endswith(".dist-info") for name in _list_folder(folder))
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208 - names are enough
     except OSError:
@@ -277,10 +278,10 @@ def _listed(folder: str) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _from_here(folder: str) -> frozenset[str]:
-    """Return the names of packages that were installed from a folder or wheel of the user's."""
+def _find_local_packages(folder: str) -> frozenset[str]:
+    """Return the names of packages that were installed from a local folder or wheel."""
     found: set[str] = set()
-    for name in _listed(folder):
+    for name in _list_folder(folder):
         if not name.endswith(".dist-info"):
             continue
         try:

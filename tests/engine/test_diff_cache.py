@@ -99,7 +99,7 @@ def test_many_are_made_by_several_processes(tmp_path: Path, order: int) -> None:
     """And are the same as if made by one, in whatever order they are asked for; each is kept."""
     pairs = many(tmp_path)
     one, several = DiffCache(tmp_path / "one"), DiffCache(tmp_path / "several", processes=2)
-    with several.preparing([*pairs, *pairs]):
+    with several.prepare([*pairs, *pairs]):
         found = [several.get(pair) for pair in pairs[::order]]
     assert found == [one.get(pair) for pair in pairs[::order]]
     kept = [file for file in (tmp_path / "several").rglob("*") if file.is_file()]
@@ -110,7 +110,7 @@ def test_what_nobody_waits_for_is_not_made(tmp_path: Path) -> None:
     """An interrupted report leaves nothing at work; what is asked for later is made then."""
     pairs = many(tmp_path)
     several = DiffCache(tmp_path / "several", processes=2)
-    with pytest.raises(KeyboardInterrupt), several.preparing(pairs):
+    with pytest.raises(KeyboardInterrupt), several.prepare(pairs):
         raise KeyboardInterrupt
     assert multiprocessing.active_children() == []
     assert several.get(pairs[-1]).changes

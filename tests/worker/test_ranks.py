@@ -53,7 +53,7 @@ def test_work_is_told_from_waiting() -> None:
             pids = {"busy": [busy.pid, idle.pid], "idle": [idle.pid], "gone": [2**22 + 1]}
             found = dict.fromkeys(looks, 0)
             for _ in range(5):
-                found = {name: work.missing(pids[name]) for name, work in looks.items()}
+                found = {name: work.count_idle(pids[name]) for name, work in looks.items()}
                 time.sleep(LOOK)
             idle.kill()
         busy.kill()
@@ -65,7 +65,7 @@ def test_work_is_told_from_waiting() -> None:
 def test_asking_often_is_no_look() -> None:
     """Waiting is counted in time, not in questions."""
     work = Work()
-    assert max(work.missing([os.getppid()]) for _ in range(50)) <= 1
+    assert max(work.count_idle([os.getppid()]) for _ in range(50)) <= 1
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"x"])

@@ -50,7 +50,7 @@ def render_site(
         Path below the site's root, and content.
     """
     shown = select_pages(report)
-    with diffs.preparing(collect_pairs(shown)):
+    with diffs.prepare(collect_pairs(shown)):
         yield from render_matrix_pages(shown, report)
         yield from render_upgrade_pages(report)
         yield from render_causes_pages(report)
