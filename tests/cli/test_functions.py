@@ -238,7 +238,7 @@ def test_what_is_not_deterministic(new_project: MakeProject) -> None:
     assert (alone.code, len(alone.json["flaky"])) == (3, 1)
     assert alone.json["verdict"] == (
         "From jax 0.6.1 to 0.6.2 on cpu8, nothing can be compared. "
-        "1 case did not do the same twice: nothing is said of that."
+        "1 case gave different results in two attempts and is not compared."
     )
 
 
