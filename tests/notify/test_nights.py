@@ -280,7 +280,7 @@ def test_evidence_is_told(nights: Nights) -> None:
         assert ("print('seen')" in body) is shown
         assert "password" not in body
     (nights.newest.path / EVIDENCE).write_text("[{")
-    with pytest.raises(Exception, match=r"evidence\.json: expected .*; conformance triage .*anew"):
+    with pytest.raises(Exception, match=r"evidence\.json: expected .*; conformance triage .*again"):
         nights.decided()
 
 
