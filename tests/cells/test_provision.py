@@ -233,7 +233,7 @@ def test_a_disk_without_room_is_said_before_anything_is_made(lock: Lock, tmp_pat
     """One line: what it takes, what is free, and how to have more."""
     with small_disk(tmp_path / "disk", "size=5m") as disk:
         expected = (
-            rf"^{CELL.id}: its environment takes up to 0\.6 GB, {disk} has 5\.\d MB free; .*cache prune"
+            rf"^{CELL.id}: its environment takes up to 0\.6 GB, {disk} has 5\.\d MB free; .*prune"
         )
         with pytest.raises(InfrastructureError, match=expected):
             provision(CELL, lock=lock, cache=disk)
