@@ -1,12 +1,12 @@
-"""Which bits a key gives: the default layout of the counters changed at 0.5.0.
+"""The bits of a key: the default layout of the counters changed in 0.5.0.
 
-All samplers, `split` and `fold_in` come down to threefry2x32. Up to 0.4.38 the counters of one
-call were the two halves of one range, so element i depended on how many were asked for, and a
-sharded array needed its neighbours. Since `jax_threefry_partitionable` is the default element i
-is a function of the key and of i. Every stream changed with it. The references are threefry in
-NumPy, which is checked against the published vectors.
+All samplers, `split` and `fold_in` reduce to threefry2x32. Up to 0.4.38 the counters of a call
+were the two halves of one range, so element i depended on the number of elements, and a sharded
+array needed its neighbours. Since `jax_threefry_partitionable` is the default, element i is a
+function of the key and of i. Every stream changed with it. The references are threefry in NumPy,
+which is checked against the published vectors.
 
-Where a program holds several draws, the compiler is told not to optimise: compilation is most of
+Some cases with several draws disable compiler optimisation: compilation takes most of
 the time, and these words do not depend on it.
 """
 
@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
 
-from ._helpers import bits, drawn, fold_in, original_bits, original_split, seeded, split
+from ._helpers import bits, fold_in, key_words, original_bits, original_split, run_draw, split
 
 VECTORS = {
     "zeros": (0x00000000, 0x00000000, 0x00000000, 0x00000000, 0x6B200159, 0x99BA4EFE),
@@ -31,75 +31,52 @@ VECTORS = {
 
 @probe(source="jax-ml/jax#37872", platforms=("cpu",))
 def published_vectors(env):
-    """The three vectors published with the generator: key, counter, and what comes out."""
+    """`threefry_2x32` gives the published outputs for the three published vectors.
+
+    A vector holds a key, a counter and the output.
+    """
     words = {name: np.array(vector, np.uint32) for name, vector in VECTORS.items()}
-    made = {name: threefry_2x32(w[:2], w[2:4]) for name, w in words.items()}
-    return Observed(made, reference={name: w[4:] for name, w in words.items()})
+    result = {name: threefry_2x32(w[:2], w[2:4]) for name, w in words.items()}
+    return Observed(result, reference={name: w[4:] for name, w in words.items()})
 
 
-@probe(
-    source="jax-ml/jax@a60ead6fd1a0",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="counters were halves of one range",
-            issue="jax-ml/jax#18480",
-        )
-    ],
+HALVED_COUNTERS = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the counters were halves of one range",
+    issue="jax-ml/jax#18480",
 )
+
+
+@probe(source="jax-ml/jax@a60ead6fd1a0", platforms=("cpu",), deviations=[HALVED_COUNTERS])
 def bits_of_a_shape(env):
-    """`random.bits`: element i is threefry of the counter i, folded to the width."""
+    """Element i of `random.bits` is threefry of the counter i, folded to the width."""
     asked = {"eight": ((8,), 32), "five": ((5,), 32), "matrix": ((2, 3), 32), "bytes": ((6,), 8)}
 
     def draw(key):
         return {n: jax.random.bits(key, shape, f"uint{w}") for n, (shape, w) in asked.items()}
 
-    wanted = {
-        name: bits(seeded(), int(np.prod(shape)), width).reshape(shape)
+    expected = {
+        name: bits(key_words(), int(np.prod(shape)), width).reshape(shape)
         for name, (shape, width) in asked.items()
     }
-    return Observed(drawn(draw), reference=wanted)
+    return Observed(run_draw(draw), reference=expected)
 
 
-@probe(
-    source="jax-ml/jax@a60ead6fd1a0",
-    platforms=("cpu",),
-    x64=True,
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="counters were halves of one range",
-            issue="jax-ml/jax#18480",
-        )
-    ],
-)
+@probe(source="jax-ml/jax@a60ead6fd1a0", platforms=("cpu",), x64=True, deviations=[HALVED_COUNTERS])
 def bits_of_64(env):
-    """64-bit words are both words of threefry, the first one high."""
-    made = drawn(lambda key: jax.random.bits(key, (5,), "uint64"))
-    return Observed(made, reference=bits(seeded(), 5, 64))
+    """64-bit words are both words of threefry, the first word high."""
+    result = run_draw(lambda key: jax.random.bits(key, (5,), "uint64"))
+    return Observed(result, reference=bits(key_words(), 5, 64))
 
 
-@probe(
-    source="jax-ml/jax@a60ead6fd1a0",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="counters were halves of one range",
-            issue="jax-ml/jax#18480",
-        )
-    ],
-)
+@probe(source="jax-ml/jax@a60ead6fd1a0", platforms=("cpu",), deviations=[HALVED_COUNTERS])
 def split_keys(env):
-    """`split` in two, five, or into a shape: key i is threefry of the counter i."""
+    """`split` into two, five, or a shape: key i is threefry of the counter i."""
     asked = (2, 5, (2, 2))
-    made = drawn(lambda key: [jax.random.key_data(jax.random.split(key, n)) for n in asked])
-    words = split(seeded(), 5)
-    return Observed(made, reference=[words[:2], words, words[:4].reshape(2, 2, 2)])
+    result = run_draw(lambda key: [jax.random.key_data(jax.random.split(key, n)) for n in asked])
+    words = split(key_words(), 5)
+    return Observed(result, reference=[words[:2], words, words[:4].reshape(2, 2, 2)])
 
 
 @probe(source="jax-ml/jax#18480", platforms=("cpu",))
@@ -110,34 +87,27 @@ def folded_keys(env):
     def folded(key, numbers):
         return [jax.random.key_data(jax.random.fold_in(key, n)) for n in numbers]
 
-    return Observed(drawn(folded, numbers), reference=[fold_in(seeded(), n) for n in numbers])
+    return Observed(run_draw(folded, numbers), reference=[fold_in(key_words(), n) for n in numbers])
 
 
 @probe(source="jax-ml/jax#4877", platforms=("cpu",))
 def keys_of_seeds(env):
-    """A Python int as a seed, without x64: its low 32 bits are kept, so seeds may coincide."""
+    """A Python int as a seed, without x64, keeps its low 32 bits, so seeds may coincide."""
     seeds = (0, 1701, -1, 2**32 - 1, 2**40 + 5)
-    made = [jax.random.key_data(jax.random.key(seed)) for seed in seeds]
-    return Observed(made, reference=[np.array([0, s & 0xFFFFFFFF], np.uint32) for s in seeds])
+    result = [jax.random.key_data(jax.random.key(seed)) for seed in seeds]
+    return Observed(result, reference=[np.array([0, s & 0xFFFFFFFF], np.uint32) for s in seeds])
 
 
 @probe(
     source="jax-ml/jax@a60ead6fd1a0",
     platforms=("cpu",),
     xla_flags=["--xla_backend_optimization_level=0"],
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="counters were halves of one range",
-            issue="jax-ml/jax#18480",
-        )
-    ],
+    deviations=[HALVED_COUNTERS],
 )
 def prefix_stability(env):
-    """The first four of eight are the four one gets when asking for four: since 0.5.0.
+    """The first four of eight draws equal a draw of four, since 0.5.0.
 
-    So a longer run can extend a shorter one. Before, draw in blocks of a fixed size.
+    So a longer run can extend a shorter run. Before 0.5.0, draw in blocks of a fixed size.
     """
 
     def draws(key):
@@ -147,18 +117,14 @@ def prefix_stability(env):
             "keys": [jax.random.key_data(jax.random.split(key, n)) for n in (8, 4)],
         }
 
-    made = jax.tree_util.tree_map(np.asarray, drawn(draws))
-    same = {name: np.array_equal(long[:4], short) for name, (long, short) in made.items()}
-    return Observed(same, reference=dict.fromkeys(made, True))
+    result = jax.tree_util.tree_map(np.asarray, run_draw(draws))
+    same = {name: np.array_equal(long[:4], short) for name, (long, short) in result.items()}
+    return Observed(same, reference=dict.fromkeys(result, True))
 
 
-@probe(
-    source="jax-ml/jax#18480",
-    platforms=("cpu",),
-    config={"jax_threefry_partitionable": False},
-)
+@probe(source="jax-ml/jax#18480", platforms=("cpu",), config={"jax_threefry_partitionable": False})
 def original_layout(env):
-    """The switch `jax_threefry_partitionable=False` gives the old stream back, to this day."""
+    """`jax_threefry_partitionable=False` still gives the old stream."""
 
     def draw(key):
         return {
@@ -167,32 +133,33 @@ def original_layout(env):
             "keys": jax.random.key_data(jax.random.split(key, 3)),
         }
 
-    words = seeded()
-    wanted = {
+    words = key_words()
+    expected = {
         "even": original_bits(words, 8),
         "odd": original_bits(words, 5),
         "keys": original_split(words, 3),
     }
-    return Observed(drawn(draw), reference=wanted)
+    return Observed(run_draw(draw), reference=expected)
+
+
+SHARDS_EXCHANGED_COUNTERS = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the counters were halves of one range, so shards exchanged them",
+    issue="jax-ml/jax#18480",
+)
 
 
 @program(
     source="jax-ml/jax#18480",
     devices=4,
     facts={"collectives": {}},
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="counters were halves of one range, so shards exchanged them",
-            issue="jax-ml/jax#18480",
-        )
-    ],
+    deviations=[SHARDS_EXCHANGED_COUNTERS],
 )
 def sharded_draw(env):
-    """Words drawn over four devices: since 0.5.0 each makes its part, without a collective."""
+    """Since 0.5.0 each of four devices draws its part of the words, without a collective."""
     mesh = env.mesh(4, "x")
-    words = env.put(seeded(), NamedSharding(mesh, P()))
+    words = env.put(key_words(), NamedSharding(mesh, P()))
 
     def draw(words):
         return jax.random.bits(jax.random.wrap_key_data(words), (32,))
@@ -205,17 +172,10 @@ def sharded_draw(env):
     source="jax-ml/jax#18480",
     platforms=("cpu",),
     xla_flags=["--xla_backend_optimization_level=0"],
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="counters were halves of one range",
-            issue="jax-ml/jax#18480",
-        )
-    ],
+    deviations=[HALVED_COUNTERS],
 )
 def same_in_transformations(env):
-    """A batch of keys under vmap and scan draws what each key draws by itself."""
+    """A batch of keys under vmap and scan draws the same as each key separately."""
 
     def batches(key):
         keys = jax.random.split(key, 3)
@@ -225,5 +185,5 @@ def same_in_transformations(env):
             "alone": jax.random.bits(keys[1], (4,)),
         }
 
-    alone = np.stack([bits(words, 4) for words in split(seeded(), 3)])
-    return Observed(drawn(batches), {"vmap": alone, "scan": alone, "alone": alone[1]})
+    alone = np.stack([bits(words, 4) for words in split(key_words(), 3)])
+    return Observed(run_draw(batches), {"vmap": alone, "scan": alone, "alone": alone[1]})
