@@ -1,8 +1,9 @@
-"""What the type of a shard says: which axes it varies over, how that is printed, who keeps it.
+"""The type of a shard: the axes it varies over, how they are printed, and what preserves them.
 
-Since 0.6.0 a value inside `shard_map` has, beside shape and dtype, the set of mesh axes along which
-its shards may differ. The set is read as `jax.typeof(x).vma`, later `.manual_axis_type.varying`,
-and stands in every message about it; both spellings changed, and so did who sets it.
+Since 0.6.0 a value inside `shard_map` has, in addition to shape and dtype, the set of mesh axes
+along which its shards may differ. The set is read as `jax.typeof(x).vma`, later
+`.manual_axis_type.varying`, and appears in every message about it; both spellings changed, and so
+did the functions that set it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import inside, named, ramp, varying
+from ._helpers import find_varying_axes, format_axes, ramp, trace_shard
+
+defaults(platforms=("cpu",))
 
 
 @probe(
     source="jax-ml/jax@9bbbed1f7cdc",
-    records="how a type is printed is up to jax",
+    records="the printed form of a type is up to JAX",
     devices=4,
-    platforms=("cpu",),
     params={
         "shard": {"look": "shard"},
         "reduced": {"look": "reduced"},
@@ -30,39 +32,40 @@ from ._helpers import inside, named, ramp, varying
     },
 )
 def printed_type(env, look):
-    """How a type prints, `float32[2]{V:x}` today: four forms since 0.4.30, and one came back.
+    """A type prints as `float32[2]{V:x}` today.
 
-    No reference: the words are the observation, for they are in each message of the checker. The
-    order of two axes was that of a set up to 0.6.2.
+    It had four forms since 0.4.30, and one of them came back. No reference: the words are the
+    observation, because each message of the checker contains them. The order of two axes was that
+    of a set up to 0.6.2.
     """
     mesh = env.mesh((2, 2), ("x", "y"))
     if look == "two_axes":
-        kind = inside(
+        kind = trace_shard(
             env, env.compat.typeof, np.ones((4, 4), np.float32), in_specs=P("x", "y"), mesh=mesh
         )
         return str(kind).replace("y,x", "x,y")
     of = {"shard": lambda u: u, "reduced": lambda u: lax.psum(u, "x")}[look]
-    return str(inside(env, lambda u: env.compat.typeof(of(u)), ramp()))
+    return str(trace_shard(env, lambda u: env.compat.typeof(of(u)), ramp()))
+
+
+VMA_ATTRIBUTE_REMOVED = deviation(
+    "jax>=0.10",
+    error="AttributeError",
+    match="vma",
+    reason="replaced by .manual_axis_type.varying",
+    issue="jax-ml/jax@b03ab674118c",
+)
 
 
 @probe(
     source="jax-ml/jax@b03ab674118c",
     devices=4,
-    platforms=("cpu",),
     releases="jax>=0.6",
-    deviations=[
-        deviation(
-            "jax>=0.10",
-            error="AttributeError",
-            match="vma",
-            reason="it is `.manual_axis_type.varying` now",
-            issue="jax-ml/jax@b03ab674118c",
-        )
-    ],
+    deviations=[VMA_ATTRIBUTE_REMOVED],
 )
 def vma_attribute(env):
-    """`jax.typeof(x).vma`: the set of axes from 0.6.0 to 0.9.2, an AttributeError from 0.10.0."""
-    return Observed(named(inside(env, lambda u: jax.typeof(u).vma, ramp())), "x")
+    """`jax.typeof(x).vma` is the set of axes from 0.6.0 to 0.9.2; AttributeError from 0.10.0."""
+    return Observed(format_axes(trace_shard(env, lambda u: jax.typeof(u).vma, ramp())), "x")
 
 
 COLLECTIVES = {
@@ -78,21 +81,29 @@ COLLECTIVES = {
 }
 
 
-@probe(source="jax-ml/jax#19601", devices=4, platforms=("cpu",), releases="jax>=0.6")
+@probe(source="jax-ml/jax#19601", devices=4, releases="jax>=0.6")
 def types_of_collectives(env):
-    """Reductions make a value the same everywhere; all_gather does so, too, but is not typed so."""
+    """Reductions make a value equal everywhere; so does all_gather, but its type varies."""
     x = ramp(16)
-    got = {
-        name: inside(env, lambda u, f=f: varying(env, f(u)), x)
+    result = {
+        name: trace_shard(env, lambda u, f=f: find_varying_axes(env, f(u)), x)
         for name, (f, _) in COLLECTIVES.items()
     }
-    return Observed(got, {name: axes for name, (_, axes) in COLLECTIVES.items()})
+    return Observed(result, {name: axes for name, (_, axes) in COLLECTIVES.items()})
+
+
+VARYING_AXES_NOT_COPIED = deviation(
+    "jax<0.7",
+    params=["zeros_like", "full_like"],
+    outcome="ok",
+    reason="the functions took over shape and dtype, but not the varying axes",
+    issue="jax-ml/jax#29965",
+)
 
 
 @probe(
     source="jax-ml/jax#29965",
     devices=4,
-    platforms=("cpu",),
     releases="jax>=0.6",
     params={
         "zeros": {"made": "zeros"},
@@ -101,15 +112,7 @@ def types_of_collectives(env):
         "arange": {"made": "arange"},
         "sum_with_shard": {"made": "sum_with_shard"},
     },
-    deviations=[
-        deviation(
-            "jax<0.7",
-            params=["zeros_like", "full_like"],
-            outcome="ok",
-            reason="shape and dtype were taken over, what it varies over was not",
-            issue="jax-ml/jax#29965",
-        )
-    ],
+    deviations=[VARYING_AXES_NOT_COPIED],
 )
 def types_of_what_is_made(env, made):
     """Constants are the same everywhere; `zeros_like(shard)` varies like its shard from 0.7.0."""
@@ -120,12 +123,12 @@ def types_of_what_is_made(env, made):
         "arange": (lambda u: jnp.arange(u.shape[0]), "none"),
         "sum_with_shard": (lambda u: u + jnp.arange(2.0), "x"),
     }[made]
-    return Observed(inside(env, lambda u: varying(env, make(u)), ramp()), axes)
+    return Observed(trace_shard(env, lambda u: find_varying_axes(env, make(u)), ramp()), axes)
 
 
-@probe(source="jax-ml/jax@84016bc3682e", devices=4, platforms=("cpu",), releases="jax>=0.6")
+@probe(source="jax-ml/jax@84016bc3682e", devices=4, releases="jax>=0.6")
 def types_over_two_axes(env):
-    """Over two axes each goes by itself: a psum over `x` leaves a value that varies over `y`."""
+    """Each of two axes is independent: a psum over `x` leaves a value that varies over `y`."""
     mesh, x = env.mesh((2, 2), ("x", "y")), np.ones((4, 4), np.float32)
     looks = {
         "shard": (lambda u: u, "x, y"),
@@ -134,115 +137,110 @@ def types_over_two_axes(env):
         "index_y": (lambda u: lax.axis_index("y") + 0 * u.shape[0], "y"),
         "joined": (lambda u: lax.psum(u, "x") + lax.psum(u, "y"), "x, y"),
     }
-    got = {
-        name: inside(env, lambda u, f=f: varying(env, f(u)), x, in_specs=P("x", "y"), mesh=mesh)
+    result = {
+        name: trace_shard(
+            env, lambda u, f=f: find_varying_axes(env, f(u)), x, in_specs=P("x", "y"), mesh=mesh
+        )
         for name, (f, _) in looks.items()
     }
-    return Observed(got, {name: axes for name, (_, axes) in looks.items()})
+    return Observed(result, {name: axes for name, (_, axes) in looks.items()})
 
 
 @probe(
     source="jax-ml/jax@9bbbed1f7cdc",
     devices=4,
-    platforms=("cpu",),
     releases="jax>=0.6",
     params={"on": {"check": True}, "off": {"check": False}},
 )
 def types_unchecked(env, check):
-    """With the check off nothing varies in the types: the same values, and no set of axes."""
-    look = inside(env, lambda u: varying(env, u * lax.axis_index("x")), ramp(), check=check)
+    """With the check off no type has varying axes, although the values are the same."""
+    look = trace_shard(
+        env, lambda u: find_varying_axes(env, u * lax.axis_index("x")), ramp(), check=check
+    )
     return Observed(look, "x" if check else "none")
 
 
-@probe(
-    source="jax-ml/jax@84016bc3682e",
-    devices=4,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6",
-            outcome="ok",
-            reason="what varies was known to the checker, but was no part of a type",
-            issue="jax-ml/jax@84016bc3682e",
-        )
-    ],
+AXES_NOT_PART_OF_TYPE = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="the checker knew the varying axes, but they were not part of a type",
+    issue="jax-ml/jax@84016bc3682e",
 )
+
+
+@probe(source="jax-ml/jax@84016bc3682e", devices=4, deviations=[AXES_NOT_PART_OF_TYPE])
 def equality_of_types(env):
-    """A shard and its psum have the same shape and dtype, and from 0.6.0 not the same type."""
+    """A shard and its psum have equal shape and dtype, but from 0.6.0 different types."""
 
     def same(u):
         return env.compat.typeof(u) == env.compat.typeof(lax.psum(u, "x"))
 
-    return Observed(bool(inside(env, same, ramp())), False)
+    return Observed(bool(trace_shard(env, same, ramp())), False)
+
+
+VMA_KEYWORD_REPLACED = deviation(
+    "jax>=0.10",
+    params=["vma"],
+    error="TypeError",
+    match="unexpected keyword argument 'vma'",
+    reason="replaced by manual_axis_type=jax.sharding.ManualAxisType(varying=...)",
+    issue="jax-ml/jax@2ed3944c6855",
+)
+NO_MANUAL_AXIS_TYPE = deviation(
+    "jax<0.10",
+    params=["manual_axis_type"],
+    error="AttributeError",
+    match="ManualAxisType",
+    reason="the keyword was vma= in these releases",
+    issue="jax-ml/jax@2ed3944c6855",
+)
 
 
 @probe(
     source="jax-ml/jax@2ed3944c6855",
     devices=4,
-    platforms=("cpu",),
     releases="jax>=0.6.2",
     params={"vma": {"keyword": "vma"}, "manual_axis_type": {"keyword": "manual_axis_type"}},
-    deviations=[
-        deviation(
-            "jax>=0.10",
-            params=["vma"],
-            error="TypeError",
-            match="unexpected keyword argument 'vma'",
-            reason="it is `manual_axis_type=jax.sharding.ManualAxisType(varying=...)` now",
-            issue="jax-ml/jax@2ed3944c6855",
-        ),
-        deviation(
-            "jax<0.10",
-            params=["manual_axis_type"],
-            error="AttributeError",
-            match="ManualAxisType",
-            reason="it was `vma=` there",
-            issue="jax-ml/jax@2ed3944c6855",
-        ),
-    ],
+    deviations=[VMA_KEYWORD_REPLACED, NO_MANUAL_AXIS_TYPE],
 )
 def declared_type(env, keyword):
-    """`ShapeDtypeStruct(..., vma={"x"})`, as a kernel's output needs it, is a TypeError in 0.10."""
+    """`ShapeDtypeStruct(..., vma={"x"})`, for outputs of kernels, is a TypeError in 0.10."""
     if keyword == "vma":
         declared = jax.ShapeDtypeStruct((2,), np.float32, vma=frozenset({"x"}))
-        return Observed(named(declared.vma), "x")
+        return Observed(format_axes(declared.vma), "x")
     kind = jax.sharding.ManualAxisType(varying=frozenset({"x"}))
     declared = jax.ShapeDtypeStruct((2,), np.float32, manual_axis_type=kind)
-    return Observed(named(declared.manual_axis_type.varying), "x")
+    return Observed(format_axes(declared.manual_axis_type.varying), "x")
+
+
+NO_AXES_FROM_EVAL_SHAPE = deviation(
+    "jax<0.7",
+    outcome="ok",
+    reason="ShapeDtypeStruct had no field for the varying axes, or eval_shape did not fill it in",
+    issue="jax-ml/jax@ecf5785239c7",
+)
 
 
 @probe(
     source="jax-ml/jax@2ed3944c6855",
     devices=4,
-    platforms=("cpu",),
     releases="jax>=0.6",
-    deviations=[
-        deviation(
-            "jax<0.7",
-            outcome="ok",
-            reason="the structure had no place for it, or it was not filled in",
-            issue="jax-ml/jax@ecf5785239c7",
-        )
-    ],
+    deviations=[NO_AXES_FROM_EVAL_SHAPE],
 )
 def shape_of_a_function_inside(env):
-    """`jax.eval_shape` inside of shard_map forgot what a result varies over, up to 0.6.2."""
+    """`jax.eval_shape` inside of shard_map lost the varying axes of a result, up to 0.6.2."""
 
     def look(u):
         out = jax.eval_shape(lambda v: 2 * v, u)
         manual = getattr(out, "manual_axis_type", None)
-        return named(getattr(out, "vma", None) or getattr(manual, "varying", None) or ())
+        return format_axes(getattr(out, "vma", None) or getattr(manual, "varying", None) or ())
 
-    return Observed(inside(env, look, ramp()), "x")
+    return Observed(trace_shard(env, look, ramp()), "x")
 
 
-@probe(
-    source="jax-ml/jax@3a26804c6848",
-    records="how a type is printed is up to jax",
-    platforms=("cpu",),
-)
+@probe(source="jax-ml/jax@3a26804c6848", records="the printed form of a type is up to JAX")
 def printed_outside(env):
-    """What `typeof` prints of plain values: `~` for a weak type came with the short form.
+    """`typeof` of plain values prints `~` for a weak type since the short form was introduced.
 
     No reference: the words are the observation.
     """
