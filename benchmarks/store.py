@@ -27,9 +27,9 @@ import numpy as np
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import make_history
-from conformance.store.address import parse_address
 from conformance.store.backup import find_damage
-from conformance.store.entries import StoreEntry
+from conformance.store.database import parse_address
+from conformance.store.run_insertion import StoreEntry
 from conformance.store.store import Store
 
 if TYPE_CHECKING:

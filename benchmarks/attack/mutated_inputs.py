@@ -57,7 +57,7 @@ from conformance.report.conformance_data import decode_history  # noqa: E402
 from conformance.report.conformance_markdown import render_conformance  # noqa: E402
 from conformance.report.upgrade_file import decode_upgrade, make_upgrade_file  # noqa: E402
 from conformance.review.decisions import DecisionLog  # noqa: E402
-from conformance.store.address import parse_address  # noqa: E402
+from conformance.store.database import parse_address  # noqa: E402
 from conformance.store.store import Store  # noqa: E402
 from conformance.suites.catalogue.definition import load_grouping, load_suite  # noqa: E402
 from conformance.suites.known.deviations import load_deviations  # noqa: E402

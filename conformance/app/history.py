@@ -16,9 +16,9 @@ from conformance.engine.digests import DigestStore
 from conformance.engine.run_loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.report.text import flatten, format_moment, join_names
-from conformance.store.address import parse_address
-from conformance.store.entries import StoreEntry, make_entry
+from conformance.store.database import parse_address
 from conformance.store.nights import load_known_regressions, load_last_night
+from conformance.store.run_insertion import StoreEntry, make_entry
 from conformance.store.store import Store
 from conformance.wording import plural
 

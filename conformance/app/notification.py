@@ -14,9 +14,8 @@ from conformance.app.history import open_store
 from conformance.app.output_files import print_note
 from conformance.engine.digests import make_digest
 from conformance.errors import ConformanceError, UsageError
-from conformance.notify.actions import ActionKind
-from conformance.notify.decisions import NotifyPolicy, When, decide, find_linked_issues
-from conformance.notify.execution import ActionResult, execute
+from conformance.notify.actions import ActionKind, ActionResult, execute
+from conformance.notify.decisions import NotifyPolicy, NotifyWhen, decide, find_linked_issues
 from conformance.notify.night import read_night
 from conformance.report.text import flatten
 from conformance.wording import plural
@@ -76,7 +75,7 @@ class NotifyOptions:
         """The rules by which actions are decided."""
         return NotifyPolicy(
             repository=self.repository or "",
-            when=When(self.when),
+            when=NotifyWhen(self.when),
             limit=self.limit,
             url=self.url,
         )

@@ -17,7 +17,7 @@ from conformance.app.output_files import print_note
 from conformance.cli.options import HiddenArgument, run_option, store_option
 from conformance.cli.output import json_option
 from conformance.model.outcome import ExitCode
-from conformance.notify.decisions import When
+from conformance.notify.decisions import NotifyWhen
 
 if TYPE_CHECKING:
     from conformance.cli.output import Output
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--github", "repository", metavar="OWNER/REPO", help="Repository of the issues.")
 @click.option("--yes", is_flag=True, help="Apply the changes; the default only prints them.")
 @click.option(
-    "--when", type=click.Choice(list(map(str, When))), default=str(When.CONFIRMED),
+    "--when", type=click.Choice(list(map(str, NotifyWhen))), default=str(NotifyWhen.CONFIRMED),
     show_default=True, help="Open issues for confirmed regressions only, or also for new ones.",
 )  # fmt: skip
 @click.option(

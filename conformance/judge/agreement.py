@@ -1,4 +1,4 @@
-"""Do two endings of one case say the same: attempt against attempt, observation against golden?"""
+"""Agreement of two endings of one case: of two attempts, or of an observation and a golden."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from conformance.model.observation import Observation
 
 DISAGREE: Final = "attempts disagree: "
-"""How a sentence about two attempts of a job begins."""
+"""Beginning of a sentence about two attempts of a job."""
 AGAIN: Final = "then"
-"""What the other attempt is called in messages."""
+"""Name of the other attempt in messages."""
 Difference = tuple[Agreement, tuple[str, ...]]
 
 
 def make_recorded_error(observation: Observation) -> RecordedError:
-    """Return an ending other than `ok` in the form goldens keep.
+    """Return an ending other than `ok` as a golden records it.
 
     Args:
-        observation: What the job produced.
+        observation: Observation of the job.
 
     Returns:
         Outcome, stage, error type and message in normal form.
@@ -51,26 +51,26 @@ def is_same_error(one: RecordedError, other: RecordedError) -> bool:
 def compare_golden(
     observation: Observation, golden: GoldenEntry, tolerance: Tolerance
 ) -> Difference:
-    """Compare an observation with what is recorded.
+    """Compare an observation with a golden.
 
     Args:
-        observation: What the job produced; its outcome is one that may be recorded.
-        golden: What is recorded, not tainted.
-        tolerance: What the case states.
+        observation: Observation of the job, with an outcome that a golden may have.
+        golden: The golden, not tainted.
+        tolerance: Tolerance of the case.
 
     Returns:
         How far they agree, and the differences, one sentence each.
     """
     if observation.outcome is not golden.outcome:
-        return _beyond(f"{describe_ending(observation)}, golden {_golden_ending(golden)}")
+        return _make_beyond(f"{describe_ending(observation)}, golden {_describe_golden(golden)}")
     if golden.error is not None:
         if is_same_error(make_recorded_error(observation), golden.error):
             return Agreement.EQUAL, ()
-        return _beyond(f"{describe_ending(observation)}, golden {_golden_ending(golden)}")
+        return _make_beyond(f"{describe_ending(observation)}, golden {_describe_golden(golden)}")
     if golden.value is None:
         return Agreement.EQUAL, ()
     if observation.value is None:
-        return _beyond("no value was observed, golden has one")
+        return _make_beyond("no value was observed, golden has one")
     compared = compare_values(observation.value, golden.value, tolerance)
     return compared.agreement, compared.messages
 
@@ -79,9 +79,9 @@ def find_disagreement(one: Observation, other: Observation, tolerance: Tolerance
     """Return how two attempts of the same job disagree.
 
     Args:
-        one: An attempt.
-        other: Another.
-        tolerance: What the case states.
+        one: First attempt.
+        other: Second attempt.
+        tolerance: Tolerance of the case.
 
     Returns:
         One sentence; empty when outcome, error signature and value (within tolerance) agree.
@@ -97,23 +97,25 @@ def find_disagreement(one: Observation, other: Observation, tolerance: Tolerance
     compared = compare_values(one.value, other.value, tolerance, word=AGAIN)
     if not compared.agrees:
         return f"{DISAGREE}{compared.messages[0]}"
-    return next(_disagreeing_ways(one, other, tolerance), "")
+    return next(_find_disagreeing_variants(one, other, tolerance), "")
 
 
-def _disagreeing_ways(one: Observation, other: Observation, tolerance: Tolerance) -> Iterator[str]:
+def _find_disagreeing_variants(
+    one: Observation, other: Observation, tolerance: Tolerance
+) -> Iterator[str]:
     for way in one.ways.keys() & other.ways.keys():
-        seen, again = one.ways[way], other.ways[way]
-        if seen.outcome is not again.outcome:
-            endings = f"{describe_variant(seen)}, then {describe_variant(again)}"
+        first, second = one.ways[way], other.ways[way]
+        if first.outcome is not second.outcome:
+            endings = f"{describe_variant(first)}, then {describe_variant(second)}"
             yield f"{DISAGREE}{SAME_AS} {way}: {endings}"
-        elif seen.value is not None and again.value is not None:
-            compared = compare_values(seen.value, again.value, tolerance, word=AGAIN)
+        elif first.value is not None and second.value is not None:
+            compared = compare_values(first.value, second.value, tolerance, word=AGAIN)
             yield from (
                 () if compared.agrees else (f"{DISAGREE}{SAME_AS} {way}: {compared.messages[0]}",)
             )
 
 
-def _golden_ending(golden: GoldenEntry) -> str:
+def _describe_golden(golden: GoldenEntry) -> str:
     if golden.error is None:
         return f"ok ({golden.span})"
     first = golden.error.message.partition("\n")[0][:200]
@@ -125,5 +127,5 @@ def _signature(error: RecordedError) -> str:
     return make_signature(error.type, error.message)
 
 
-def _beyond(text: str) -> Difference:
+def _make_beyond(text: str) -> Difference:
     return Agreement.BEYOND, (text,)

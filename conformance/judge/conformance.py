@@ -1,4 +1,4 @@
-"""Does an observation agree with what the case itself says it should be?"""
+"""Conformance of an observation to its case: reference, claims, variants, declared deviations."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 Answer = tuple[Conformance, tuple[str, ...]]
 SHARDING: Final = "sharding"
-"""What a row of the facts `parameters` and `results` may state."""
+"""Optional key of a row of the facts `parameters` and `results`."""
 
 
 def judge_conformance(case: Case, observation: Observation) -> Answer:
     """Judge an observation by the case's own reference and claims.
 
     Args:
-        case: The case, with its claims and declared deviations, as it is on the cell's platform.
-        observation: What the job produced, its reference included.
+        case: The case on the cell's platform, with its claims and declared deviations.
+        observation: Observation of the job, with its reference.
 
     Returns:
-        Whether it conforms, and why not, one sentence each. A failure deviates where a value, a
-        fact, another way or a declared deviation shows that success was meant; without any of
-        them nothing is known of what should be.
+        Whether it conforms, and sentences with the reasons. A failure deviates if a reference, a
+        claim, a variant or a declared deviation shows that the case expects success; otherwise
+        the expected result is unknown.
     """
     match observation.outcome:
         case Outcome.OK:
-            return _of_success(case, observation)
+            return _judge_success(case, observation)
         case Outcome.RAISED | Outcome.CRASHED | Outcome.TIMED_OUT | Outcome.OUT_OF_MEMORY:
-            return _of_failure(case, observation)
+            return _judge_failure(case, observation)
         case Outcome.UNSUPPORTED | Outcome.INFRA | Outcome.NOT_RUN:
             return Conformance.UNKNOWN, ()
         case _:
@@ -56,7 +56,7 @@ def is_expected(expected_types: str, pattern: str, error: ErrorInfo | None) -> b
     Args:
         expected_types: Class names joined by `|`, with or without module; empty is any.
         pattern: Regular expression searched in the message; empty is any.
-        error: The error seen, if any.
+        error: The observed error, if any.
 
     Returns:
         True when both hold.
@@ -81,7 +81,7 @@ def describe_ending(observation: Observation) -> str:
     """Return how a job ended in a few words, e.g. `raised TypeError at trace: bad shape`.
 
     Args:
-        observation: What the job produced.
+        observation: Observation of the job.
 
     Returns:
         Outcome, error type, stage and the first line of the message.
@@ -94,13 +94,13 @@ def describe_ending(observation: Observation) -> str:
     return f"{text}: {first[:200]}" if first else text
 
 
-def _of_success(case: Case, observation: Observation) -> Answer:
+def _judge_success(case: Case, observation: Observation) -> Answer:
     reasons = list(find_unmet_claims(case.facts, observation.facts, observation.texts))
     checked = bool(case.facts)
     match observation.reference:
         case ExpectedError() as expected:
             checked = True
-            reasons.append(f"ran, reference expects {_spelled(expected)}")
+            reasons.append(f"ran, reference expects {_spell(expected)}")
         case None:
             pass
         case reference if observation.value is not None:
@@ -108,7 +108,7 @@ def _of_success(case: Case, observation: Observation) -> Answer:
             compared = compare_reference(
                 observation.value, reference, case.rtol, case.atol, budgets=case.budgets
             )
-            # Within tolerance is conforming: only what lies beyond is a reason.
+            # A difference within the tolerance conforms, so it is no reason.
             reasons.extend(() if compared.agrees else compared.messages)
         case _:
             pass  # compile-only: there is no value for the reference to be compared with
@@ -120,15 +120,15 @@ def _of_success(case: Case, observation: Observation) -> Answer:
     return (Conformance.CONFORMS if checked else Conformance.UNKNOWN), ()
 
 
-def _of_failure(case: Case, observation: Observation) -> Answer:
+def _judge_failure(case: Case, observation: Observation) -> Answer:
     expected = observation.reference
     if isinstance(expected, ExpectedError):
         raised = observation.outcome is Outcome.RAISED
         if raised and is_expected(expected.type, expected.match, observation.error):
             return Conformance.CONFORMS, ()
-        reason = f"{describe_ending(observation)}; reference expects {_spelled(expected)}"
+        reason = f"{describe_ending(observation)}; reference expects {_spell(expected)}"
         return Conformance.DEVIATES, (reason,)
-    # Processes of one program that disagree are wrong whatever it should compute.
+    # Processes of one program must agree, even if nothing is known about the right result.
     differ = observation.error is not None and observation.error.type == RANKS_DIFFER
     meant = expected is not None or case.facts or case.deviations or case.same_as
     if meant or differ:
@@ -142,20 +142,20 @@ def find_unmet_claims(
     """Yield one sentence for each fact claimed that does not hold.
 
     Args:
-        claims: What the case claims, by name.
-        facts: What was observed; a name absent from it is unmet, never skipped.
-        texts: IRs in the form `neutral`, for claims by FileCheck patterns; one that is absent is
-            unmet too.
+        claims: Claims of the case, by name.
+        facts: Observed facts; a claim about a missing fact is unmet, never skipped.
+        texts: IRs in the canonical form, for FileCheck patterns; a claim about a missing IR is
+            unmet, too.
 
     Yields:
         Name, observed, claimed.
     """
     for name, claimed in claims.items():
         if name == FILECHECK:
-            yield from _unmet_patterns(claimed, texts or {})
+            yield from _find_unmet_patterns(claimed, texts or {})
         elif name not in facts:
             yield f"fact {name} was not observed, claimed {claimed}"
-        elif not _meets(_listed(facts[name]), _listed(claimed)):
+        elif not _meets(_normalise_fact(facts[name]), _normalise_fact(claimed)):
             yield f"fact {name} is {facts[name]}, claimed {claimed}"
 
 
@@ -172,7 +172,7 @@ def _meets_row(row: Any, claimed: Any) -> bool:
     return bool(row == claimed)
 
 
-def _unmet_patterns(claimed: Mapping[str, str], texts: Mapping[str, str]) -> Iterator[str]:
+def _find_unmet_patterns(claimed: Mapping[str, str], texts: Mapping[str, str]) -> Iterator[str]:
     for ir, pattern in claimed.items():
         if ir not in texts:
             first = pattern.strip().partition("\n")[0]
@@ -181,16 +181,16 @@ def _unmet_patterns(claimed: Mapping[str, str], texts: Mapping[str, str]) -> Ite
             yield f"{FILECHECK} of {ir}: {problem} (of the form neutral)"
 
 
-def _listed(value: Any) -> Any:
-    """Return a fact as JSON gives it back: tuples are lists, and a count of 0 is no entry."""
+def _normalise_fact(value: Any) -> Any:
+    """Return a fact as JSON decodes it: tuples are lists, and counts of 0 are left out."""
     if isinstance(value, list | tuple):
-        return [_listed(item) for item in value]
+        return [_normalise_fact(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): _listed(item) for key, item in value.items() if item != 0}
+        return {str(key): _normalise_fact(item) for key, item in value.items() if item != 0}
     return value
 
 
-def _spelled(expected: ExpectedError) -> str:
+def _spell(expected: ExpectedError) -> str:
     return f"{expected.type} matching {expected.match!r}" if expected.match else expected.type
 
 
@@ -220,10 +220,10 @@ def matches_deviation(
     """Say whether an observation shows a declared deviation.
 
     Args:
-        deviation: What is declared.
-        observation: What was seen.
+        deviation: The declared deviation.
+        observation: Observation of the job.
         conforms: Whether the observation conforms.
-        reasons: Why it does not.
+        reasons: Reasons why it does not.
 
     Returns:
         True when outcome, error type and message are as declared. For `outcome="ok"` the program
@@ -233,7 +233,7 @@ def matches_deviation(
         return False
     if observation.outcome is Outcome.OK:
         return conforms is Conformance.DEVIATES and is_expected(
-            "", deviation.match, _as_error(reasons)
+            "", deviation.match, _make_error(reasons)
         )
     return is_expected(deviation.error, deviation.match, observation.error)
 
@@ -242,7 +242,7 @@ def describe_deviation(deviation: Deviation) -> str:
     """Return a deviation in a few words: range, platform and thread.
 
     Args:
-        deviation: What is declared.
+        deviation: The declared deviation.
 
     Returns:
         E.g. `deviation jax<0.6 (jax-ml/jax#27664)`.
@@ -252,7 +252,7 @@ def describe_deviation(deviation: Deviation) -> str:
     return f"deviation {where}" + (f" ({deviation.issue})" if deviation.issue else "")
 
 
-def _as_error(reasons: tuple[str, ...]) -> ErrorInfo:
+def _make_error(reasons: tuple[str, ...]) -> ErrorInfo:
     # Declared patterns, `inf against 1.26`, hold with the label of the number and without.
     texts = dict.fromkeys((*reasons, *map(strip_label, reasons)))
     return ErrorInfo(type="", message="\n".join(texts))

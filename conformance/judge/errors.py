@@ -1,4 +1,4 @@
-"""The normal form of error messages: what stays the same when nothing about JAX changed."""
+"""The normal form of error messages, which only changes if JAX changes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ VERSION = 3
 MAX_LINES = 24
 MAX_CHARS = 2000
 _MAX_INPUT = 1 << 16
-"""Characters of a message that are looked at; a dumped module beyond them identifies nothing."""
+"""Characters of a message that are normalised; a dumped module beyond them identifies nothing."""
 
 _PASSES = 8
+"""Passes of the rules, until nothing changes: a replacement may complete another pattern."""
 
 _NUMBER = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
 _LABEL = re.compile(r"\bagainst (?:reference and golden|reference|golden) ")
@@ -89,7 +90,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def make_signature(type_: str, message: str) -> str:
-    """Return what identifies an error across hosts, runs and source lines.
+    """Return a text that identifies an error across hosts, runs and source lines.
 
     Args:
         type_: Exception type name, or the signal of a crash.
@@ -103,9 +104,9 @@ def make_signature(type_: str, message: str) -> str:
 
 
 def normalise_cause(reason: str) -> str:
-    """Return a reason without what differs from run to run: addresses, paths, times, numbers.
+    """Return a reason without the parts that differ between runs: addresses, paths, times, numbers.
 
-    Neither is it part of the cause whether a number differs from the reference or the golden.
+    Whether a number differs from the reference or the golden is not part of the cause either.
 
     Args:
         reason: Any text.
@@ -114,7 +115,7 @@ def normalise_cause(reason: str) -> str:
 
 
 def strip_label(reason: str) -> str:
-    """Return a reason without the word that says whose number another one differs from.
+    """Return a reason without the label of the expected number.
 
     Args:
         reason: E.g. `out 1 against reference 0, exact`.
@@ -141,13 +142,13 @@ def normalise(message: str) -> str:
         before = text
         for pattern, replacement in _RULES:
             text = pattern.sub(replacement, text)
-        text = _cap(_folded(text))  # within the loop: a cut may complete a pattern
+        text = _cap(_fold(text))  # within the loop: a cut may complete a pattern
         if text == before:
             break
     return text
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
 

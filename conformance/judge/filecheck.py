@@ -1,7 +1,4 @@
-"""FileCheck-style claims: what the text of an IR must show, in which order, and what it must not.
-
-The text is the form `neutral`, which is the same over releases as long as the work is the same.
-"""
+"""FileCheck claims about the text of an IR, in its canonical form."""
 
 from __future__ import annotations
 
@@ -18,36 +15,35 @@ from conformance.corpus.claims import parse_checks, render_check
 if TYPE_CHECKING:
     from filecheck.ops import CheckOp
 
-_SAID = re.compile(r"error: (.*)")
+_ERROR = re.compile(r"error: (.*)")
 
 
 def run_filecheck(text: str, pattern: str) -> str:
     """Match a text against a FileCheck pattern.
 
     Args:
-        text: The text, e.g. an IR in the form `neutral`.
+        text: The text, e.g. an IR in the canonical form.
         pattern: A check a line, e.g. `CHECK: all-reduce`; `corpus.claims.find_claim_problem` finds
             nothing wrong with it.
 
     Returns:
-        Empty when every check holds; else one sentence with the check that fails and what was
-        searched.
+        Empty if every check holds; else one sentence with the failing check and the searched lines.
     """
     checks = parse_checks(pattern)
-    # The package looks for the end of the line after the last match: there must be one.
+    # The package searches the end of the line after the last match, so there must be a line end.
     matcher = _Matcher(checks.opts, _Text("text", f"{text}\n"), checks)
     matcher.stderr = io.StringIO()
     if matcher.run() == 0:
         return ""
-    said = _SAID.search(matcher.stderr.getvalue())
-    return matcher.told(pattern, said[1] if said else "nothing to match with")
+    error = _ERROR.search(matcher.stderr.getvalue())
+    return matcher.explain(pattern, error[1] if error else "nothing to match with")
 
 
 class _Text(FInput):
-    """The text, and how far it is matched."""
+    """The text, with the position up to which it is matched."""
 
     def advance_to_last_hole(self) -> None:
-        """Go on behind what `CHECK-DAG` matched; the package's own prints a line on stdout."""
+        """Continue after the matches of `CHECK-DAG`; the package's own method prints to stdout."""
         rest = self.is_discontigous()
         if rest is not None:
             behind = rest.remainder_to_normal_range()
@@ -77,26 +73,26 @@ class _Matcher(Matcher):
     _found: re.Match[str] | None = None
     _latest: tuple[CheckOp, int] | None = None
 
-    def told(self, pattern: str, said: str) -> str:
+    def explain(self, pattern: str, message: str) -> str:
         """Return the failure in one sentence.
 
         Args:
             pattern: The pattern.
-            said: The package's own words.
+            message: Message of the package.
         """
         check, text = self._failed, self.file
         if check is None:
-            return said
+            return message
         name = f"`{render_check(check, pattern)}`"
         if self._found is not None:
             at = self._found.start()
             return f"{name} finds line {text.number(at)}: {text.line(at)}"
-        if not said.startswith(("Couldn't match", f"{check.check_name}: ")):
-            return f"{name}: {said[:1].lower()}{said[1:]}"
-        return f"{name} {self._unmatched(check)}"
+        if not message.startswith(("Couldn't match", f"{check.check_name}: ")):
+            return f"{name}: {message[:1].lower()}{message[1:]}"
+        return f"{name} {self._explain_unmatched(check)}"
 
-    def _unmatched(self, check: CheckOp) -> str:
-        """Return where a check that must match did not."""
+    def _explain_unmatched(self, check: CheckOp) -> str:
+        """Return where a positive check did not match."""
         text = self.file
         start = text.range.start
         first, last = text.number(start), text.number(min(text.range.end, text.last))
@@ -112,7 +108,7 @@ class _Matcher(Matcher):
                 return f"finds nothing in lines {first} to {max(first, last)}"
 
     def check_not(self, op: CheckOp, search_range: InputRange) -> None:
-        """Check that something is not there, up to the next match: it is no part of the search."""
+        """Check that a pattern is absent up to the next match, which is not searched itself."""
         start, end = search_range.start, search_range.end
         if self._latest is not None and start <= self._latest[1] < end:
             end = self._latest[1]
@@ -123,7 +119,7 @@ class _Matcher(Matcher):
             raise
 
     def capture_results(self, match: re.Match[str], capture: dict[str, Any], op: CheckOp) -> None:
-        """Keep what variables matched; nothing at all is a failure, not a warning on stderr."""
+        """Store the values of variables; an empty value is a failure, not a warning on stderr."""
         if self._latest is None or self._latest[0] is not op:
             self._latest = (op, match.start())
         empty = [name for name, (group, _) in capture.items() if not match.group(group)]

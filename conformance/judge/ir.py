@@ -1,4 +1,4 @@
-"""IRs against their goldens: which facts changed, and whether the work is still the same."""
+"""IRs against their goldens: their forms, and the facts that gate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.model.record import IrRecord
 
 FACT = "fact "
-"""How a sentence about a fact begins."""
+"""Beginning of a sentence about a fact."""
 _SIDES = ("parameters", "results")
 
 
@@ -22,8 +22,8 @@ def compare_ir(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
     """Say how one IR of a job compares with its golden.
 
     Args:
-        seen: What is kept of the IR.
-        golden: What is recorded of it, if anything.
+        seen: Record of the IR.
+        golden: Its golden, if any.
 
     Returns:
         `unknown` where there is nothing to compare, by the same normal form.
@@ -41,8 +41,8 @@ def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> It
     """Yield one sentence for each gating fact that is not as recorded.
 
     Args:
-        seen: All facts of a job; none if its HLO could not be had or was not understood.
-        golden: The facts recorded; none if nothing is.
+        seen: All facts of a job; empty without an HLO that could be read.
+        golden: Recorded facts; empty if there are none.
 
     Yields:
         Name, observed, golden.
@@ -54,13 +54,13 @@ def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> It
             continue
         before, after = golden[name], seen[name]
         if name in _SIDES:
-            yield from _changed_side(name, after, before)
+            yield from _compare_side(name, after, before)
         elif before != after:
-            yield f"{FACT}{name}: {_difference(after, before)}"
+            yield f"{FACT}{name}: {_describe_difference(after, before)}"
 
 
-def _changed_side(name: str, seen: list[Any], golden: list[Any]) -> Iterator[str]:
-    """Compare parameters or results one by one; what one side does not say is no difference."""
+def _compare_side(name: str, seen: list[Any], golden: list[Any]) -> Iterator[str]:
+    """Compare parameters or results one by one; a sharding that one side lacks is no difference."""
     if len(seen) != len(golden):
         yield f"{FACT}{name}: {len(seen)} of them, golden {len(golden)}"
         return
@@ -74,7 +74,7 @@ def _changed_side(name: str, seen: list[Any], golden: list[Any]) -> Iterator[str
                 )
 
 
-def _difference(seen: Any, golden: Any) -> str:
+def _describe_difference(seen: Any, golden: Any) -> str:
     """Return what differs between two facts, equal parts left out."""
     if isinstance(seen, dict) and isinstance(golden, dict):
         names = [n for n in {**golden, **seen} if seen.get(n, 0) != golden.get(n, 0)]

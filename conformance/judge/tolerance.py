@@ -40,7 +40,7 @@ _UNSIGNED_FLOATS = frozenset({"float8_e8m0fnu"})
 
 
 class UlpError(ConformanceError):
-    """Two arrays between which no distance is defined."""
+    """No distance is defined between two arrays."""
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
@@ -93,7 +93,7 @@ def compute_ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
             f"{golden.dtype}{list(golden.shape)}; compare like with like"
         )
     left, right = split_complex(observed), split_complex(golden)
-    a, b = _ordered(left), _ordered(right)
+    a, b = _to_ordered(left), _to_ordered(right)
     distance = np.where(a > b, a - b, b - a)
     left_nan, right_nan = np.isnan(left), np.isnan(right)
     if left_nan.any() or right_nan.any():
@@ -119,7 +119,7 @@ def max_ulp(observed: Array, golden: Array) -> int:
     return int(np.max(compute_ulp_distance(observed, golden), initial=0))
 
 
-def _ordered(array: Array) -> NDArray[np.uint64]:
+def _to_ordered(array: Array) -> NDArray[np.uint64]:
     bits = count_bits(array.dtype)
     raw = view_bits(array).astype(np.uint64)
     if array.dtype.name in _UNSIGNED_FLOATS:
@@ -147,7 +147,7 @@ _DEFAULTS = {
 
 
 class StatesTolerance(Protocol):
-    """Anything that states a tolerance."""
+    """An object with a tolerance."""
 
     @property
     def rtol(self) -> float | None:
@@ -162,7 +162,7 @@ class StatesTolerance(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """The tolerance that a case states.
+    """The tolerance of a case.
 
     Attributes:
         rtol: Relative to the golden element; None is the dtype's default, 0 is exact.
@@ -177,10 +177,10 @@ class Tolerance:
 
     @classmethod
     def of(cls, case: StatesTolerance) -> Tolerance:
-        """Return what a case states.
+        """Return the tolerance of a case.
 
         Args:
-            case: The case, as its file or as a run tells of it.
+            case: The case, from its file or from a run.
         """
         return cls(rtol=case.rtol, atol=case.atol)
 
@@ -200,7 +200,7 @@ class Tolerance:
             rtol, scale = self.rtol, 0.0
         if self.atol is not None:
             return Limits(rtol=rtol, atol=self.atol)
-        return Limits(rtol=rtol, atol=scale * _largest(golden))
+        return Limits(rtol=rtol, atol=scale * _find_largest(golden))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ class Limits:
 
     @property
     def exact(self) -> bool:
-        """Whether only the same number will do."""
+        """Whether only equal numbers are within the limits."""
         return self.rtol == 0 and self.atol == 0 and not self.ulp
 
     def __str__(self) -> str:
@@ -239,6 +239,6 @@ def find_defaults(dtype: np.dtype[Any]) -> tuple[float, float]:
     return eps, eps / 2
 
 
-def _largest(array: NDArray[Any]) -> float:
+def _find_largest(array: NDArray[Any]) -> float:
     magnitudes = np.abs(split_complex(array).astype(np.float64))
     return float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))

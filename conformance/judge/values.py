@@ -51,7 +51,7 @@ class Difference:
         aspect: `structure`, `leaves`, `kind`, `shape`, `dtype`, `weak type`, `sharding`,
             `memory kind` or `numbers`.
         agreement: `WITHIN` or `BEYOND`.
-        message: Where, got, expected.
+        message: Sentence with the place, the observed and the expected value.
         count: Elements beyond the tolerance, or that differ at all when none is.
         size: Elements of the leaf.
         first: Index of the first such element.
@@ -102,8 +102,8 @@ def make_violation(path: str, aspect: str, message: str) -> Difference:
 
     Args:
         path: Path of the leaf.
-        aspect: What differs.
-        message: Where, got, expected.
+        aspect: The aspect that differs.
+        message: Sentence with the place, the observed and the expected value.
 
     Returns:
         The difference.
@@ -113,7 +113,7 @@ def make_violation(path: str, aspect: str, message: str) -> Difference:
 
 GOLDEN: Final = "golden"
 REFERENCE: Final = "reference"
-"""What the two kinds of expected values are called in messages."""
+"""Names of the two kinds of expected values in messages."""
 _MATHEMATICS = frozenset({"float64", "complex128", "int64"})
 """NumPy's own dtypes: a reference in one of them states numbers, not a dtype."""
 
@@ -131,10 +131,10 @@ def compare_values(
     """Compare an observation with its golden: structure, placement and numbers.
 
     Args:
-        observed: What the cell gave.
-        golden: What is recorded.
-        tolerance: What the case states; None is the defaults.
-        word: What the golden is called in messages.
+        observed: Observed value.
+        golden: Recorded value.
+        tolerance: Tolerance of the case; None for the defaults.
+        word: Name of the golden in messages.
 
     Returns:
         The differences in the order structure, leaves, kind, shape, dtype, weak type, sharding,
@@ -164,7 +164,7 @@ def compare_reference(
     budgets: Sequence[Budget] = (),
     word: str = REFERENCE,
 ) -> Comparison:
-    """Compare an observation with what the case says it should be.
+    """Compare an observation with the reference of its case.
 
     Leaves are matched by path, so a tuple may stand for a list. NumPy float64, complex128 and
     int64 stand for mathematics: they are rounded to the observed dtype, which is not itself
@@ -172,12 +172,12 @@ def compare_reference(
     kind belong to goldens and facts, and never count. Python leaves are compared by value.
 
     Args:
-        observed: What the cell gave.
-        reference: What the case states.
-        rtol: The case's tolerance; None is the observed dtype's default, 0 is exact.
-        atol: The case's absolute tolerance.
+        observed: Observed value.
+        reference: Value of the reference.
+        rtol: Relative tolerance of the case; None is the observed dtype's default, 0 is exact.
+        atol: Absolute tolerance of the case.
         budgets: Tolerances in ULP that take the place of both; the first for a leaf counts.
-        word: What the reference is called in messages.
+        word: Name of the reference in messages.
 
     Returns:
         The differences; correctly rounded results have none.
@@ -261,12 +261,12 @@ def _reference_leaf(
     if not _same_dtype(observed, reference):
         text = f"{path} dtype {observed.dtype}, {word} {reference.dtype}"
         return make_violation(path, "dtype", text)
-    got, wanted = _comparable(to_array(observed), to_array(reference))
+    got, wanted = _unify_dtypes(to_array(observed), to_array(reference))
     return compare_numbers(path, got, wanted, tolerance, _label(word))
 
 
 def _label(word: str) -> str:
-    """Return what numbers are labelled with: another attempt or way is named by its sentence."""
+    """Return the label of numbers; sentences about attempts and variants already name them."""
     return word if word in {GOLDEN, REFERENCE} else ""
 
 
@@ -278,7 +278,7 @@ def _same_dtype(observed: Leaf, reference: Leaf) -> bool:
     return reference.kind == "numpy" and reference.dtype in _MATHEMATICS
 
 
-def _comparable(observed: Array, reference: Array) -> tuple[Array, Array]:
+def _unify_dtypes(observed: Array, reference: Array) -> tuple[Array, Array]:
     """Return both in one dtype where one holds the other's meaning, else unchanged."""
     inexact = observed.dtype.kind == "c" or is_float(observed.dtype)
     if not inexact:
@@ -296,13 +296,13 @@ def _is_text(leaf: Leaf) -> bool:
 
 
 def _compare_text(observed: Leaf, expected: Leaf, word: str) -> Difference | None:
-    got, wanted = _shown(observed), _shown(expected)
+    got, wanted = _render_leaf(observed), _render_leaf(expected)
     if got == wanted and observed.kind == expected.kind:
         return None
     return make_violation(observed.path, "numbers", f"{observed.path} is {got}, {word} {wanted}")
 
 
-def _shown(leaf: Leaf) -> str:
+def _render_leaf(leaf: Leaf) -> str:
     if leaf.kind == "python":
         return repr(to_python(leaf))
     return f"{leaf.dtype}{list(leaf.shape)} {leaf.data.hex()}"
@@ -320,8 +320,8 @@ def compare_numbers(
         path: Path of the leaf, for the message.
         observed: Elements observed.
         expected: Elements of the golden or the reference.
-        tolerance: What the case states.
-        word: What the expected elements are called in the message, empty for nothing.
+        tolerance: Tolerance of the case.
+        word: Name of the expected elements in the message, empty for none.
 
     Returns:
         The difference, or None when the bits are the same.
@@ -330,7 +330,7 @@ def compare_numbers(
     if inexact and observed.dtype == expected.dtype:
         with np.errstate(all="ignore"):
             return _compare_floats(path, observed, expected, tolerance.limits(expected), word)
-    return _compare_exactly(path, _plain(observed), _plain(expected), word)
+    return _compare_exactly(path, _widen(observed), _widen(expected), word)
 
 
 def _compare_floats(
@@ -342,7 +342,7 @@ def _compare_floats(
         return None
     ulps = compute_ulp_distance(left, right)
     left64, right64 = left.astype(np.float64), right.astype(np.float64)
-    errors = _errors(left64, right64)
+    errors = _compute_errors(left64, right64)
     allowed = limits.atol + limits.rtol * np.abs(np.where(np.isnan(right64), 0, right64))
     excess: Array
     if limits.exact or limits.ulp is not None:
@@ -354,52 +354,50 @@ def _compare_floats(
     counted = outside if agreement is Agreement.BEYOND else differs
     complex_ = observed.ndim != left.ndim
     flags = counted.any(axis=-1) if complex_ else counted
-    first = _index(int(np.argmax(flags)), flags.shape)
-    worst_part = _index(int(np.argmax(np.where(counted, excess, -np.inf))), left.shape)
+    first = _unravel(int(np.argmax(flags)), flags.shape)
+    worst_part = _unravel(int(np.argmax(np.where(counted, excess, -np.inf))), left.shape)
     worst = worst_part[: observed.ndim]
-    count, ulp = int(flags.sum()), int(ulps[worst_part])
-    pair = f"{_against(observed[worst], expected[worst], word)}, {ulp} ulp, {limits}"
-    return Difference(
-        path=path,
-        aspect="numbers",
-        agreement=agreement,
-        message=_sentence(path, pair, agreement=agreement, count=count, worst=worst, of=observed),
-        count=count,
-        size=observed.size,
-        first=first,
-        worst=worst,
-        max_ulp=int(np.max(ulps)),
-        max_abs=float(np.max(errors)),
+    pair = _render_pair(observed[worst], expected[worst], word)
+    return _make_difference(
+        path, observed, f"{pair}, {int(ulps[worst_part])} ulp, {limits}",
+        agreement=agreement, count=int(flags.sum()), first=first, worst=worst,
+        max_ulp=int(np.max(ulps)), max_abs=float(np.max(errors)),
         max_rel=float(np.max(np.where(errors > 0, errors / np.abs(right64), 0))),
-    )
+    )  # fmt: skip
 
 
 def _compare_exactly(path: str, observed: Array, expected: Array, word: str) -> Difference | None:
     differs = np.asarray(observed != expected)
     if not differs.any():
         return None
-    worst = _index(int(np.argmax(differs)), differs.shape)
-    count = int(differs.sum())
-    pair = f"{_against(observed[worst], expected[worst], word)}, exact"
-    largest, relative = _integer_errors(observed[differs], expected[differs])
+    worst = _unravel(int(np.argmax(differs)), differs.shape)
+    pair = _render_pair(observed[worst], expected[worst], word)
+    max_abs, max_rel = _compute_integer_errors(observed[differs], expected[differs])
+    return _make_difference(
+        path, observed, f"{pair}, exact", agreement=Agreement.BEYOND,
+        count=int(differs.sum()), first=worst, worst=worst, max_abs=max_abs, max_rel=max_rel,
+    )  # fmt: skip
+
+
+def _make_difference(
+    path: str, observed: Array, pair: str, *, agreement: Agreement, count: int,
+    worst: tuple[int, ...], **fields: Any,
+) -> Difference:  # fmt: skip
+    beyond = agreement is Agreement.BEYOND
+    verb = "differ" if beyond else "drifted within tolerance"
+    if observed.ndim == 0:
+        message = f"{path} {pair}" if beyond else f"{path} {verb}: {pair}"
+    else:
+        elements = f"{count} of {observed.size} elements {verb}"
+        message = f"{path} {elements}, worst at {list(worst)}: {pair}"
     return Difference(
-        path=path,
-        aspect="numbers",
-        agreement=Agreement.BEYOND,
-        message=_sentence(
-            path, pair, agreement=Agreement.BEYOND, count=count, worst=worst, of=observed
-        ),
-        count=count,
-        size=observed.size,
-        first=worst,
-        worst=worst,
-        max_abs=largest,
-        max_rel=relative,
-    )
+        path=path, aspect="numbers", agreement=agreement, message=message, count=count,
+        size=observed.size, worst=worst, **fields,
+    )  # fmt: skip
 
 
-def _integer_errors(observed: Array, expected: Array) -> tuple[float, float]:
-    """Return largest absolute and relative error; infinite for what float64 cannot hold."""
+def _compute_integer_errors(observed: Array, expected: Array) -> tuple[float, float]:
+    """Return the largest absolute and relative error; infinite if float64 cannot hold the types."""
     if not {observed.dtype.kind, expected.dtype.kind} <= set("biuf"):
         return np.inf, np.inf
     right = expected.astype(np.float64)
@@ -408,32 +406,23 @@ def _integer_errors(observed: Array, expected: Array) -> tuple[float, float]:
         return float(np.max(errors)), float(np.max(errors / np.abs(right)))
 
 
-def _against(observed: Any, expected: Any, word: str) -> str:
+def _render_pair(observed: Any, expected: Any, word: str) -> str:
     return f"{observed} against {f'{word} ' if word else ''}{expected}"
 
 
-def _sentence(
-    path: str, pair: str, *, agreement: Agreement, count: int, worst: tuple[int, ...], of: Array
-) -> str:
-    verb = "differ" if agreement is Agreement.BEYOND else "drifted within tolerance"
-    if of.ndim == 0:
-        return f"{path} {pair}" if agreement is Agreement.BEYOND else f"{path} {verb}: {pair}"
-    return f"{path} {count} of {of.size} elements {verb}, worst at {list(worst)}: {pair}"
-
-
-def _errors(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_errors(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return absolute errors: 0 where both are NaN or the same infinity, inf where one is."""
     errors = np.abs(left - right)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     return np.where(same, 0.0, np.where(np.isfinite(errors), errors, np.inf))
 
 
-def _plain(array: Array) -> Array:
+def _widen(array: Array) -> Array:
     """Return elements NumPy can compare with any other number: narrow integers widened."""
     if array.dtype.kind != "V":
         return array
     return array.astype(np.float64 if is_float(array.dtype) else np.int64)
 
 
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, shape))

@@ -1,4 +1,4 @@
-"""Does a program give the same value in the other ways that its case names?"""
+"""Variants of a program, which must give the same value as the program itself."""
 
 from __future__ import annotations
 
@@ -16,49 +16,51 @@ if TYPE_CHECKING:
     from conformance.model.value import Leaf, Value
 
 SAME_AS: Final = "same_as"
-"""How a sentence about a way begins, before its name."""
+"""Beginning of a sentence about a variant, before its name."""
 VMAP_OF_ONE: Final = "vmap_of_one"
 
 
 class ClaimsVariants(StatesTolerance, Protocol):
-    """A claim that a program gives the same value in other ways."""
+    """A claim that variants of a program give the same value."""
 
     @property
     def same_as(self) -> tuple[str, ...]:
-        """The ways."""
+        """Names of the variants."""
         ...
 
 
 def compare_variants(case: ClaimsVariants, observation: Observation) -> dict[str, tuple[str, ...]]:
-    """Return how a program differs in other ways, by way.
+    """Return the differences between a program and its variants, by variant.
 
     Values are compared as with a reference: within the case's tolerance; weak type, sharding and
     memory kind do not count, and NumPy's own float64, complex128 and int64 stand for numbers.
 
     Args:
-        case: What claims.
-        observation: The program itself, and in other ways.
+        case: The case, or another claim.
+        observation: Observation of the program and its variants.
 
     Returns:
-        One sentence each, for the ways that were run and do not agree.
+        Sentences, for the variants that were run and do not agree.
     """
     found = {
-        way: tuple(f"{SAME_AS} {way}: {text}" for text in _differs(case, way, observation))
-        for way in find_checked_variants(case, observation)
+        variant: tuple(
+            f"{SAME_AS} {variant}: {text}" for text in _find_differences(case, variant, observation)
+        )
+        for variant in find_checked_variants(case, observation)
     }
-    return {way: sentences for way, sentences in found.items() if sentences}
+    return {variant: sentences for variant, sentences in found.items() if sentences}
 
 
 def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tuple[str, ...]:
-    """Return the ways of a case in which its program was run, whatever came of it."""
+    """Return the variants of a case that were run."""
     if observation.outcome is not Outcome.OK or observation.value is None:
         return ()
     ways = observation.ways
-    return tuple(way for way in case.same_as if way in ways and ways[way].checked)
+    return tuple(variant for variant in case.same_as if variant in ways and ways[variant].checked)
 
 
 def describe_variant(seen: VariantResult) -> str:
-    """Return how a way ended in a few words, e.g. `raised TypeError: bad shape`."""
+    """Return how a variant ended in a few words, e.g. `raised TypeError: bad shape`."""
     words, error = seen.outcome.value, seen.error
     if error is None:
         return words
@@ -66,31 +68,33 @@ def describe_variant(seen: VariantResult) -> str:
     return f"{words} {error.type}: {first[:200]}" if first else f"{words} {error.type}"
 
 
-def _differs(case: ClaimsVariants, way: str, observation: Observation) -> Iterator[str]:
-    seen = observation.ways[way]
+def _find_differences(
+    case: ClaimsVariants, variant: str, observation: Observation
+) -> Iterator[str]:
+    seen = observation.ways[variant]
     if observation.value is None or seen.value is None:
         yield describe_variant(seen)
         return
-    given = seen.value
-    if way == VMAP_OF_ONE:
-        odd = [leaf for leaf in given.leaves if _mapped(leaf) and leaf.shape[:1] != (1,)]
+    value = seen.value
+    if variant == VMAP_OF_ONE:
+        odd = [leaf for leaf in value.leaves if _is_mapped(leaf) and leaf.shape[:1] != (1,)]
         if odd:
             yield from (
                 f"{leaf.path} has shape {leaf.shape}, expected a leading axis of 1" for leaf in odd
             )
             return
-        given = _without_axis(given)
-    compared = compare_reference(observation.value, given, case.rtol, case.atol, word=way)
+        value = _drop_axis(value)
+    compared = compare_reference(observation.value, value, case.rtol, case.atol, word=variant)
     yield from () if compared.agrees else compared.messages
 
 
-def _mapped(leaf: Leaf) -> bool:
+def _is_mapped(leaf: Leaf) -> bool:
     return leaf.kind != "python"
 
 
-def _without_axis(value: Value) -> Value:
-    """Return a value with the leading axis of its arrays gone, which is 1."""
+def _drop_axis(value: Value) -> Value:
+    """Return a value without the leading axis of its arrays, which has size 1."""
     leaves = (
-        replace(leaf, shape=leaf.shape[1:]) if _mapped(leaf) else leaf for leaf in value.leaves
+        replace(leaf, shape=leaf.shape[1:]) if _is_mapped(leaf) else leaf for leaf in value.leaves
     )
     return replace(value, leaves=tuple(leaves))

@@ -1,4 +1,4 @@
-"""The verdict on one job: what was seen, against reference, golden and declared deviations."""
+"""The verdict on one job: its observation against reference, golden and declared deviations."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from conformance.model.observation import Observation
 
 IF_INTENDED: Final = "; if intended: "
-"""Between a reason and what is to be done about it."""
+"""Separates a reason from the command that accepts the observation."""
 TAINTED: Final = "golden is tainted"
-"""How the reason begins where a golden is of another format or normal form."""
+"""Beginning of the reason if a golden has another format or normal form."""
 FIX_CASE: Final = "the case itself is wrong: fix it"
-"""What to do about a case that the harness cannot use; what it shows never becomes golden."""
+"""Advice for a case that the harness cannot use: its observation must not become a golden."""
 Answer = tuple[Verdict, tuple[str, ...]]
 
 
@@ -47,7 +47,7 @@ class Judgement:
     Attributes:
         conformance: Observation against the case's own reference.
         verdict: Observation against golden, deviations and reference.
-        reasons: Why, one sentence each; empty for a plain match.
+        reasons: Reasons of the verdict, a sentence each; empty for a plain match.
         ir: Each IR against its golden.
     """
 
@@ -59,17 +59,17 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Evidence:
-    """All that the rules below look at.
+    """The facts that the verdict depends on.
 
     Attributes:
         case: The case.
         seen: The observation.
         conforms: Whether it conforms.
-        why: Why not.
+        why: Reasons why it does not.
         golden: The golden that applies, unless absent or tainted.
         tainted: Whether there is one, but of another version.
         agreement: How far the observation agrees with the golden; EQUAL without one.
-        changes: How it differs from the golden.
+        changes: Differences from the golden.
     """
 
     case: Case
@@ -87,7 +87,7 @@ class _Evidence:
         return self.golden is not None and self.agreement is not Agreement.BEYOND
 
     def accepting(self, text: str) -> str:
-        """Return a reason with the command that makes what was seen the golden, if it can be."""
+        """Return a reason with the command that accepts the observation, if it can be accepted."""
         if is_case_error(self.seen.error):
             return f"{text}; {FIX_CASE}"
         return f"{text}{IF_INTENDED}conformance accept {quote(self.case.id)}"
@@ -103,15 +103,15 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
     *,
     attempts: Sequence[Observation] = (),
 ) -> Judgement:
-    """Judge one job; pure, so that old runs can be judged anew.
+    """Judge one job; pure, so that recorded runs can be judged again.
 
     Args:
         case: The case.
         release: The cell's jax release.
         platform: The cell's platform.
         versions: Package versions of the cell.
-        observation: What the job produced.
-        golden: What is recorded for case, platform and release, if anything.
+        observation: Observation of the job.
+        golden: Golden of the case for platform and release, if any.
         attempts: Other attempts of the same job; those that say nothing about JAX are ignored.
 
     Returns:
@@ -134,24 +134,24 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
             assert_never(observation.outcome)
     tolerance = Tolerance.of(case)
     evidence = _gather(case.select_platform(platform), observation, golden, tolerance)
-    irs = {} if evidence.golden is None else _irs(observation, evidence.golden)
-    flaky = _disagreement(observation, attempts, tolerance)
+    irs = {} if evidence.golden is None else _compare_irs(observation, evidence.golden)
+    flaky = _find_disagreement(observation, attempts, tolerance)
     if flaky:
-        verdict, reasons = _flaky(flaky)
+        verdict, reasons = _judge_flaky(flaky)
     else:
-        verdict, reasons = _verdict(evidence, select_deviations(case, release, platform, versions))
+        verdict, reasons = _decide(evidence, select_deviations(case, release, platform, versions))
     return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons, ir=irs)
 
 
-def _irs(seen: Observation, golden: GoldenEntry) -> dict[str, IrStatus]:
+def _compare_irs(seen: Observation, golden: GoldenEntry) -> dict[str, IrStatus]:
     return {ir: compare_ir(kept, golden.ir.get(ir)) for ir, kept in seen.ir.items()}
 
 
-def _gating(case: Case, seen: Observation, golden: GoldenEntry) -> Iterator[str]:
-    """Yield what differs in facts and IRs where the case's policy says that it gates."""
+def _find_gating(case: Case, seen: Observation, golden: GoldenEntry) -> Iterator[str]:
+    """Yield differences of the facts and IRs that gate by the case's policy."""
     if case.policy_of("facts") is Policy.GATE:
         yield from find_changed_facts(seen.facts, golden.facts)
-    for ir, found in _irs(seen, golden).items():
+    for ir, found in _compare_irs(seen, golden).items():
         if found is IrStatus.CHANGED and case.policy_of(ir) is Policy.GATE:
             yield f"{ir} changed"
 
@@ -160,10 +160,10 @@ def make_unjudged(verdict: Verdict, observation: Observation) -> Judgement:
     """Return the judgement of a job that says nothing about JAX.
 
     Args:
-        verdict: What that is.
-        observation: What it says instead.
+        verdict: The verdict.
+        observation: Observation of the job.
     """
-    # Whole, for it ends with what to do; it is our own words, not a program's.
+    # Not shortened: the message is one of ours, and ends with an advice.
     reason = observation.error.message if observation.error else describe_ending(observation)
     return Judgement(conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(reason,))
 
@@ -179,7 +179,7 @@ def _gather(
     if usable is not None:
         agreement, changes = compare_golden(observation, usable, tolerance)
         if agreement is not Agreement.BEYOND:
-            gating = tuple(_gating(case, observation, usable))
+            gating = tuple(_find_gating(case, observation, usable))
             if gating:
                 agreement, changes = Agreement.BEYOND, (*changes, *gating)
     return _Evidence(
@@ -194,11 +194,11 @@ def _gather(
     )
 
 
-def _flaky(reason: str) -> Answer:
+def _judge_flaky(reason: str) -> Answer:
     return Verdict.FLAKY, (reason,)
 
 
-def _disagreement(
+def _find_disagreement(
     observation: Observation, attempts: Sequence[Observation], tolerance: Tolerance
 ) -> str:
     for attempt in attempts:
@@ -210,28 +210,28 @@ def _disagreement(
     return ""
 
 
-def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
+def _decide(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
     for deviation in declared:
         if matches_deviation(deviation, evidence.seen, evidence.conforms, evidence.why):
-            return _known(evidence, deviation)
+            return _judge_known(evidence, deviation)
     if evidence.conforms is Conformance.DEVIATES:
-        return _deviates(evidence, declared)
+        return _judge_deviating(evidence, declared)
     refuted = [d for d in declared if _refutes(evidence, d)]
     if refuted:
-        return _no_longer(evidence, refuted)
+        return _judge_gone(evidence, refuted)
     match evidence.seen.outcome:
         case Outcome.CRASHED | Outcome.OUT_OF_MEMORY | Outcome.TIMED_OUT:
             return judge_failure(evidence.seen), (describe_ending(evidence.seen),)
         case _:
-            return _by_golden(evidence)
+            return _judge_by_golden(evidence)
 
 
 def _refutes(evidence: _Evidence, declared: Deviation) -> bool:
     """Say whether an observation that does not deviate shows that a deviation is gone."""
     if declared.outcome != Outcome.OK and evidence.seen.outcome is Outcome.OK:
         return True
-    # A job that ran says nothing of a deviation in its value when no reference applies, or when
-    # a way in which it may deviate was not run.
+    # A job that ran refutes a deviation of its value only if a reference applies and every variant
+    # was run.
     unchecked = set(evidence.case.same_as) - set(
         find_checked_variants(evidence.case, evidence.seen)
     )
@@ -239,10 +239,9 @@ def _refutes(evidence: _Evidence, declared: Deviation) -> bool:
     return evidence.conforms is Conformance.CONFORMS and not (ran and unchecked)
 
 
-def _known(evidence: _Evidence, deviation: Deviation) -> Answer:
-    known = (
-        f"{describe_deviation(deviation)}: {_first(evidence.why, describe_ending(evidence.seen))}"
-    )
+def _judge_known(evidence: _Evidence, deviation: Deviation) -> Answer:
+    reason = _get_first(evidence.why, describe_ending(evidence.seen))
+    known = f"{describe_deviation(deviation)}: {reason}"
     golden = evidence.golden
     if golden is None or evidence.agrees or _is_older(golden, deviation):
         return Verdict.KNOWN, (known,)
@@ -252,13 +251,13 @@ def _known(evidence: _Evidence, deviation: Deviation) -> Answer:
 def _is_older(golden: GoldenEntry, deviation: Deviation) -> bool:
     """Say whether a golden is of a release before those that a deviation is declared for.
 
-    It cannot contradict it then: of a nightly above all, for which there is never a golden.
+    It cannot contradict the deviation then, e.g. on a nightly, which never has a golden.
     """
     last = golden.span.rpartition("..")[2]
     return not golden.exact and not in_range(last, deviation.releases)
 
 
-def _no_longer(evidence: _Evidence, declared: list[Deviation]) -> Answer:
+def _judge_gone(evidence: _Evidence, declared: list[Deviation]) -> Answer:
     case = evidence.case
     rotten = evidence.golden is not None and evidence.golden.exact and evidence.agrees
     verdict, word = (Verdict.STALE, "is stale") if rotten else (Verdict.FIXED, "is fixed")
@@ -269,30 +268,30 @@ def _no_longer(evidence: _Evidence, declared: list[Deviation]) -> Answer:
     )
 
 
-def _deviates(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
+def _judge_deviating(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
     verdict = judge_failure(evidence.seen)
     if verdict is not Verdict.REGRESSED:
         return verdict, evidence.why
     if not declared:
-        return Verdict.REGRESSED, _each_once(evidence.why, evidence.changes)
-    other = f"not as the {describe_deviation(declared[0])} declares: {_first(evidence.why, '')}"
+        return Verdict.REGRESSED, _merge_reasons(evidence.why, evidence.changes)
+    other = f"not as the {describe_deviation(declared[0])} declares: {_get_first(evidence.why, '')}"
     verdict = Verdict.CHANGED if evidence.agrees else Verdict.REGRESSED
     return verdict, (other, *evidence.why[1:], *evidence.changes)
 
 
-def _each_once(why: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
-    """Return how a value differs from its reference and its golden: what is the same, once."""
+def _merge_reasons(why: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
+    """Return the differences from reference and golden; equal differences are listed once."""
     same = {text.replace(f" {GOLDEN} ", f" {REFERENCE} ", 1): text for text in changes}
     both = f" {REFERENCE} and {GOLDEN} "
-    said = [text.replace(f" {REFERENCE} ", both, 1) if text in same else text for text in why]
-    return (*said, *(text for key, text in same.items() if key not in why))
+    reasons = [text.replace(f" {REFERENCE} ", both, 1) if text in same else text for text in why]
+    return (*reasons, *(text for key, text in same.items() if key not in why))
 
 
 def judge_failure(seen: Observation) -> Verdict:
-    """Return the verdict on a failure that nothing declares.
+    """Return the verdict on an undeclared failure.
 
     Args:
-        seen: How the job ended.
+        seen: Observation of the job.
     """
     match seen.outcome:
         case Outcome.CRASHED | Outcome.OUT_OF_MEMORY:
@@ -303,7 +302,7 @@ def judge_failure(seen: Observation) -> Verdict:
             return Verdict.REGRESSED
 
 
-def _by_golden(evidence: _Evidence) -> Answer:
+def _judge_by_golden(evidence: _Evidence) -> Answer:
     if evidence.tainted:
         accept = f"conformance accept {quote(evidence.case.id)}"
         return Verdict.NEW, (
@@ -321,12 +320,12 @@ def _by_golden(evidence: _Evidence) -> Answer:
         case Agreement.WITHIN:
             return Verdict.DRIFTED, evidence.changes
         case Agreement.BEYOND:
-            return _changed(evidence), tuple(map(evidence.accepting, evidence.changes))
+            return _classify_change(evidence), tuple(map(evidence.accepting, evidence.changes))
         case _:
             assert_never(evidence.agreement)
 
 
-def _changed(evidence: _Evidence) -> Verdict:
+def _classify_change(evidence: _Evidence) -> Verdict:
     recorded_ok = evidence.golden is not None and evidence.golden.outcome is Outcome.OK
     seen_ok = evidence.seen.outcome is Outcome.OK
     if seen_ok and not recorded_ok:
@@ -337,5 +336,5 @@ def _changed(evidence: _Evidence) -> Verdict:
     return Verdict.CHANGED
 
 
-def _first(texts: tuple[str, ...], default: str) -> str:
+def _get_first(texts: tuple[str, ...], default: str) -> str:
     return texts[0] if texts else default

@@ -1,7 +1,7 @@
 """Decisions about issues, from a nightly run, the store and the existing issues. Pure.
 
-What people decide stands: an issue that they closed as not planned stays closed, one that they
-opened again stays open, and a regression that is linked to any issue asks for no other.
+Decisions of people are respected: an issue that they closed as not planned stays closed, an issue
+that they opened again stays open, and a regression that is linked to an issue opens no other.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.regression_tracker import RegressionStatus
-from conformance.notify import body as text
+from conformance.notify import issue_body as text
 from conformance.notify.actions import Action, ActionKind
-from conformance.notify.marks import IssueBody, cause_in, parts_of
-from conformance.notify.tracker import Closed
+from conformance.notify.issue_body import IssueBody, find_cause, parse_body
+from conformance.notify.tracker import CloseReason
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.engine.regression_tracker import Regression
-    from conformance.notify.topic import NotifiedNight, Topic
+    from conformance.notify.night import NotifiedNight, Topic
     from conformance.notify.tracker import Issue
 
 
-class When(StrEnum):
+class NotifyWhen(StrEnum):
     """Which regressions open an issue."""
 
     CONFIRMED = "confirmed"
-    """What was seen in two runs, or repeated in one."""
+    """Those that were seen in two runs, or repeatedly in one."""
     NEW = "new"
-    """What was seen once, too."""
+    """Also those that were seen once."""
 
 
 _SURE: Final = frozenset(
@@ -45,34 +45,34 @@ class NotifyPolicy:
     """The settings of notification.
 
     Attributes:
-        repository: Where the issues are, `owner/name`; empty if nothing is known of them.
+        repository: Repository of the issues, `owner/name`; empty if it is unknown.
         when: Which regressions open an issue.
-        limit: How many issues one night may open, those opened again among them.
-        url: Where the site is, empty if it is nowhere.
+        limit: Issues that one night may open or reopen.
+        url: Address of the site, empty if there is none.
     """
 
     repository: str = ""
-    when: When = When.CONFIRMED
+    when: NotifyWhen = NotifyWhen.CONFIRMED
     limit: int = 10
     url: str = ""
 
     def reference(self, number: int) -> str:
-        """Return what an issue is called in the store."""
+        """Return the name of an issue in the store."""
         return f"{self.repository}#{number}"
 
     def number(self, reference: str) -> int | None:
-        """Return the number of an issue that the store has; None of one that is elsewhere."""
+        """Return the number of an issue by its name in the store; None for another repository."""
         where, _, number = reference.rpartition("#")
         ours = bool(where) and where.casefold() == self.repository.casefold()
         return int(number) if ours else None
 
 
 def find_linked_issues(regressions: Iterable[Regression], policy: NotifyPolicy) -> set[int]:
-    """Return the numbers of the issues that the store is linked to.
+    """Return the numbers of the issues that regressions are linked to.
 
     Args:
-        regressions: Those of the store.
-        policy: Where the issues are.
+        regressions: The regressions of the store.
+        policy: The settings.
     """
     numbers = (policy.number(one.issue) for one in regressions)
     return {number for number in numbers if number is not None}
@@ -90,38 +90,38 @@ def decide(
         night: The run.
         regressions: Every regression of the store, which has the run.
         issues: The issues, ours and others.
-        policy: How it is told.
+        policy: The settings.
     """
-    return list(_Deciding(night, {one.id: one for one in regressions}, policy).actions(issues))
+    return list(_Decider(night, {one.id: one for one in regressions}, policy).actions(issues))
 
 
 @dataclass(slots=True)
-class _Deciding:
+class _Decider:
     night: NotifiedNight
     known: Mapping[str, Regression]
     policy: NotifyPolicy
     taken: set[str] = field(default_factory=set)
-    """Regressions that an action of tonight links."""
+    """Regressions that an action of this night links."""
     opened: int = 0
 
     def actions(self, issues: Iterable[Issue]) -> Iterator[Action]:
-        ours = _by_cause(issues)
+        ours = _index_by_cause(issues)
         live = [topic for topic in self.night.topics if self._find_open(topic)]
-        told = self._issues_of(live, ours)
+        known = self._find_issues(live, ours)
         for topic in live:
-            action = self._decide_topic(topic, told.get(topic.id))
+            action = self._decide_topic(topic, known.get(topic.id))
             self.taken.update(action.regressions)
             yield action
-        numbers = {issue.number for issue in told.values()}
+        numbers = {issue.number for issue in known.values()}
         yield from (
             self._decide_gone(issue) for issue in ours.values() if issue.number not in numbers
         )
 
-    def _issues_of(self, topics: Iterable[Topic], ours: Mapping[str, Issue]) -> dict[str, Issue]:
+    def _find_issues(self, topics: Iterable[Topic], ours: Mapping[str, Issue]) -> dict[str, Issue]:
         """Return the issue of each topic that has one.
 
-        It is the one that says so; else the one that most of its regressions are linked to: what
-        is found to be one cause may be so by another id than when the issue was opened.
+        It is the issue with the id of the topic, else the issue that most of its regressions are
+        linked to: a root cause may have had another id when the issue was opened.
         """
         found = {topic.id: ours[topic.id] for topic in topics if topic.id in ours}
         free = {one.number: one for cause, one in ours.items() if cause not in found}
@@ -133,16 +133,16 @@ class _Deciding:
         return found
 
     def _find_open(self, topic: Topic) -> list[Regression]:
-        """Return those regressions of a topic that no later run showed fixed."""
+        """Return the regressions of a topic that are not fixed."""
         found = (self.known[one] for one in topic.regressions if one in self.known)
         return [one for one in found if one.fixed_in is None]
 
     def _find_unlinked(self, topic: Topic) -> list[Regression]:
-        """Return those of them that no issue is linked to."""
+        """Return the regressions of a topic that are not fixed and have no issue."""
         return [one for one in self._find_open(topic) if not one.issue and one.id not in self.taken]
 
     def _find_sure(self, regressions: Iterable[Regression]) -> list[Regression]:
-        if self.policy.when is When.NEW:
+        if self.policy.when is NotifyWhen.NEW:
             return list(regressions)
         return [one for one in regressions if one.status in _SURE]
 
@@ -161,68 +161,65 @@ class _Deciding:
         if not free:
             issues = {one.issue for one in self._find_open(topic) if one.issue}
             return _do_nothing(
-                topic.id, f"known: {', '.join(sorted(issues)) or 'told with another'}"
+                topic.id, f"known: {', '.join(sorted(issues)) or 'linked with another root cause'}"
             )
         if not self._find_sure(free):
             return _do_nothing(topic.id, "seen once; another run must show it")
-        what = Action(
+        action = Action(
             kind=ActionKind.OPEN,
             cause=topic.id,
             why=f"seen in {plural(len(topic.jobs), 'job')}",
             title=topic.title,
-            body=text.new_body(topic, self.policy.url),
+            body=text.make_body(topic, self.policy.url),
             regressions=tuple(one.id for one in free),
         )
-        return self._within_limit(what)
+        return self._within_limit(action)
 
     def _within_limit(self, action: Action) -> Action:
         if self.opened >= self.policy.limit:
             why = f"this night opened {plural(self.opened, 'issue')} already; --limit allows more"
             return Action(
-                kind=ActionKind.HOLD,
-                cause=action.cause,
-                why=why,
-                issue=action.issue,
+                kind=ActionKind.HOLD, cause=action.cause, why=why, issue=action.issue,
                 title=action.title,
-            )
+            )  # fmt: skip
         self.opened += 1
         return action
 
-    def _decide_closed(self, topic: Topic, issue: Issue, closed: Closed) -> Action:
-        if closed is Closed.DECLINED:
+    def _decide_closed(self, topic: Topic, issue: Issue, closed: CloseReason) -> Action:
+        if closed is CloseReason.DECLINED:
             return self._decide_declined(topic, issue)
         if issue.closed_at is not None and issue.closed_at >= self.night.started:
             return _do_nothing(topic.id, "it was closed after this run began", issue)
         if not self._find_sure(self._find_open(topic)):
             return _do_nothing(topic.id, "seen once since; another run must show it", issue)
         linked = {one.id for one in self._find_linked(issue)}
-        mine = [one.id for one in self._find_open(topic) if one.id in linked]
-        what = Action(
+        own = [one.id for one in self._find_open(topic) if one.id in linked]
+        action = Action(
             kind=ActionKind.REOPEN,
             cause=topic.id,
             why="it was closed as completed, and is seen again",
             issue=issue.number,
             body=self._rewrite(topic, issue) or issue.body,
-            comment=text.seen_again(topic.jobs, self.night.run),
-            regressions=(*mine, *(one.id for one in self._find_unlinked(topic))),
+            comment=text.render_reopening(topic.jobs, self.night.run),
+            regressions=(*own, *(one.id for one in self._find_unlinked(topic))),
         )
-        return self._within_limit(what)
+        return self._within_limit(action)
 
     def _decide_declined(self, topic: Topic, issue: Issue) -> Action:
-        """Return what is done about what people want nothing done about: it is known."""
+        """Return the action for a root cause that people declined: it becomes known."""
         known = [*self._find_reopened(topic, issue), *self._find_sure(self._find_unlinked(topic))]
         if not known:
             return _do_nothing(topic.id, "people closed it as not planned", issue)
         return Action(
             kind=ActionKind.UPDATE,
             cause=topic.id,
-            why="people closed it as not planned; what else shows it is linked to it, no more",
+            why="people closed it as not planned; further regressions are only linked to it",
             issue=issue.number,
             regressions=tuple(one.id for one in known),
         )
 
     def _find_reopened(self, topic: Topic, issue: Issue) -> list[Regression]:
-        """Return what was fixed, is linked to an issue, and is there again."""
+        """Return the regressions of an issue that were fixed and are seen again."""
         linked = {one.id for one in self._find_linked(issue)}
         found = (one for one in self._find_open(topic) if one.id in linked)
         return [one for one in found if one.status is RegressionStatus.REOPENED]
@@ -231,30 +228,30 @@ class _Deciding:
         linked = bool(self._find_linked(issue))
         again = [one.id for one in self._find_reopened(topic, issue)]
         more = [one.id for one in self._find_sure(self._find_unlinked(topic))]
-        # Where the store knows of no link at all it is the store that is new, not what is seen.
+        # Without any link the store is new, not the jobs: a comment would list all of them as new.
         cases = {self.known[one].case for one in more} if linked else set()
         jobs = [job for job in topic.jobs if job.case in cases]
         body = self._rewrite(topic, issue)
         if not (body or more or again):
-            return _do_nothing(topic.id, "all of it is told", issue)
+            return _do_nothing(topic.id, "the issue is up to date", issue)
         return Action(
             kind=ActionKind.UPDATE,
             cause=topic.id,
-            why="more shows it" if jobs else "what is told of it is written anew",
+            why="more jobs show it" if jobs else "its text is rewritten",
             issue=issue.number,
             body=body,
-            comment=text.grown(jobs, self.night.run) if jobs else "",
+            comment=text.render_growth(jobs, self.night.run) if jobs else "",
             regressions=(*again, *more),
         )
 
     def _rewrite(self, topic: Topic, issue: Issue) -> str:
-        """Return the new text of an issue, empty if it stays as it is."""
-        parts = parts_of(issue.body)
-        made = None if parts is None else text.rewritten(parts, topic, self.policy.url)
+        """Return the new text of an issue, empty if it does not change."""
+        parts = parse_body(issue.body)
+        made = None if parts is None else text.rewrite_body(parts, topic, self.policy.url)
         return "" if made is None or made == parts else made.text
 
     def _decide_gone(self, issue: Issue) -> Action:
-        cause = cause_in(issue.body)
+        cause = find_cause(issue.body)
         if issue.closed is not None:
             return _do_nothing(cause, "closed, and not seen", issue)
         linked = self._find_linked(issue)
@@ -262,12 +259,12 @@ class _Deciding:
             return _do_nothing(cause, "the store knows no regression of it", issue)
         if any(one.fixed_in is None for one in linked):
             return _do_nothing(cause, "not seen, but not all of its jobs have run since", issue)
-        if self._otherwise(linked):
+        if self._show_others(linked):
             return _do_nothing(cause, "its jobs are not fine: they show something else", issue)
         number = max(one.fixed_in for one in linked if one.fixed_in is not None)
         run = self.night.runs.get(number, f"run {number}")
-        parts = parts_of(issue.body)
-        body: IssueBody | None = None if parts is None else text.fixed(parts, run)
+        parts = parse_body(issue.body)
+        body: IssueBody | None = None if parts is None else text.mark_fixed(parts, run)
         if body is None:
             return _do_nothing(cause, "people opened it again, or changed our marks in it", issue)
         jobs = len({(one.case, place) for one in linked for place in one.places})
@@ -277,22 +274,22 @@ class _Deciding:
             why="all of its jobs ran and are fine",
             issue=issue.number,
             body=body.text,
-            comment=text.gone(jobs, run),
+            comment=text.render_closing(jobs, run),
         )
 
-    def _otherwise(self, fixed: Iterable[Regression]) -> bool:
-        """Say whether jobs of fixed regressions show others."""
+    def _show_others(self, fixed: Iterable[Regression]) -> bool:
+        """Say whether the jobs of fixed regressions show other regressions now."""
         places: dict[str, set[str]] = defaultdict(set)
         for one in fixed:
             places[one.case].update(one.places)
         return any(not places[one.case].isdisjoint(one.open_places) for one in self.known.values())
 
 
-def _by_cause(issues: Iterable[Issue]) -> dict[str, Issue]:
-    """Return the issue of each root cause: of several the open one, and the oldest."""
+def _index_by_cause(issues: Iterable[Issue]) -> dict[str, Issue]:
+    """Return the issue of each root cause: an open one if possible, then the oldest."""
     found: dict[str, Issue] = {}
     for issue in sorted(issues, key=lambda one: (one.closed is not None, one.number)):
-        cause = cause_in(issue.body)
+        cause = find_cause(issue.body)
         if cause:
             found.setdefault(cause, issue)
     return found

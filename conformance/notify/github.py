@@ -1,10 +1,10 @@
 """Issues on GitHub, or on a GitHub Enterprise server.
 
 PyGithub is the client: it is typed, follows the links of pages and checks that they lead to the
-same server, waits as long as a primary or secondary rate limit asks for, and leaves a second
-between writes, as GitHub wants it. With `requests` alone all of that would be ours to write and
-to keep; githubkit brings models of the whole API and twice as many packages. It is an extra,
-`jax-conformance[github]`, for few ever need it.
+same server, waits as long as a primary or secondary rate limit requires, and leaves a second
+between writes, as GitHub recommends. With `requests` alone we would have to write and maintain all
+of that; githubkit brings models of the whole API and twice as many packages. It is an extra,
+`jax-conformance[github]`, because few users need it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from github.GithubRetry import GithubRetry
 
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
-from conformance.notify.tracker import Closed, Issue, RefusedError
+from conformance.notify.tracker import CloseReason, Issue, RefusedError
 from conformance.report.text import flatten
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from github.Repository import Repository
 
 BETWEEN_WRITES: Final = 1.0
-"""Seconds, as GitHub wants it."""
+"""Seconds that GitHub recommends."""
 RETRIES: Final = 4
 BACKOFF: Final = 1.0
 LONGEST_WAIT: Final = 600
@@ -44,14 +44,14 @@ _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _COLOUR: Final = "b60205"
 _DECLINED: Final = frozenset({"not_planned", "duplicate"})
 _LIMITED: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
-"""How a rate limit is told: what was asked for was not done."""
+"""Answers of a rate limit: the request was not performed."""
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 _OURS: Final = range(400, 500)
-"""Answers that say what is asked for is wrong."""
+"""Answers for a request that is wrong."""
 _UNMADE: Final = frozenset(
     {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY}
 )
-"""How it is told that somebody may not make a label, or that it was made meanwhile."""
+"""Answers if the token may not create a label, or another process has created it meanwhile."""
 _ACCESS: Final = (
     "expected owner/name of a repository, and in GITHUB_TOKEN or GH_TOKEN a token that may read "
     "and write its issues"
@@ -63,10 +63,10 @@ _ADVICE: Final[dict[int, str]] = {
 
 
 class _Retry(GithubRetry):
-    """Tries again, but never what may have been done: an issue or comment would be there twice."""
+    """Retries requests, except those that may have created an issue or comment already."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Say whether an answer is one to try again after."""
+        """Say whether a request is retried after an answer."""
         if method == "POST":
             return status_code in _LIMITED
         return super().is_retry(method, status_code, has_retry_after)
@@ -77,25 +77,25 @@ class GithubTracker:
 
     Args:
         repository: `owner/name`.
-        token: Token; empty to read as anybody may.
+        token: Token; empty for public access.
         api: Address of the API.
         label: The label.
-        say: Told in a sentence what is not as it should be.
+        inform: Receives a line about a problem that does not end the command.
 
     Raises:
         UsageError: If the address would send the token in the clear.
     """
 
     def __init__(
-        self, repository: str, token: str, api: str, label: str, say: Callable[[str], None]
+        self, repository: str, token: str, api: str, label: str, inform: Callable[[str], None]
     ) -> None:
-        # What is tried again is no matter of the user's; what is given up is told as an error.
+        # urllib3 warns of each retry; a request that finally fails is reported as an error.
         logging.getLogger("urllib3").setLevel(logging.ERROR)
         parts = urlsplit(api)
         encrypted = parts.scheme == "https" or parts.hostname in _LOCAL
         if not (parts.hostname and parts.scheme in {"http", "https"} and encrypted):
             raise UsageError(f"--api {mask_text(api)}: expected https://HOST/PATH")
-        self._name, self._token, self._label, self._say = repository, token, label, say
+        self._name, self._token, self._label, self._inform = repository, token, label, inform
         self._host = parts.hostname
         retry = _Retry(
             secondary_rate_wait=SECONDARY_WAIT,
@@ -123,22 +123,22 @@ class GithubTracker:
         return self._client.get_repo(self._name)
 
     def issues(self, numbers: Collection[int]) -> list[Issue]:
-        """Return the issues with our label, and those of some numbers as far as they are there.
+        """Return the issues with our label, and those of some numbers that exist.
 
-        Whoever may set labels is trusted: the text of such an issue says which cause it is of.
+        People who may set labels are trusted: the text of an issue names its root cause.
         """
         with self._translate_errors("read its issues"):
             listed = self._repository.get_issues(
                 state="all", labels=[self._label], sort="created", direction="asc"
             )
-            self._known = {one.number: one for one in listed if not _is_pull_request(one)}
+            self._known = {found.number: found for found in listed if not _is_pull_request(found)}
             for number in sorted(set(numbers) - set(self._known)):
                 with (
                     contextlib.suppress(_GoneError),
                     self._translate_errors(f"read #{number}", number),
                 ):
                     self._known[number] = self._repository.get_issue(number)
-            return [_issue(one) for one in self._known.values()]
+            return [_convert_issue(found) for found in self._known.values()]
 
     def open(self, title: str, body: str) -> int:
         """Open an issue with our label."""
@@ -169,7 +169,7 @@ class GithubTracker:
             self._known[number].create_comment(text)
 
     def _ensure_label(self) -> None:
-        """Make our label if it is not there; without it an issue is found by its link alone."""
+        """Create our label if it is missing; without it an issue is found by its link alone."""
         if self._labelled:
             return
         self._labelled = True
@@ -188,54 +188,56 @@ class GithubTracker:
         except GithubException as error:
             if error.status not in _UNMADE:
                 raise
-            self._say(
-                f"github: label {self._label} is not there and cannot be made "
-                f"({error.status}); make it by hand, issues are found by it"
+            self._inform(
+                f"github: label {self._label} is missing and cannot be created "
+                f"({error.status}); create it by hand, issues are found by it"
             )
 
     @contextlib.contextmanager
-    def _translate_errors(self, what: str, number: int | None = None) -> Iterator[None]:
-        """Raise what goes wrong as one sentence of ours, never with the token.
+    def _translate_errors(self, action: str, number: int | None = None) -> Iterator[None]:
+        """Translate errors of the client into errors of one line, without the token.
 
         Args:
-            what: What was to be done.
-            number: The issue it was about, if it is there already; others may still be changed.
+            action: The action, for the message.
+            number: Its issue, if it exists already; other issues may still be changed.
         """
         try:
             yield
         except GithubException as error:
-            raise self._error(what, error, number) from None
+            raise self._make_error(action, error, number) from None
         except requests.RequestException as error:
             raise InfrastructureError(
-                f"github: {self._host} cannot be reached to {what}: {self._hidden(error)}; "
+                f"github: {self._host} cannot be reached to {action}: {self._mask(error)}; "
                 "check the network and run it again: what was done is linked in the store"
             ) from None
         except (AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError):
-            # PyGithub takes for granted that the answer is GitHub's.
+            # PyGithub does not check that the answer is GitHub's.
             raise UsageError(
-                f"github: {self._host} does not answer as GitHub does, asked to {what}; "
+                f"github: {self._host} does not answer as GitHub does, asked to {action}; "
                 "--api must be the address of its API, e.g. https://HOST/api/v3"
             ) from None
 
-    def _error(self, what: str, error: GithubException, number: int | None) -> ConformanceError:
+    def _make_error(
+        self, action: str, error: GithubException, number: int | None
+    ) -> ConformanceError:
         """Return our error for an answer of GitHub's."""
-        status, said = error.status, self._hidden(_message(error))
-        head = f"github: {self._name}: cannot {what} ({status}): {said}"
+        status, message = error.status, self._mask(_extract_message(error))
+        head = f"github: {self._name}: cannot {action} ({status}): {message}"
         if isinstance(error, RateLimitExceededException) or status == HTTPStatus.TOO_MANY_REQUESTS:
             return InfrastructureError(
-                f"github: {self._name}: cannot {what} ({status}): the rate limit would last longer "
-                f"than {LONGEST_WAIT} seconds; run it again later: what was done is linked"
+                f"github: {self._name}: cannot {action} ({status}): the rate limit would last "
+                f"longer than {LONGEST_WAIT} seconds; run it again later: what was done is linked"
             )
         if status not in _OURS:
             return InfrastructureError(f"{head}; run it again later: what was done is linked")
         if number is not None and status in _ABSENT:
             return _GoneError(f"{head}; was it deleted or moved?")
-        if status == HTTPStatus.UNPROCESSABLE_ENTITY or "locked" in said.casefold():
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY or "locked" in message.casefold():
             return RefusedError(head)
         return UsageError(f"{head}; {_ADVICE.get(status, _ACCESS)}")
 
-    def _hidden(self, said: object) -> str:
-        text = mask_text(str(said))
+    def _mask(self, message: object) -> str:
+        text = mask_text(str(message))
         text = text.replace(self._token, "***") if self._token else text
         return flatten(text, 300)
 
@@ -244,19 +246,21 @@ class _GoneError(RefusedError):
     """An issue that was deleted, or moved."""
 
 
-def _message(error: GithubException) -> str:
+def _extract_message(error: GithubException) -> str:
     data: Any = error.data
-    said = data.get("message") if isinstance(data, dict) else None
-    return str(said or error.message or "no reason given")
+    message = data.get("message") if isinstance(data, dict) else None
+    return str(message or error.message or "no reason given")
 
 
-def _issue(one: GithubIssue) -> Issue:
+def _convert_issue(found: GithubIssue) -> Issue:
     closed = None
-    if one.state == "closed":
-        closed = Closed.DECLINED if one.state_reason in _DECLINED else Closed.COMPLETED
-    return Issue(number=one.number, body=one.body or "", closed=closed, closed_at=one.closed_at)
+    if found.state == "closed":
+        closed = CloseReason.DECLINED if found.state_reason in _DECLINED else CloseReason.COMPLETED
+    return Issue(
+        number=found.number, body=found.body or "", closed=closed, closed_at=found.closed_at
+    )
 
 
-def _is_pull_request(one: GithubIssue) -> bool:
-    # Asked for its pull request, an issue without one would be read again, by itself.
-    return urlsplit(one.html_url).path.split("/")[-2] == "pull"
+def _is_pull_request(found: GithubIssue) -> bool:
+    # Reading the attribute `pull_request` of an issue would make PyGithub request it again.
+    return urlsplit(found.html_url).path.split("/")[-2] == "pull"

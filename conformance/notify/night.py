@@ -1,7 +1,8 @@
-"""A night read from its run's directory and the store."""
+"""The root causes of a nightly run, from its directory and their history in the store."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,7 @@ from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
-from conformance.notify.topic import NotifiedNight, Topic, TopicJob
-from conformance.report.text import make_rerun_command
+from conformance.report.text import flatten, make_rerun_command
 from conformance.store.run_insertion import make_storable
 
 if TYPE_CHECKING:
@@ -23,31 +23,104 @@ if TYPE_CHECKING:
     from conformance.engine.regression_tracker import Regression
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
+    from conformance.model.run_files import Evidence
     from conformance.store.store import Store
 
+
+MOST_TITLE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicJob:
+    """A job that shows a root cause.
+
+    Attributes:
+        case: Id of the case.
+        place: Stable id of the cell, the same every night.
+        release: Release of jax in the cell, empty if it is unknown.
+    """
+
+    case: str
+    place: str
+    release: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A root cause of a night.
+
+    Attributes:
+        id: Id of the root cause.
+        verdict: Verdict on its jobs.
+        reason: Reason of the first job.
+        jobs: The jobs.
+        regressions: Ids of the regressions in the store.
+        first: The run that showed it first, empty if it is unknown.
+        good: The last run before it in which its jobs were as expected, empty for none.
+        command: Command that reruns one of the jobs.
+        evidence: Findings about it, if any.
+        reproduction: Text of its reproduction, empty for none.
+    """
+
+    id: str
+    verdict: Verdict
+    reason: str
+    jobs: tuple[TopicJob, ...]
+    regressions: tuple[str, ...]
+    first: str = ""
+    good: str = ""
+    command: str = ""
+    evidence: Evidence | None = None
+    reproduction: str = ""
+
+    @property
+    def title(self) -> str:
+        """Title of its issue; without numbers of jobs, because these change from night to night."""
+        functions = {job.case.partition("[")[0] for job in self.jobs}
+        subject = f"{functions.pop()} " if len(functions) == 1 else ""
+        return flatten(f"{subject}{self.verdict}: {self.reason}", MOST_TITLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifiedNight:
+    """A run for which issues are decided.
+
+    Attributes:
+        run: Id of the run.
+        started: Time when it began.
+        topics: Its root causes, the largest first; nothing flaky, no fault of the host.
+        runs: Id of every run of the store, by number.
+    """
+
+    run: str
+    started: datetime
+    topics: tuple[Topic, ...] = ()
+    runs: Mapping[int, str] = field(default_factory=dict)
+
+
 _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
-"""What never opens an issue: it says nothing for sure about JAX."""
+"""Verdicts that never open an issue: they say nothing reliable about JAX."""
 
 
 def read_night(
     directory: RunDirectory, digest: Digest, store: Store, regressions: Sequence[Regression]
 ) -> NotifiedNight:
-    """Return a night.
+    """Return the root causes of a nightly run.
 
     Args:
-        directory: Of its run.
-        digest: What is known of the run's jobs.
+        directory: Directory of the run.
+        digest: Digest of the run.
         store: The store, which must have the run.
         regressions: Every regression of the store.
 
     Raises:
         UsageError: If the store has no such run.
-        CorruptRunError: If the run or what was found out about it cannot be read.
+        CorruptRunError: If the run or its evidence cannot be read.
     """
     runs = store.runs()
     if (digest.run, digest.started) not in {(run.name, run.started) for run in runs}:
         raise UsageError(
-            f"{directory.path}: the store has no such run, expected it there; "
+            f"{directory.path}: is not in the store, expected a run of its history; "
             f"conformance history add {directory.path}"
         )
     run = load_run(directory)
@@ -57,14 +130,14 @@ def read_night(
     states = digest.jobs
     topics = []
     for cause in find_root_causes(run.records, evidence):
-        records = [record for record in cause.records if _tells(record)]
+        records = [record for record in cause.records if _may_open_issue(record)]
         if not records:
             continue
         first = records[0]
         found = evidence.get(cause.id)
-        mine = _regressions(records, states)
+        own = _list_regressions(records, states)
         since = min(
-            (known[one] for one in mine if one in known),
+            (known[one] for one in own if one in known),
             key=lambda one: (one.first, one.id),
             default=None,
         )
@@ -72,11 +145,11 @@ def read_night(
             Topic(
                 id=cause.id,
                 verdict=first.verdict,
-                reason=_reason(first),
-                jobs=_jobs(records, run),
-                regressions=mine,
+                reason=_find_reason(first),
+                jobs=_list_jobs(records, run),
+                regressions=own,
                 first="" if since is None else names.get(since.first, ""),
-                good="" if since is None else _last_good(store, since, names),
+                good="" if since is None else _find_last_good(store, since, names),
                 command=make_rerun_command(
                     first.case,
                     run.info.cases.get(first.case, RunCase()),
@@ -91,19 +164,19 @@ def read_night(
     return NotifiedNight(run=run.id, started=started, topics=tuple(topics), runs=names)
 
 
-def _tells(record: Record) -> bool:
-    """Say whether what is unexpected of a job may become an issue.
+def _may_open_issue(record: Record) -> bool:
+    """Say whether an unexpected job may become an issue.
 
-    What has no golden yet, and no reference that it disagrees with, asks for a review.
+    A job without a golden that does not contradict its reference needs a review instead.
     """
     unvouched = record.verdict is Verdict.NEW and record.conformance is not Conformance.DEVIATES
     return record.verdict not in _SILENT and not unvouched
 
 
-def _regressions(
+def _list_regressions(
     records: Sequence[Record], states: Mapping[tuple[str, str], JobState]
 ) -> tuple[str, ...]:
-    """Return the ids that the store has for jobs."""
+    """Return the ids of jobs' regressions in the store."""
     shown = ((record.case, states[record.case, record.cell]) for record in records)
     found = (
         make_regression_id(case, str(one.verdict), make_storable(one.cause)) for case, one in shown
@@ -111,12 +184,12 @@ def _regressions(
     return tuple(dict.fromkeys(found))
 
 
-def _reason(record: Record) -> str:
-    said = next(iter(record.reasons), "").partition(IF_INTENDED)[0]
-    return said or (record.error.signature if record.error is not None else "")
+def _find_reason(record: Record) -> str:
+    reason = next(iter(record.reasons), "").partition(IF_INTENDED)[0]
+    return reason or (record.error.signature if record.error is not None else "")
 
 
-def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
+def _list_jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
     places = stable_cell_ids(dict.fromkeys(record.cell for record in run.records))
     releases = {cell.id: cell.release for cell in run.info.cells}
     return tuple(
@@ -125,8 +198,8 @@ def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
     )
 
 
-def _last_good(store: Store, regression: Regression, names: Mapping[int, str]) -> str:
-    """Return the last run before a regression in which its jobs were as expected."""
+def _find_last_good(store: Store, regression: Regression, names: Mapping[int, str]) -> str:
+    """Return the last run before a regression in which its jobs were as expected, if any."""
     spans = store.case(regression.case)
     fine = [
         min(span.last, regression.first - 1)

@@ -17,40 +17,40 @@ class RefusedError(ConformanceError):
     """One issue could not be changed; the others still can."""
 
 
-class Closed(StrEnum):
+class CloseReason(StrEnum):
     """Why an issue is closed."""
 
     COMPLETED = "completed"
-    """What it tells of is done."""
+    """Its root cause is fixed."""
     DECLINED = "declined"
-    """People decided that nothing is to be done: intended, not planned, a duplicate."""
+    """People decided to do nothing: intended, not planned, a duplicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """An issue as it stands.
+    """An issue in its current state.
 
     Attributes:
-        number: Its number.
-        body: Its text.
+        number: Number of the issue.
+        body: Text of the issue.
         closed: Why it is closed; None while it is open.
-        closed_at: When it was.
+        closed_at: Time when it was closed.
     """
 
     number: int
     body: str
-    closed: Closed | None = None
+    closed: CloseReason | None = None
     closed_at: datetime | None = None
 
 
 class Tracker(Protocol):
-    """A place where issues are kept."""
+    """A tracker of issues."""
 
     def issues(self, numbers: Collection[int]) -> list[Issue]:
         """Return the issues that may be ours, open and closed.
 
         Args:
-            numbers: Issues that are linked, and wanted though nothing else says they are ours.
+            numbers: Issues that are linked in the store, even if they lack our label.
 
         Raises:
             ConformanceError: If they cannot be read.
@@ -60,18 +60,18 @@ class Tracker(Protocol):
         """Open an issue, and return its number.
 
         Raises:
-            RefusedError: If this one is refused.
-            ConformanceError: If nothing can be done at all.
+            RefusedError: If this issue is refused.
+            ConformanceError: If the tracker cannot be used at all.
         """
 
     def edit(self, number: int, body: str) -> None:
-        """Replace the text of an issue; raises as `open` does."""
+        """Replace the text of an issue; it raises like `open`."""
 
     def close(self, number: int, body: str) -> None:
-        """Close an issue as completed, with a text; raises as `open` does."""
+        """Close an issue as completed, with a text; it raises like `open`."""
 
     def reopen(self, number: int, body: str) -> None:
-        """Open a closed issue again, with a text; raises as `open` does."""
+        """Open a closed issue again, with a text; it raises like `open`."""
 
     def comment(self, number: int, text: str) -> None:
-        """Add a comment to an issue; raises as `open` does."""
+        """Add a comment to an issue; it raises like `open`."""

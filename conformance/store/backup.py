@@ -1,4 +1,4 @@
-"""The backup beside a store's file: made after each write, used when the file is damaged."""
+"""The backup next to a store's file: made after each write, used when the file is damaged."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ _JOURNALS: Final = ("-journal", "-wal", "-shm")
 
 
 def find_backup(file: Path) -> Path:
-    """Return where the backup of a store's file is."""
+    """Return the path of the backup of a store's file."""
     return file.with_name(file.name + BACKUP)
 
 
 def find_fault(file: Path, wait: float) -> str:
-    """Return what is wrong with the file of a database, empty if nothing is.
+    """Return the damage of the file of a database, empty if it is intact.
 
     Args:
         file: The file; it exists.
         wait: Seconds to wait for another process that writes.
 
     Raises:
-        sqlite3.OperationalError: If it cannot be opened, or another process writes on and on.
+        sqlite3.OperationalError: If it cannot be opened, or another process keeps writing.
     """
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=wait)) as connection:
-            connection.execute("BEGIN")  # nothing is written until the size was looked at
+            connection.execute("BEGIN")  # the size must not change between the checks
             found = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _CHECKS)
-            said, pages, size = map(str, found)
-            expected, there = int(pages) * int(size), file.stat().st_size
-            if said == "ok" and there < expected:  # the end of the last page is not looked at
-                said = f"it has {there} bytes, expected {expected}"
-    except sqlite3.OperationalError:  # says nothing of the content
+            fault, pages, size = map(str, found)
+            expected, actual = int(pages) * int(size), file.stat().st_size
+            if fault == "ok" and actual < expected:  # quick_check misses the end of the last page
+                fault = f"it has {actual} bytes, expected {expected}"
+    except sqlite3.OperationalError:  # e.g. locked: not a sign of damage
         raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        said = str(error)
-    return "" if said == "ok" else " ".join(said.split())
+        fault = str(error)
+    return "" if fault == "ok" else " ".join(fault.split())
 
 
 def back_up(file: Path, wait: float) -> None:
-    """Make the backup of a store, unless the store is damaged: then the last good one stays.
+    """Make the backup of a store, unless the store is damaged: then the last good backup stays.
 
     Args:
         file: File of the store.
@@ -64,63 +64,63 @@ def back_up(file: Path, wait: float) -> None:
         InfrastructureError: If the disk refuses.
         CorruptStoreError: If the store is damaged.
     """
-    kept = find_backup(file)
-    with _alone(file), _replacing(kept) as temporary:
+    backup = find_backup(file)
+    with _alone(file), _replacing(backup) as temporary:
         with (
             contextlib.closing(sqlite3.connect(file, timeout=wait)) as source,
             contextlib.closing(sqlite3.connect(temporary)) as target,
         ):
-            # Held while it is copied: without it, who writes on and on could keep us waiting.
+            # A read transaction: SQLite restarts a backup at each write of another process.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_master")
             source.backup(target)
         fault = find_fault(temporary, wait)
         if fault:
-            raise CorruptStoreError(f"{file}: damaged: {fault}; {kept} stays as it was")
+            raise CorruptStoreError(f"{file}: damaged: {fault}; {backup} is unchanged")
 
 
 def restore(file: Path, wait: float) -> str:
-    """Put the backup in the place of a damaged store, which is kept beside it.
+    """Replace a damaged store by its backup, and keep the damaged file next to it.
 
     Args:
         file: File of the store.
         wait: Seconds to wait for another process that writes.
 
     Returns:
-        What was done, empty if nothing had to be.
+        A message about the repair, empty if none was needed.
 
     Raises:
         CorruptStoreError: If there is no good backup.
         InfrastructureError: If the disk refuses.
     """
-    kept, aside = find_backup(file), file.with_name(file.name + DAMAGED)
+    backup, aside = find_backup(file), file.with_name(file.name + DAMAGED)
     with _alone(file):
         fault = find_damage(file, wait)
-        if not fault:  # another process was faster
+        if not fault:  # another process has restored it
             return ""
-        if not kept.exists() or find_fault(kept, wait):
+        if not backup.exists() or find_fault(backup, wait):
             raise CorruptStoreError(
-                f"{file}: damaged: {fault}; expected a good backup at {kept}; move the file "
+                f"{file}: damaged: {fault}; expected a good backup at {backup}; move the file "
                 "away and add the runs again: conformance history add reports/runs"
             )
         with _replacing(file) as temporary:
-            temporary.write_bytes(kept.read_bytes())
+            temporary.write_bytes(backup.read_bytes())
             aside.unlink(missing_ok=True)
             os.link(file, aside)
-            for ending in _JOURNALS:  # of the damaged file: in the other one it does harm
+            for ending in _JOURNALS:  # SQLite would apply them to the restored file
                 file.with_name(file.name + ending).unlink(missing_ok=True)
     return f"{file}: damaged: {fault}; its last good backup is used, the file is kept as {aside}"
 
 
 def find_damage(file: Path, wait: float) -> str:
-    """Return what is wrong with the file of a store, empty if nothing is or there is none.
+    """Return the damage of the file of a store, empty if it is intact or does not exist.
 
     Args:
         file: File of the store.
         wait: Seconds to wait for another process that writes.
 
     Raises:
-        sqlite3.OperationalError: If it cannot be opened, or another process writes on and on.
+        sqlite3.OperationalError: If it cannot be opened, or another process keeps writing.
     """
     if not file.exists():
         return ""
@@ -141,7 +141,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _replacing(file: Path) -> Iterator[Path]:
-    """Yield a name for what takes the place of a file in the end."""
+    """Yield the name of a file that replaces another at the end."""
     try:
         with temporary_file(file) as temporary:
             yield temporary

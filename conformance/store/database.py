@@ -1,4 +1,4 @@
-"""Transactions on the database of a store, and the user's errors for what goes wrong there."""
+"""The database of a store: its address, its transactions, and its errors as the user's."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import errno
 import importlib
 import os
 import sqlite3
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote_plus
 
 from sqlalchemy import String, create_engine, event, inspect, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql.expression import column, table
 
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import disk_error
 from conformance.locking import PATIENCE, lock_file
@@ -25,15 +29,79 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from conformance.store.address import Address
+
+SERVERS: Final = {"postgresql", "postgres", "postgresql+psycopg"}
+"""Schemes of URLs of PostgreSQL."""
+DRIVER: Final = "postgresql+psycopg"
+_SECRET: Final = ("password", "passfile", "sslpassword")
+MASK: Final = "***"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """The address of a store.
+
+    Attributes:
+        name: Name in messages, without credentials.
+        url: URL for SQLAlchemy; never shown.
+        file: The file; None for the database of a server.
+    """
+
+    name: str
+    url: URL = field(repr=False)
+    file: Path | None = None
+
+    def mask(self, text: str) -> str:
+        """Return a text without the credentials of this address.
+
+        Args:
+            text: Message of a driver or a server.
+        """
+        values = [self.url.password, *(self.url.query.get(name) for name in _SECRET)]
+        secrets = {value for value in values if isinstance(value, str) and value}
+        # The longest first: one secret may be the beginning of another.
+        for secret in sorted(secrets | set(map(quote_plus, secrets)), key=len, reverse=True):
+            text = text.replace(secret, MASK)
+        return mask_text(text)
+
+
+def parse_address(text: str) -> Address:
+    """Return the address of a store.
+
+    Args:
+        text: Path of a file, or `postgresql://user:password@host/database`.
+
+    Raises:
+        UsageError: If it is a URL that cannot be read, or of another kind of database.
+    """
+    if "://" not in text:
+        file = Path(text).expanduser().absolute()
+        return Address(name=text, url=URL.create("sqlite", database=str(file)), file=file)
+    scheme = text.partition("://")[0]
+    if scheme not in SERVERS:
+        # The scheme is not shown: it may be a credential that was put there by mistake.
+        raise UsageError(
+            "store ...://...: expected a path or postgresql://USER:PASSWORD@HOST/DATABASE"
+        )
+    try:
+        url = make_url(text).set(drivername=DRIVER)
+    except (ArgumentError, ValueError):  # their messages quote the URL
+        raise UsageError(
+            f"store {scheme}://...: cannot be read; expected "
+            f"{scheme}://USER:PASSWORD@HOST/DATABASE, in it @, : and / of a password as %40, "
+            "%3A and %2F"
+        ) from None
+    shown = URL.create("postgresql", host=url.host, port=url.port, database=url.database)
+    return Address(name=shown.render_as_string(), url=url)
+
 
 WAIT: Final = 30.0
 """Seconds to wait for another process that writes."""
 _MIGRATING: Final = "conformance.store.migration"
 _LOCK: Final = 0x6A61785F
-"""Number of the lock, among those of a PostgreSQL database, that whoever writes holds."""
+"""Number of the advisory lock of PostgreSQL that a writer holds."""
 _ACTING: Final = _LOCK + 1
-"""Likewise of whoever acts on what the database says."""
+"""Number of the advisory lock for actions that depend on the content of the database."""
 _HELD: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _DISK: Final = {
@@ -47,14 +115,14 @@ _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 class CorruptStoreError(ConformanceError):
-    """A store that cannot be read."""
+    """The store cannot be read."""
 
 
 class Database:
     """The database of a store.
 
     Args:
-        address: Where it is.
+        address: Address of the store.
         wait: Seconds to wait for another process that writes.
     """
 
@@ -77,7 +145,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection that alone writes; all of it counts in the end, or nothing.
+        """Yield the only connection that writes; all of its changes are kept, or none.
 
         Raises:
             ConformanceError: If the database cannot be used.
@@ -102,21 +170,21 @@ class Database:
 
     @contextlib.contextmanager
     def alone(self, inform: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
-        """Hold the right to act on what the database says, while others may read and write it.
+        """Hold the exclusive right to act on the content, while others may read and write it.
 
         Args:
             inform: Receives one line if another process holds it.
-            patience: How long to wait, in seconds.
+            patience: Seconds to wait.
 
         Raises:
-            ConformanceError: If it cannot be had.
+            ConformanceError: If another process keeps it too long.
         """
         if self.address.file is not None:
             with lock_file(self.address.file, inform, patience):
                 yield
             return
         with self._translate_errors(), self._engine.connect() as connection:
-            # No transaction: the server may end those in which nothing happens for long.
+            # No transaction: the server may end idle ones, see idle_in_transaction_session_timeout.
             held = connection.execution_options(isolation_level="AUTOCOMMIT", writing=False)
             held.execute(text(f"SET lock_timeout = {int(patience * 1000)}"))
             if not held.execute(text(f"SELECT pg_try_advisory_lock({_ACTING})")).scalar_one():
@@ -128,7 +196,7 @@ class Database:
         """Bring the schema to the newest version.
 
         Raises:
-            UsageError: If it is of a newer version than the newest that is known.
+            UsageError: If a newer version of this project has written it.
             ConformanceError: If the database cannot be used.
         """
         with self.reading() as connection:
@@ -139,7 +207,7 @@ class Database:
                 importlib.import_module(_MIGRATING).migrate(connection)
 
     def _version(self, connection: Connection) -> str:
-        """Return the version of the schema, empty where there is none yet."""
+        """Return the version of the schema, empty if there is none yet."""
         if not inspect(connection).has_table(VERSION_TABLE):
             return ""
         query = select(column("version_num", String)).select_from(table(VERSION_TABLE))
@@ -156,24 +224,24 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            raise self._make_error(error) from None  # its text may hold what was sent
+            raise self._make_error(error) from None  # the cause would show the parameters
 
     def _make_error(self, error: DBAPIError) -> ConformanceError:
         cause = error.orig
         if isinstance(cause, sqlite3.Error):
-            return self.error_of_file(cause)
+            return self.make_file_error(cause)
         if getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
             return self._make_lock_error()
-        said = self.address.hidden(" ".join(str(cause).split()))
+        message = self.address.mask(" ".join(str(cause).split()))
         return InfrastructureError(
-            f"{self.address.name}: {said}; check the address, and that the server runs"
+            f"{self.address.name}: {message}; check the address, and that the server runs"
         )
 
-    def error_of_file(self, error: sqlite3.Error) -> ConformanceError:
-        """Return the user's error for one of SQLite.
+    def make_file_error(self, error: sqlite3.Error) -> ConformanceError:
+        """Return the user's error for an error of SQLite.
 
         Args:
-            error: What SQLite said.
+            error: The error of SQLite.
         """
         file = self.address.file or Path(self.address.name)
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
@@ -181,7 +249,7 @@ class Database:
             return self._make_lock_error()
         if code in _DAMAGED:
             return CorruptStoreError(
-                f"{file}: damaged: {error}; try again: its last good backup is used then"
+                f"{file}: damaged: {error}; try again: its last good backup will be used"
             )
         if code in _DISK:
             number = _DISK[code]
@@ -196,11 +264,11 @@ class Database:
 
 
 def _open_file(address: Address, wait: float) -> Engine:
-    # Connections are closed after use, so that the file may be replaced between two.
+    # No pool: the file may be replaced by its backup between two connections.
     engine = create_engine(address.url, poolclass=NullPool, connect_args={"timeout": wait})
 
     def _set_autocommit(connection: sqlite3.Connection, _: object) -> None:
-        # Python's own transactions begin late, and end where the schema changes.
+        # sqlite3 would begin transactions at the first write, and commit before a schema change.
         connection.isolation_level = None
 
     def _begin(connection: Connection) -> None:

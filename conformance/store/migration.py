@@ -1,6 +1,6 @@
-"""Bringing a store to the newest version of its schema, with alembic.
+"""Migration of a store to the newest version of its schema, with Alembic.
 
-Imported only where that is needed: most stores are at the newest version, and alembic takes long.
+Imported only if needed: most stores have the newest version, and importing Alembic is slow.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def migrate(connection: Connection) -> None:
-    """Make the schema of a store the newest, within the connection's transaction.
+    """Migrate the schema of a store within the connection's transaction.
 
     Args:
-        connection: In a transaction that writes.
+        connection: Connection in a transaction that writes.
     """
     config = Config()
-    # A percent sign begins an interpolation there.
+    # A percent sign begins an interpolation of configparser.
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

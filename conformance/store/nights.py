@@ -1,4 +1,4 @@
-"""The last night as a store has it: what it showed, and what has been open since when."""
+"""The last night in a store: its jobs, and the regressions that are open."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def load_last_night(
 ) -> Night | None:
     """Return the newest run of a matrix that a store has.
 
-    A store knows what jobs showed, not what they made: no artifact of it is compared.
+    A store has the states of jobs, not their artifacts, which cannot be compared.
 
     Args:
         store: The store.
         matrix: Name or file of the matrix.
-        part: What of the matrix was asked for, where that was not all of it.
-        own: Id of a run that is not meant.
-        name: Id of the run, if it is to be that one; the matrix does not count then.
+        part: The selected part of the matrix, empty for all of it.
+        own: Id of a run to ignore.
+        name: Id of the run, in place of the newest of the matrix.
 
     Returns:
         The night, None if there is none.
@@ -45,7 +45,7 @@ def load_last_night(
         return None
     last = found[-1]
     states = store.states_at(last.number)
-    # Of other matrices the store knows, too.
+    # The store also has regressions of other matrices.
     open_ones = [
         one
         for one in store.regressions()[0]
@@ -64,7 +64,7 @@ def load_last_night(
 
 
 def load_known_regressions(store: Store) -> frozenset[tuple[str, str, str]]:
-    """Return what an issue is linked to: case, verdict and cause of each such regression."""
+    """Return case, verdict and cause of each regression that has an issue."""
     found, _ = store.regressions()
     return frozenset(
         (one.case, str(one.state.verdict), one.state.cause)

@@ -1,4 +1,4 @@
-"""Retention: runs that are too old go, what held when the others began stays."""
+"""Retention: old runs are removed, the states before the first remaining run are kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, delete, func, select
 
-from conformance.store import plans, schema
+from conformance.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,9 @@ class RemovedRuns:
     """The numbers of removed rows.
 
     Attributes:
-        runs: How many runs.
-        jobs: How many jobs that no run which stays has run.
-        changes: How many changes.
+        runs: Number of runs.
+        jobs: Number of jobs that no remaining run has.
+        changes: Number of changes.
     """
 
     runs: int
@@ -35,35 +35,35 @@ def prune(connection: Connection, before: datetime) -> RemovedRuns:
     """Remove the runs that began before a time, up to the first that did not; the newest stays.
 
     Args:
-        connection: In a transaction that writes.
+        connection: Connection in a transaction that writes.
         before: The time, with its zone.
     """
     tables = (schema.runs, schema.jobs, schema.changes)
-    sizes = [_size(connection, table) for table in tables]
+    sizes = [_count_rows(connection, table) for table in tables]
     runs, states = schema.runs.c, schema.states.c.id
     rows = connection.execute(select(runs.seq, runs.started).order_by(runs.seq)).all()
-    first = _first_kept([(seq, started) for seq, started in rows], before)
+    first = _find_first_kept([(seq, started) for seq, started in rows], before)
     for obsolete in (
         delete(schema.runs).where(runs.seq < first),
         delete(schema.plans).where(schema.plans.c.id.not_in(select(runs.plan))),
-        _old_changes(first),
+        _delete_old_changes(first),
     ):
         connection.execute(obsolete)
-    _forget_jobs(connection)
+    _remove_jobs(connection)
     unused = (states.not_in(select(table.c.state)) for table in (schema.changes, schema.jobs))
     connection.execute(delete(schema.states).where(*unused))
-    left = [_size(connection, table) for table in tables]
+    left = [_count_rows(connection, table) for table in tables]
     return RemovedRuns(
         **{str(table): size - now for table, size, now in zip(tables, sizes, left, strict=True)}
     )
 
 
-def _size(connection: Connection, table: Table) -> int:
+def _count_rows(connection: Connection, table: Table) -> int:
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
-def _first_kept(runs: Sequence[tuple[int, str]], before: datetime) -> int:
-    """Return the number of the first run that stays; 0 if there is none at all."""
+def _find_first_kept(runs: Sequence[tuple[int, str]], before: datetime) -> int:
+    """Return the number of the first run that stays; 0 without runs."""
     for seq, started in runs:
         if not _is_before(started, before) or seq == runs[-1][0]:
             return seq
@@ -71,7 +71,7 @@ def _first_kept(runs: Sequence[tuple[int, str]], before: datetime) -> int:
 
 
 def _is_before(started: str, before: datetime) -> bool:
-    """Say whether a run began before a time; one of which that is not known did not."""
+    """Say whether a run began before a time; a run with an unreadable date is kept."""
     try:
         time = datetime.fromisoformat(started)
     except ValueError:
@@ -79,8 +79,8 @@ def _is_before(started: str, before: datetime) -> bool:
     return (time.replace(tzinfo=UTC) if time.tzinfo is None else time) < before
 
 
-def _old_changes(first: int) -> Delete:
-    """Return what removes all changes from before a run but the last one of each job."""
+def _delete_old_changes(first: int) -> Delete:
+    """Return the statement that removes changes before a run, except the last of each job."""
     changes = schema.changes.c
     other = schema.changes.alias()
     last = (
@@ -91,9 +91,9 @@ def _old_changes(first: int) -> Delete:
     return delete(schema.changes).where(changes.run < first, changes.run < last)
 
 
-def _forget_jobs(connection: Connection) -> None:
-    """Remove the jobs that no run has run, with their changes."""
-    ran = map(plans.unpack_jobs, connection.execute(select(schema.plans.c.jobs)).scalars())
+def _remove_jobs(connection: Connection) -> None:
+    """Remove the jobs that no remaining run has, with their changes."""
+    ran = map(schema.unpack_jobs, connection.execute(select(schema.plans.c.jobs)).scalars())
     every = connection.execute(select(schema.jobs.c.id)).scalars()
     idle = {*every}.difference(*(jobs.tolist() for jobs in ran))
     for column in (schema.changes.c.job, schema.jobs.c.id):

@@ -1,9 +1,10 @@
-"""Adding a run to a store: only what differs from what was known makes rows."""
+"""Adding a run to a store: only differences from the known states make rows."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,41 +13,101 @@ import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
 from conformance.cells.nightly import stable_cell_ids
-from conformance.store import plans, schema
+from conformance.errors import UsageError
+from conformance.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlalchemy import Column, Connection, Table
 
-    from conformance.engine.digests import JobState
-    from conformance.store.entries import StoreEntry
+    from conformance.engine.digests import Digest, JobState
+    from conformance.engine.run_directory import RunDirectory
 
     Seen = dict[tuple[str, str], tuple[int, bool]]
+
+
+class _Info(msgspec.Struct):
+    """The part of `run.json` that a digest lacks."""
+
+    host: dict[str, Any] = msgspec.field(default_factory=dict)
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Job(msgspec.Struct, frozen=True, gc=False):
+    """The part of a line of `results.jsonl` that a digest lacks."""
+
+    case: str
+    cell: str
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreEntry:
+    """A run to be added to a store.
+
+    Attributes:
+        digest: Digest of its jobs.
+        repeated: Case and cell of the jobs that ran several times, which confirms their state.
+        host: Facts of the host.
+        versions: Versions of this project, its kit and the Python it ran on.
+    """
+
+    digest: Digest
+    repeated: frozenset[tuple[str, str]] = frozenset()
+    host: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def make_entry(directory: RunDirectory, digest: Digest) -> StoreEntry:
+    """Return a run in the form that is added to a store.
+
+    Args:
+        directory: Directory of the run.
+        digest: Digest of its jobs.
+
+    Raises:
+        CorruptRunError: If it cannot be read.
+        UsageError: If it did not finish: later runs cannot be compared with a part of a run.
+    """
+    if not digest.finished:
+        raise UsageError(
+            f"{directory.path}: the run did not end, expected one that did; "
+            f"conformance run --resume --run {directory.path}"
+        )
+    info = directory.read_run_as(_Info)
+    jobs = directory.read_records_as(_Job)
+    return StoreEntry(
+        digest=digest,
+        repeated=frozenset((job.case, job.cell) for job in jobs if job.attempts > 1),
+        host=info.host,
+        versions=info.versions,
+    )
+
 
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
 
 def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
-    """Add a run after those that are there.
+    """Add a run to the end of the history.
 
     Args:
-        connection: In a transaction that writes.
+        connection: Connection in a transaction that writes.
         entry: The run.
 
     Returns:
-        Its number, None if the store has it already.
+        Its number, None if the store already has it.
     """
     digest, runs = entry.digest, schema.runs.c
     once = (runs.name == digest.run, runs.started == digest.started)
-    there = select(runs.seq).where(*once, runs.finished == digest.finished)
-    if connection.execute(there).first() is not None:
+    same = select(runs.seq).where(*once, runs.finished == digest.finished)
+    if connection.execute(same).first() is not None:
         return None
     seq = _find_next(connection, runs.seq)
     places = stable_cell_ids(digest.cells)
     jobs = _add_changes(connection, seq, _number_states(connection, entry, places))
-    key, packed = plans.pack_jobs(np.sort(np.array(jobs, np.int64)))
+    key, packed = schema.pack_jobs(np.sort(np.array(jobs, np.int64)))
     row = {
         "seq": seq, "name": digest.run, "started": digest.started, "finished": digest.finished,
         "exit": digest.exit, "matrix": digest.matrix, "part": digest.part,
@@ -63,7 +124,7 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
 
 
 def make_storable(text: str) -> str:
-    """Return a text with what no database takes replaced: NUL, and halves of characters.
+    """Replace characters that databases refuse: NUL, and surrogates.
 
     Args:
         text: Any text.
@@ -78,8 +139,9 @@ def _find_next(connection: Connection, column: Column[int]) -> int:
 def _intern(
     connection: Connection, table: Table, rows: Mapping[str, dict[str, Any]]
 ) -> dict[str, int]:
-    """Return the number of each row by the hash of its content; those that are new are added."""
-    known = {key: number for key, number in connection.execute(select(table.c.key, table.c.id))}  # noqa: C416
+    """Return the number of each row by the hash of its content; add new rows."""
+    rows_in_table = connection.execute(select(table.c.key, table.c.id))
+    known = {row.key: row.id for row in rows_in_table}
     new = [key for key in rows if key not in known]
     numbers = dict(zip(new, count(_find_next(connection, table.c.id)), strict=False))
     if new:
@@ -104,7 +166,7 @@ def _number_states(connection: Connection, entry: StoreEntry, places: Mapping[st
 
 
 def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
-    """Add what differs from what was known, and return the numbers of the jobs."""
+    """Add the states that differ from the known ones, and return the numbers of the jobs."""
     jobs = schema.jobs.c
     query = select(jobs.case, jobs.place, jobs.id, jobs.state)
     known = {(case, place): (job, state) for case, place, job, state in connection.execute(query)}

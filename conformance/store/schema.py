@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import zstandard
 from sqlalchemy import (
     JSON,
     Boolean,
@@ -19,6 +22,14 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from conformance.engine.blobs import decompress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Jobs = NDArray[np.int64]
+
+
 VERSION: Final = "0001"
 """The newest version: that of the last migration."""
 VERSION_TABLE: Final = "conformance_version"
@@ -32,7 +43,7 @@ plans: Final = Table(
     Column("key", String(64), nullable=False, unique=True),
     Column("jobs", LargeBinary, nullable=False),
 )
-"""Sets of jobs that ran, each once, by the hash of its content."""
+"""Sets of jobs that ran, deduplicated by the hash of their content."""
 
 runs: Final = Table(
     "runs",
@@ -52,7 +63,7 @@ runs: Final = Table(
     Column("versions", JSON, nullable=False),
     UniqueConstraint("name", "started", "finished", name="runs_once"),
 )
-"""Runs in the order they were added, which the clock has no part in."""
+"""Runs in the order in which they were added, not by date."""
 
 states: Final = Table(
     "states",
@@ -65,7 +76,7 @@ states: Final = Table(
     Column("reason", Text, nullable=False),
     Column("cause", Text, nullable=False),
 )
-"""What may be known of a job, each once, by the hash of its content."""
+"""States of jobs, deduplicated by the hash of their content."""
 
 jobs: Final = Table(
     "jobs",
@@ -76,20 +87,20 @@ jobs: Final = Table(
     Column("state", ForeignKey("states.id"), nullable=False),
     UniqueConstraint("case", "place", name="jobs_once"),
 )
-"""Cases in places, with what was known last of each."""
+"""Cases in places, with the latest state of each."""
 
 changes: Final = Table(
     "changes",
     metadata,
     Column("job", ForeignKey("jobs.id"), primary_key=True, autoincrement=False),
-    # Of a run that is no longer kept, too: what held then is the beginning.
+    # No foreign key: the last change before the first remaining run outlives its own run.
     Column("run", Integer, primary_key=True, autoincrement=False),
     Column("state", ForeignKey("states.id"), nullable=False),
     Column("repeated", Boolean, nullable=False),
     Index("changes_by_run", "run"),
     sqlite_with_rowid=False,
 )
-"""What a run showed of a job, where that is not what was known; whether several times."""
+"""States of jobs in runs that differ from the state before, and whether they were repeated."""
 
 links: Final = Table(
     "links",
@@ -98,4 +109,27 @@ links: Final = Table(
     Column("issue", Text, nullable=False),
     Column("run", Integer, nullable=False),
 )
-"""Issues of regressions, with the newest run when each was linked."""
+"""Issues of regressions, with the newest run at the time of the link."""
+
+
+_STEP_TYPE: Final = np.dtype("<u4")
+
+
+def pack_jobs(jobs: Jobs) -> tuple[str, bytes]:
+    """Return the key of a plan, and its compressed content.
+
+    Args:
+        jobs: Ids of its jobs, ascending, from 1, shape (jobs,).
+    """
+    # Jobs of one run get consecutive ids: differences of 1 compress to almost nothing.
+    steps = np.diff(jobs, prepend=0).astype(_STEP_TYPE).tobytes()
+    return hashlib.sha256(steps).hexdigest(), zstandard.compress(steps, 6)
+
+
+def unpack_jobs(packed: bytes) -> Jobs:
+    """Return the ids of the jobs of a plan, ascending.
+
+    Args:
+        packed: The compressed content.
+    """
+    return np.cumsum(np.frombuffer(decompress(packed), _STEP_TYPE), dtype=np.int64)

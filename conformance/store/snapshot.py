@@ -14,7 +14,7 @@ from sqlalchemy import Integer, select, type_coerce
 from conformance.engine.digests import Digest, JobState
 from conformance.engine.regression_tracker import IssueLink, RegressionTracker, StateTable
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.store import plans, schema
+from conformance.store import schema
 from conformance.store.database import CorruptStoreError
 
 if TYPE_CHECKING:
@@ -33,18 +33,18 @@ class StoredRun:
     """A run in a store.
 
     Attributes:
-        number: Its place in the order of adding; those of runs that are gone stay free.
-        name: Its id.
-        started: When it began, as its `run.json` says.
-        finished: When it ended.
+        number: Its place in the order of adding; numbers are never reused.
+        name: Id of the run.
+        started: Time when it began, as in its `run.json`.
+        finished: Time when it ended.
         exit: Exit status.
         matrix: Name or file of the matrix.
-        part: What of the matrix was asked for, where that was not all of it.
-        counts: How many jobs have each verdict.
-        unexpected: How many jobs are unexpected.
+        part: The selected part of the matrix, empty for all of it.
+        counts: Number of jobs by verdict.
+        unexpected: Number of unexpected jobs.
         cells: Cell and its release of jax, by place.
         host: Facts of the host.
-        versions: Of this project, its kit and the Python it ran on.
+        versions: Versions of this project, its kit and the Python it ran on.
     """
 
     number: int
@@ -63,13 +63,13 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSpan:
-    """Runs one after another that showed the same of a job.
+    """Consecutive runs in which a job had the same state.
 
     Attributes:
-        state: What; None where the job did not run.
-        first: Number of the first of them.
-        last: Number of the last of them.
-        runs: How many they are.
+        state: The state; None if the job did not run.
+        first: Number of the first run.
+        last: Number of the last run.
+        runs: Number of runs.
     """
 
     state: JobState | None
@@ -82,11 +82,12 @@ class _Step(NamedTuple):
     """A run in a replay.
 
     Attributes:
-        run: Its number.
-        plan: The number of the jobs that ran; None if the run is no longer kept.
-        changed: The jobs that showed what was not known of them.
-        repeated: For each of these, whether it was run several times.
-        shown: The number of the state of every job, as of this run; the next step writes to it.
+        run: Number of the run.
+        plan: Number of its plan; None if the run was pruned.
+        changed: Jobs whose state changed, shape (changes,).
+        repeated: Whether each of these was run several times, shape (changes,).
+        shown: Number of the state of every job at this run, shape (jobs + 1,); the next step
+            overwrites it.
     """
 
     run: int
@@ -100,18 +101,20 @@ class _Jobs:
     """The jobs of a store, by number.
 
     Attributes:
-        cases: The cases.
-        places: The places.
-        case: For each job the number of its case.
-        place: For each job the number of its place.
+        cases: Ids of the cases.
+        places: Stable ids of the cells.
+        case: Index of the case of each job, shape (jobs + 1,).
+        place: Index of the place of each job, shape (jobs + 1,).
     """
 
     def __init__(self, connection: Connection) -> None:
         jobs = schema.jobs.c
         rows = connection.execute(select(jobs.id, jobs.case, jobs.place)).all()
-        # SQLite keeps a value of any type in a column, also in one for text.
+        # SQLite accepts a value of any type in a text column.
         if not all(isinstance(text, str) for _, *names in rows for text in names):
-            raise CorruptStoreError("the history names jobs by other things than text; restore it")
+            raise CorruptStoreError(
+                "the names of jobs are not text, expected text; restore the history from its backup"
+            )
         numbers, cases, places = zip(*rows, strict=True) if rows else ((), (), ())
         size = max(numbers, default=0) + 1
         self.cases, self.case = _number_names(numbers, cases, size)
@@ -133,7 +136,7 @@ class StoreSnapshot:
     """The content of a store.
 
     Args:
-        connection: In a transaction.
+        connection: Connection in a transaction.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -178,26 +181,26 @@ class StoreSnapshot:
     def _plans(self) -> dict[int, Numbers]:
         """The jobs of each plan."""
         rows = self._connection.execute(select(schema.plans.c.id, schema.plans.c.jobs))
-        return {number: plans.unpack_jobs(content) for number, content in rows}
+        return {number: schema.unpack_jobs(content) for number, content in rows}
 
     @cached_property
     def _plan_of(self) -> dict[int, int]:
         """The plan of each run, in the order they were added."""
         runs = schema.runs.c
         rows = self._connection.execute(select(runs.seq, runs.plan).order_by(runs.seq))
-        return {run: plan for run, plan in rows}  # noqa: C416 - of rows
+        return {row.seq: row.plan for row in rows}
 
     def _replay(self, *where: ColumnElement[bool]) -> Iterator[_Step]:
-        """Yield every run in order, those that are no longer kept but left changes first.
+        """Yield every run in order, beginning with pruned runs that left changes.
 
         Args:
-            where: Which changes are replayed, all by default.
+            where: Conditions on the replayed changes, none by default.
         """
         changes = schema.changes.c
         repeated = type_coerce(changes.repeated, Integer)
         query = select(changes.run, changes.job, changes.state, repeated).where(*where)
         rows = self._connection.execute(query).all()
-        # As numbers, for there are many.
+        # As an array: there are too many changes for Python objects.
         table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * 4).reshape(-1, 4)
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         runs, starts = np.unique(table[:, 0], return_index=True)
@@ -216,7 +219,7 @@ class StoreSnapshot:
         """
         jobs = schema.jobs.c
         rows = self._connection.execute(select(jobs.id, jobs.place).where(jobs.case == case))
-        places = {job: place for job, place in rows}  # noqa: C416 - of rows
+        places = {row.id: row.place for row in rows}
         own = np.array(sorted(places), np.int64)
         within = {plan: {*np.intersect1d(own, ran).tolist()} for plan, ran in self._plans.items()}
         found: dict[str, list[tuple[int, JobState | None]]] = defaultdict(list)
@@ -246,7 +249,7 @@ class StoreSnapshot:
     def digests(self) -> Iterator[Digest]:
         """Yield the digest of every run, in the order they were added."""
         runs = {run.number: run for run in self.runs}
-        # Most runs have the jobs of the one before.
+        # Most runs share their plan with the run before.
         layouts = {plan: _Layout(self._jobs, ran) for plan, ran in self._plans.items()}
         for step in self._replay():
             if step.plan is not None:
@@ -254,12 +257,12 @@ class StoreSnapshot:
                 yield layouts[step.plan].digest(runs[step.run], states, self.states)
 
     def track_regressions(self) -> RegressionTracker:
-        """Return a tracker that has seen every run."""
+        """Return a tracker of regressions over every run."""
         jobs, table = self._jobs, StateTable(self.states)
         tracker = RegressionTracker(jobs.cases, jobs.case, jobs.places, jobs.place)
         for step in self._replay():
             if step.run == next(iter(self._plan_of), None):
-                tracker.restart()  # what is left of the runs before it was judged then
+                tracker.restart()  # changes of pruned runs are only the initial states
             ran = step.changed[:0] if step.plan is None else self._plans[step.plan]
             states = step.shown[step.changed]
             repeated = step.changed[step.repeated]
@@ -278,7 +281,7 @@ class _Layout:
 
     Args:
         jobs: The jobs of the store.
-        ran: Those of the plan.
+        ran: Numbers of the jobs of the plan, shape (jobs,).
     """
 
     def __init__(self, jobs: _Jobs, ran: Numbers) -> None:
@@ -292,7 +295,7 @@ class _Layout:
 
         Args:
             run: The run.
-            shown: The state of each job.
+            shown: Number of the state of each job, shape (jobs,).
             states: Every state.
         """
         numbers, state = np.unique(shown, return_inverse=True)

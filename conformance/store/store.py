@@ -1,4 +1,4 @@
-"""The store of runs: opened, added to, asked, kept small."""
+"""The history of runs: added, queried, linked to issues and pruned."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from conformance.engine.digests import Digest, JobState
     from conformance.engine.regression_tracker import Regression, RegressionEvent
-    from conformance.store.address import Address
-    from conformance.store.entries import StoreEntry
+    from conformance.store.database import Address
+    from conformance.store.run_insertion import StoreEntry
     from conformance.store.snapshot import CaseSpan, StoredRun
 
 _ISSUE: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
@@ -36,15 +36,15 @@ class Store:
     """The history of runs.
 
     Args:
-        address: Where it is; made if it is not there.
-        say: Told in a sentence what was mended.
+        address: Address of the store, which is created if it does not exist.
+        inform: Receives a line about a repair.
         wait: Seconds to wait for another process that writes.
 
     Raises:
         ConformanceError: If it cannot be used.
     """
 
-    def __init__(self, address: Address, say: Callable[[str], None], wait: float = WAIT) -> None:
+    def __init__(self, address: Address, inform: Callable[[str], None], wait: float = WAIT) -> None:
         self._database = Database(address, wait)
         self._file, self._wait = address.file, wait
         if self._file is not None:
@@ -52,20 +52,20 @@ class Store:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise disk_error(self._file, error) from None
-            with self._of_file():
-                said = find_damage(self._file, wait) and restore(self._file, wait)
-            if said:
-                say(said)
+            with self._translate_file_errors():
+                repair = find_damage(self._file, wait) and restore(self._file, wait)
+            if repair:
+                inform(repair)
         self._database.migrate()
 
     def add(self, *entries: StoreEntry) -> list[int | None]:
-        """Add runs after those that are there.
+        """Add runs to the end of the history.
 
         Args:
             entries: The runs.
 
         Returns:
-            The number of each, None of one that is there already: it changes nothing.
+            The number of each run, None if the store already has it.
 
         Raises:
             ConformanceError: If the store cannot be written; it is then as it was before.
@@ -79,7 +79,7 @@ class Store:
             return snapshot.runs
 
     def case(self, case: str) -> dict[str, list[CaseSpan]]:
-        """Return what every run showed of a case, by place; nothing of one that never ran."""
+        """Return the states of a case in every run, by place; empty if it never ran."""
         with self._reading() as snapshot:
             return snapshot.spans(case)
 
@@ -94,23 +94,23 @@ class Store:
             return list(snapshot.digests())
 
     def regressions(self) -> tuple[list[Regression], list[RegressionEvent]]:
-        """Return every regression, the open ones first, and what happened to them by run."""
+        """Return every regression, the open ones first, and their events by run."""
         with self._reading() as snapshot:
             tracker = snapshot.track_regressions()
             return tracker.list_regressions(snapshot.links), tracker.events
 
     def link(self, regression: str, issue: str) -> Regression:
-        """Link an issue to a regression, in the place of the one that is linked.
+        """Link an issue to a regression, in place of an earlier link.
 
         Args:
             regression: Id of the regression, or its beginning.
             issue: `owner/repository#number`; empty to link none.
 
         Returns:
-            The regression as it stands then.
+            The regression with the link.
 
         Raises:
-            UsageError: If it is no issue, or not one regression.
+            UsageError: If the issue is malformed, or the id is ambiguous or unknown.
             ConformanceError: If the store cannot be written.
         """
         _check_issue(issue)
@@ -118,23 +118,24 @@ class Store:
             tracker = StoreSnapshot(connection).track_regressions()
             found = [one.id for one in tracker.list_regressions() if one.id.startswith(regression)]
             if len(found) != 1:
+                where = self._database.address.name
                 raise UsageError(
-                    f"{regression!r} is {len(found)} regressions of {self._database.address.name}, "
-                    "expected one; conformance history regressions shows their ids"
+                    f"{regression!r} matches {len(found)} regressions of {where}, "
+                    "expected 1; conformance history regressions shows their ids"
                 )
             _link(connection, found, issue)
             linked = tracker.list_regressions(StoreSnapshot(connection).links)
             return next(one for one in linked if one.id == found[0])
 
     def link_all(self, regressions: Collection[str], issue: str) -> None:
-        """Link an issue to several regressions at once, in the place of those that are linked.
+        """Link an issue to several regressions at once, in place of earlier links.
 
         Args:
             regressions: Their whole ids.
             issue: `owner/repository#number`.
 
         Raises:
-            UsageError: If it is no issue.
+            UsageError: If the issue is malformed.
             ConformanceError: If the store cannot be written.
         """
         _check_issue(issue)
@@ -143,13 +144,13 @@ class Store:
 
     @contextlib.contextmanager
     def alone(self, inform: Callable[[str], None]) -> Iterator[None]:
-        """Hold the right to act on what the store says: of two at once, each would open an issue.
+        """Hold the exclusive right to act on the content: two processes would open two issues.
 
         Args:
             inform: Receives one line if another process holds it.
 
         Raises:
-            ConformanceError: If it cannot be had.
+            ConformanceError: If another process keeps it too long.
         """
         with self._database.alone(inform):
             yield
@@ -157,7 +158,7 @@ class Store:
     def prune(self, before: datetime) -> RemovedRuns:
         """Remove runs that began before a time, up to the first that did not; the newest stays.
 
-        What held when the others began is kept, as their beginning.
+        The states of jobs before the first remaining run are kept.
 
         Args:
             before: The time, with its zone.
@@ -175,19 +176,19 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """Yield a connection that writes; the backup is made once all of it is written."""
+        """Yield a connection that writes; the backup is made after the commit."""
         with self._database.writing() as connection:
             yield connection
         if self._file is not None:
-            with self._of_file():
+            with self._translate_file_errors():
                 back_up(self._file, self._wait)
 
     @contextlib.contextmanager
-    def _of_file(self) -> Iterator[None]:
+    def _translate_file_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            raise self._database.error_of_file(error) from None
+            raise self._database.make_file_error(error) from None
 
 
 def _check_issue(issue: str) -> None:
@@ -196,7 +197,7 @@ def _check_issue(issue: str) -> None:
 
 
 def _link(connection: Connection, regressions: Collection[str], issue: str) -> None:
-    """Link an issue to regressions, as of the newest run; an empty one is none."""
+    """Link an issue to regressions, as of the newest run; an empty issue removes the links."""
     links = schema.links
     for one in regressions:
         connection.execute(delete(links).where(links.c.regression == one))

@@ -227,4 +227,5 @@ def test_runs_that_cannot_be_told(project: Project) -> None:
     write(project.path / "reports" / "runs" / "night-02", bad())
     ending = notify(project)
     assert ending.code == ExitCode.USAGE
-    assert "the store has no such run, expected it there; conformance history add" in ending.error
+    problem = "is not in the store, expected a run of its history; conformance history add"
+    assert problem in ending.error

@@ -17,15 +17,15 @@ from conformance.engine.run_directory import RunDirectory
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, RunCell
-from conformance.notify.body import new_body
+from conformance.notify.issue_body import make_body
 from conformance.notify.night import read_night
 from conformance.report.junit import render_junit
 from conformance.report.markdown import render_markdown
 from conformance.report.terminal import print_report
 from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
-from conformance.store.address import parse_address
-from conformance.store.entries import make_entry
+from conformance.store.database import parse_address
+from conformance.store.run_insertion import make_entry
 from conformance.store.store import Store
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from tests import printed
@@ -188,7 +188,7 @@ def test_issues(tmp_path: Path) -> None:
     store = Store(parse_address(str(tmp_path / "history.db")), pytest.fail)
     store.add(make_entry(directory, digest))
     night = read_night(directory, digest, store, [])
-    found = {one for topic in night.topics for one in printed.in_text(new_body(topic, ""))}
+    found = {one for topic in night.topics for one in printed.in_text(make_body(topic, ""))}
     assert len(found) == len(night.topics) > 1
     assert refused(found) == []
 

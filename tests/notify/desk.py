@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.digests import make_digest
+from conformance.notify.actions import ActionResult, execute
 from conformance.notify.decisions import NotifyPolicy, decide, find_linked_issues
-from conformance.notify.execution import ActionResult, execute
 from conformance.notify.night import read_night
-from conformance.notify.tracker import Closed, Issue
-from conformance.store.address import parse_address
-from conformance.store.entries import make_entry
+from conformance.notify.tracker import CloseReason, Issue
+from conformance.store.database import parse_address
+from conformance.store.run_insertion import make_entry
 from conformance.store.store import Store
 from tests.engine.written_runs import write
 
@@ -69,7 +69,7 @@ class Desk:
 
     def close(self, number: int, body: str) -> None:
         """Close an issue."""
-        self.change(number, body=body, closed=Closed.COMPLETED, closed_at=self.now)
+        self.change(number, body=body, closed=CloseReason.COMPLETED, closed_at=self.now)
 
     def reopen(self, number: int, body: str) -> None:
         """Open an issue again."""

@@ -11,7 +11,7 @@ import pytest
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.notify import github
 from conformance.notify.github import GithubTracker
-from conformance.notify.tracker import Closed, RefusedError
+from conformance.notify.tracker import CloseReason, RefusedError
 from tests.notify.github_server import REPOSITORY, TOKEN, Fault
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def tracker(server: GithubServer, **more: Any) -> GithubTracker:
     """Return a client of a server."""
     given = {
         "repository": REPOSITORY, "token": TOKEN, "api": server.url, "label": LABEL,
-        "say": pytest.fail, **more,
+        "inform": pytest.fail, **more,
     }  # fmt: skip
     return GithubTracker(**given)
 
@@ -58,7 +58,7 @@ def test_an_issue_from_its_opening_to_its_end(server: GithubServer) -> None:
     client.close(number, "closed")
     assert server.issues[number]["state_reason"] == "completed"
     (issue,) = tracker(server).issues([])
-    assert (issue.number, issue.body, issue.closed) == (number, "closed", Closed.COMPLETED)
+    assert (issue.number, issue.body, issue.closed) == (number, "closed", CloseReason.COMPLETED)
     assert issue.closed_at == server.now
     client.reopen(number, "open")
     (issue,) = tracker(server).issues([])
@@ -85,13 +85,15 @@ def test_an_issue_without_the_label_is_read_by_its_number(server: GithubServer) 
 @pytest.mark.parametrize(
     ("reason", "closed"),
     [
-        ("completed", Closed.COMPLETED),
-        (None, Closed.COMPLETED),
-        ("not_planned", Closed.DECLINED),
-        ("duplicate", Closed.DECLINED),
+        ("completed", CloseReason.COMPLETED),
+        (None, CloseReason.COMPLETED),
+        ("not_planned", CloseReason.DECLINED),
+        ("duplicate", CloseReason.DECLINED),
     ],
 )
-def test_why_an_issue_is_closed(server: GithubServer, reason: str | None, closed: Closed) -> None:
+def test_why_an_issue_is_closed(
+    server: GithubServer, reason: str | None, closed: CloseReason
+) -> None:
     """Not planned is a decision of people's."""
     server.add("one", "", LABEL)
     server.edit(1, {"state": "closed", "state_reason": reason})
@@ -109,10 +111,10 @@ def test_a_label_that_cannot_be_made_is_said_once(server: GithubServer) -> None:
     """The issue is opened nevertheless."""
     server.may_label = False
     said: list[str] = []
-    client = tracker(server, say=said.append)
+    client = tracker(server, inform=said.append)
     assert [client.open("a", ""), client.open("b", "")] == [1, 2]
     assert len(said) == 1
-    assert "label conformance is not there and cannot be made (403)" in said[0]
+    assert "label conformance is missing and cannot be created (403)" in said[0]
 
 
 @pytest.mark.parametrize(

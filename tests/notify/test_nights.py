@@ -18,10 +18,10 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run_files import EVIDENCE, Evidence
 from conformance.notify.actions import ActionKind
-from conformance.notify.decisions import When
-from conformance.notify.marks import cause_in
+from conformance.notify.decisions import NotifyWhen
+from conformance.notify.issue_body import find_cause
 from conformance.notify.night import read_night
-from conformance.notify.tracker import Closed, RefusedError
+from conformance.notify.tracker import CloseReason, RefusedError
 from tests.engine.written_runs import A, B, record
 from tests.notify.desk import Nights
 
@@ -71,7 +71,7 @@ def test_an_issue_is_opened_updated_and_closed(nights: Nights) -> None:
     assert nights.desk.comments[1] == []
     assert nights.night(fine(), fine("g/b"), bad(cell=B)) == ["update"]
     assert nights.night(fine(), fine("g/b"), fine(cell=B)) == ["close"]
-    assert nights.desk.kept[1].closed is Closed.COMPLETED
+    assert nights.desk.kept[1].closed is CloseReason.COMPLETED
     (comment,) = nights.desk.comments[1]
     assert comment.startswith("Fixed: all 2 jobs that showed it ran up to `night-6`")
     assert nights.night(fine(), fine("g/b"), fine(cell=B)) == []
@@ -81,9 +81,9 @@ def test_what_is_seen_once_waits(nights: Nights) -> None:
     """Until another run shows it; or it is told at once where that is wanted."""
     assert nights.night(bad(attempts=1)) == []
     assert "another run must show it" in nights.decided()[0].why
-    nights.policy = replace(nights.policy, when=When.NEW)
+    nights.policy = replace(nights.policy, when=NotifyWhen.NEW)
     assert [one.kind for one in nights.decided()] == [ActionKind.OPEN]
-    nights.policy = replace(nights.policy, when=When.CONFIRMED)
+    nights.policy = replace(nights.policy, when=NotifyWhen.CONFIRMED)
     assert nights.night(bad(attempts=1)) == ["open"]
 
 
@@ -138,7 +138,7 @@ def test_it_is_not_closed_while_its_jobs_show_something_else(nights: Nights) -> 
 def test_closed_as_completed_and_seen_again(nights: Nights) -> None:
     """It is opened again by the next night, not by the same one told again."""
     nights.night(bad())
-    nights.desk.change(1, closed=Closed.COMPLETED, closed_at=nights.people())
+    nights.desk.change(1, closed=CloseReason.COMPLETED, closed_at=nights.people())
     assert [done.action.kind for done in nights.told()] == [ActionKind.NOTHING]
     assert nights.night(bad()) == ["reopen"]
     assert nights.desk.is_open(1)
@@ -160,7 +160,7 @@ def test_fixed_and_back(nights: Nights) -> None:
 def test_what_people_declined_stays_closed(nights: Nights) -> None:
     """Whatever the nights show."""
     nights.night(bad())
-    nights.desk.change(1, closed=Closed.DECLINED, closed_at=nights.people())
+    nights.desk.change(1, closed=CloseReason.DECLINED, closed_at=nights.people())
     for job in (bad(), fine(), bad(), bad()):
         nights.night(job)
         assert not nights.desk.is_open(1)
@@ -171,7 +171,7 @@ def test_what_people_declined_stays_closed(nights: Nights) -> None:
 def test_more_of_what_people_declined_is_known_and_no_more(nights: Nights) -> None:
     """Another case with the same cause is linked to the issue, which stays as it is."""
     nights.night(bad(reason=TWO))
-    nights.desk.change(1, closed=Closed.DECLINED, closed_at=nights.people())
+    nights.desk.change(1, closed=CloseReason.DECLINED, closed_at=nights.people())
     issue = nights.desk.kept[1]
     assert nights.night(bad(reason=TWO), bad("g/b", reason=TWO)) == ["update"]
     assert {one.status for one in nights.regressions} == {RegressionStatus.KNOWN}
@@ -246,7 +246,7 @@ def test_two_issues_of_one_cause(nights: Nights) -> None:
     issue = nights.desk.kept[1]
     nights.desk.kept = {n: replace(issue, number=n) for n in (1, 2, 3)}
     nights.desk.comments = {1: [], 2: [], 3: []}
-    nights.desk.change(1, closed=Closed.COMPLETED, closed_at=nights.desk.now)
+    nights.desk.change(1, closed=CloseReason.COMPLETED, closed_at=nights.desk.now)
     nights.night(bad(), bad(cell=B))
     written = [n for n, one in nights.desk.kept.items() if f"`{B}`" in one.body]
     assert written == [2]
@@ -256,11 +256,11 @@ def test_a_cause_that_is_known_by_another_id_keeps_its_issue(nights: Nights) -> 
     """What was linked says which it is; what else shows it is told there."""
     nights.night(bad(reason=TWO))
     body = nights.desk.kept[1].body
-    other = body.replace(cause_in(body), "0" * 12)
+    other = body.replace(find_cause(body), "0" * 12)
     nights.desk.change(1, body=other)
     assert nights.night(bad(reason=TWO)) == []
     assert nights.night(bad(reason=TWO), bad("g/b", reason=TWO)) == ["update"]
-    assert cause_in(nights.desk.kept[1].body) == "0" * 12
+    assert find_cause(nights.desk.kept[1].body) == "0" * 12
     assert nights.desk.comments[1] == [f"Also seen since `night-3`:\n\n- `g/b` on `{A}`"]
     assert nights.night(fine(), fine("g/b")) == ["close"]
 
@@ -288,7 +288,7 @@ def test_a_run_that_the_store_has_not(nights: Nights) -> None:
     """Is added first."""
     nights.add(bad())
     other = Nights(nights.folder / "other")
-    with pytest.raises(UsageError, match=r"no such run.*conformance history add .*night-1"):
+    with pytest.raises(UsageError, match=r"is not in the store.*conformance history add .*night-1"):
         read_night(nights.newest, make_digest(nights.newest), other.store, [])
 
 
@@ -374,7 +374,7 @@ def test_laws_of_nights(said: list[tuple[tuple[str, ...], str, int]]) -> None:
             writes = nights.desk.writes
             assert not any(one.action.acts for one in nights.told())
             assert nights.desk.writes == writes
-            causes = [cause_in(issue.body) for issue in nights.desk.kept.values()]
+            causes = [find_cause(issue.body) for issue in nights.desk.kept.values()]
             assert len(set(causes)) == len(causes)
             for number in was_open - {n for n in nights.desk.kept if nights.desk.is_open(n)}:
                 mine = [r for r in nights.regressions if r.issue == f"owner/repo#{number}"]
@@ -394,7 +394,7 @@ def act(nights: Nights, does: str, which: int, declined: set[int]) -> None:
     """Do what people do to an issue."""
     if which not in nights.desk.kept or which in declined:
         return
-    closed = {"complete": Closed.COMPLETED, "decline": Closed.DECLINED, "reopen": None}
+    closed = {"complete": CloseReason.COMPLETED, "decline": CloseReason.DECLINED, "reopen": None}
     if does == "write":
         nights.desk.change(which, body=f"theirs\r\n{nights.desk.kept[which].body}")
     elif does in closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from conformance.store.address import parse_address
+from conformance.store.database import parse_address
 from conformance.store.store import Store
 from tests.store.nights import BAD, FINE, night
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.store.address import parse_address
+from conformance.store.database import parse_address
 from conformance.store.store import Store
 from tests.store.servers import NoServerError, Server, server
 

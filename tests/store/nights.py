@@ -9,7 +9,7 @@ import numpy as np
 
 from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.store.entries import StoreEntry
+from conformance.store.run_insertion import StoreEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

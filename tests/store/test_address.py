@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import InfrastructureError, UsageError
-from conformance.store.address import parse_address
+from conformance.store.database import parse_address
 from tests.store.conftest import opened
 from tests.store.servers import PASSWORD, Server
 
@@ -31,7 +31,7 @@ def test_a_server() -> None:
     assert address.name == "postgresql://db.example.org:5433/nights"
     assert address.file is None
     assert SECRET not in repr(address)
-    said = address.hidden(f"at {url}: password {SECRET} refused, {SECRET}2 too")
+    said = address.mask(f"at {url}: password {SECRET} refused, {SECRET}2 too")
     assert said.partition(": ")[2] == "password *** refused, *** too"
     assert SECRET not in said
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.store.address import parse_address
 from conformance.store.backup import find_backup
-from conformance.store.database import CorruptStoreError, Database
+from conformance.store.database import CorruptStoreError, Database, parse_address
 from conformance.store.store import Store
 from tests.projects import ROOT
 from tests.store.adds_runs import jobs

@@ -12,9 +12,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from conformance.errors import UsageError
-from conformance.store.address import parse_address
 from conformance.store.backup import find_backup
-from conformance.store.database import Database
+from conformance.store.database import Database, parse_address
 from conformance.store.migration import MIGRATIONS
 from conformance.store.schema import VERSION, VERSION_TABLE, metadata
 from tests.store.conftest import opened

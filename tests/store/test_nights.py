@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.digests import JobState
-    from conformance.store.entries import StoreEntry
+    from conformance.store.run_insertion import StoreEntry
     from conformance.store.store import Store
 
 

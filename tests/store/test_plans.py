@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.store.plans import pack_jobs, unpack_jobs
+from conformance.store.schema import pack_jobs, unpack_jobs
 
 JOBS = st.sets(st.integers(1, 2**31 - 1))
 

@@ -17,7 +17,7 @@ from conformance.engine.regression_tracker import RegressionStatus
 from conformance.errors import UsageError
 from conformance.locking import QUIET
 from conformance.report.history import make_history
-from conformance.store.entries import StoreEntry
+from conformance.store.run_insertion import StoreEntry
 from tests.store.conftest import opened
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
@@ -184,9 +184,9 @@ def test_what_cannot_be_linked(store: Store) -> None:
     store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD}))
     with pytest.raises(UsageError, match="expected owner/repository#number"):
         store.link("0", "https://example.org")
-    with pytest.raises(UsageError, match="is 0 regressions"):
+    with pytest.raises(UsageError, match="matches 0 regressions"):
         store.link("xyz", "o/r#1")
-    with pytest.raises(UsageError, match="'' is 2 regressions"):
+    with pytest.raises(UsageError, match="'' matches 2 regressions"):
         store.link("", "o/r#1")
 
 

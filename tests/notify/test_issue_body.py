@@ -10,9 +10,18 @@ from markdown_it import MarkdownIt
 
 from conformance.model.outcome import Verdict
 from conformance.model.run_files import Culprit, Evidence
-from conformance.notify.body import LIMIT, fixed, gone, grown, new_body, rewritten, seen_again
-from conformance.notify.marks import IssueBody, parts_of
-from conformance.notify.topic import Topic, TopicJob
+from conformance.notify.issue_body import (
+    LIMIT,
+    IssueBody,
+    make_body,
+    mark_fixed,
+    parse_body,
+    render_closing,
+    render_growth,
+    render_reopening,
+    rewrite_body,
+)
+from conformance.notify.night import Topic, TopicJob
 
 ID = "0123456789ab"
 JOBS = (TopicJob(case="f/a", place="jax0.5.3-py311-cpu8", release="0.5.3"),
@@ -33,7 +42,7 @@ URL = "https://owner.example/site"
 
 def test_all_of_it_is_told() -> None:
     """What, where, since when, who is to blame, how to see it, and where more is."""
-    text = new_body(replace(TOPIC, evidence=FOUND, reproduction="import jax\nprint(1)\n"), URL)
+    text = make_body(replace(TOPIC, evidence=FOUND, reproduction="import jax\nprint(1)\n"), URL)
     for told in (
         "Open: first seen in `night-3`. Last good before it: `night-2`.",
         "**What:** `regressed`", "out[0] differs in 12 elements",
@@ -61,13 +70,13 @@ def test_a_title_has_no_numbers_that_come_and_go() -> None:
 
 def test_what_was_found_out_stays_on_a_night_that_finds_out_nothing() -> None:
     """And is replaced on one that does."""
-    first = parts_of(new_body(replace(TOPIC, evidence=FOUND, reproduction="one\n"), ""))
+    first = parse_body(make_body(replace(TOPIC, evidence=FOUND, reproduction="one\n"), ""))
     assert first is not None
-    second = rewritten(first, replace(TOPIC, reason="other"), "")
+    second = rewrite_body(first, replace(TOPIC, reason="other"), "")
     assert second is not None
     assert (second.evidence, second.facts) != (first.evidence, first.facts)
     assert second.evidence == first.evidence
-    third = rewritten(second, replace(TOPIC, evidence=FOUND, reproduction="two\n"), "")
+    third = rewrite_body(second, replace(TOPIC, evidence=FOUND, reproduction="two\n"), "")
     assert third is not None
     assert "two" in third.evidence
     assert "one" not in third.evidence
@@ -76,7 +85,7 @@ def test_what_was_found_out_stays_on_a_night_that_finds_out_nothing() -> None:
 def test_a_long_reproduction_is_cut_at_a_whole_line() -> None:
     """And says how much is left out; the text is one that GitHub takes."""
     file = "".join(f"print({number})\n" for number in range(20_000))
-    text = new_body(replace(TOPIC, evidence=FOUND, reproduction=file), "")
+    text = make_body(replace(TOPIC, evidence=FOUND, reproduction=file), "")
     assert LIMIT - 4_000 < len(text) <= LIMIT
     shown = text.partition("```python\n")[2].partition("\n```")[0].rstrip("\n").splitlines()
     assert shown == file.splitlines()[: len(shown)]
@@ -86,7 +95,7 @@ def test_a_long_reproduction_is_cut_at_a_whole_line() -> None:
 def test_a_reproduction_that_is_not_there_is_told_by_its_path() -> None:
     """Its file was not kept, or is one line that is too long."""
     for file in ("", "x" * LIMIT):
-        text = new_body(replace(TOPIC, evidence=FOUND, reproduction=file), "")
+        text = make_body(replace(TOPIC, evidence=FOUND, reproduction=file), "")
         assert "`repro/f_a.py` in the directory" in text
         assert "<details>" not in text
 
@@ -96,37 +105,37 @@ def test_many_cases_are_counted() -> None:
     jobs = tuple(
         TopicJob(case=f"f/case{n:05}", place=f"p{p}") for n in range(3000) for p in range(20)
     )
-    text = new_body(replace(TOPIC, jobs=jobs, evidence=FOUND, reproduction="print(1)\n"), URL)
+    text = make_body(replace(TOPIC, jobs=jobs, evidence=FOUND, reproduction="print(1)\n"), URL)
     assert len(text) <= LIMIT
     assert "**Where:** 60,000 jobs of 3,000 cases" in text
     assert "more cases are left out here" in text
     assert "and 8 more" in text
     assert "print(1)" in text
-    assert len(grown(jobs, "night")) < 10_000
-    assert "and 2,980 more cases" in seen_again(jobs, "night")
+    assert len(render_growth(jobs, "night")) < 10_000
+    assert "and 2,980 more cases" in render_reopening(jobs, "night")
 
 
 def test_people_who_leave_no_room_are_let_be() -> None:
     """Their text is not cut."""
     body = IssueBody(cause=ID, status="", before="x" * (LIMIT - 100))
-    assert rewritten(body, TOPIC, "") is None
-    assert fixed(body, "night-9") is None
-    room = rewritten(replace(body, before="x" * (LIMIT - 6_000)), TOPIC, "")
+    assert rewrite_body(body, TOPIC, "") is None
+    assert mark_fixed(body, "night-9") is None
+    room = rewrite_body(replace(body, before="x" * (LIMIT - 6_000)), TOPIC, "")
     assert room is not None
     assert len(room.text) <= LIMIT
 
 
 def test_that_it_is_fixed_is_said_once() -> None:
     """The second time there is nothing to say."""
-    body = parts_of(new_body(TOPIC, ""))
+    body = parse_body(make_body(TOPIC, ""))
     assert body is not None
-    told = fixed(body, "night-9")
+    told = mark_fixed(body, "night-9")
     assert told is not None
     assert (told.facts, told.status) != (body.facts, body.status)
     assert "`night-9`" in told.status
-    assert fixed(told, "night-9") is None
-    assert fixed(told, "night-11") is not None
-    assert "all 2 jobs" in gone(2, "night-9")
+    assert mark_fixed(told, "night-9") is None
+    assert mark_fixed(told, "night-11") is not None
+    assert "all 2 jobs" in render_closing(2, "night-9")
 
 
 hostile = st.lists(
@@ -147,9 +156,14 @@ def test_nothing_in_it_acts(one: str, two: str, three: str) -> None:
         TOPIC, reason=one, jobs=(TopicJob(case=f"f/{two}", place=three, release=one),), first=two,
         good=three, command=one, evidence=found, reproduction=three,
     )  # fmt: skip
-    text = new_body(topic, URL)
-    assert parts_of(text) is not None
-    texts = [text, grown(topic.jobs, two), seen_again(topic.jobs, two), gone(3, one)]
+    text = make_body(topic, URL)
+    assert parse_body(text) is not None
+    texts = [
+        text,
+        render_growth(topic.jobs, two),
+        render_reopening(topic.jobs, two),
+        render_closing(3, one),
+    ]
     for token in (token for text in texts for token in MarkdownIt().parse(text)):
         for inner in token.children or ():
             if inner.type == "text":
