@@ -1,4 +1,4 @@
-"""What the topics of this family share: the mapping, the arrays, each collective and its twin."""
+"""Helpers for this family: the mapping, the arrays, and each collective with its NumPy twin."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ SHARDS = 4
 RING = [(i, (i + 1) % SHARDS) for i in range(SHARDS)]
 
 
-def mapped(env, f, in_specs, out_specs, *, check=True, mesh=None, manual=None):
+def map_shards(env, f, in_specs, out_specs, *, check=True, mesh=None, manual=None):
     """Return `f` mapped over four devices along axis `x`, or over another mesh.
 
     Args:
-        env: What the case was handed.
+        env: Environment of the case.
         f: Function of the shards.
         in_specs: As for shard_map.
         out_specs: As for shard_map.
         check: Whether replication (variance) is checked.
         mesh: Mesh in place of the four devices.
-        manual: Axes made manual; None is all of the mesh.
+        manual: Axes made manual; None for all axes of the mesh.
     """
     mesh = env.mesh(SHARDS, "x") if mesh is None else mesh
     return env.compat.shard_map(
@@ -52,14 +52,14 @@ COLLECTIVES = {
     "all_to_all": lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True),
     "pmax": lambda x: lax.pmax(x, "x"),
 }
-"""Collectives over axis `x`, each linear but for the last."""
+"""Collectives over axis `x`, each linear except the last."""
 
 
-def dense(op, x):
-    """Return what every shard holds after a collective, one shard after the other, in float64.
+def compute_shards(op, x):
+    """Return the shards after a collective, concatenated in their order, in float64.
 
     Args:
-        op: Name of one of `COLLECTIVES`.
+        op: Name of a collective in `COLLECTIVES`.
         x: The whole array; shards lie along its first axis.
     """
     parts = shards_of(x)
@@ -79,14 +79,14 @@ BLOCKWISE = ("psum_scatter", "all_to_all")
 
 
 def matrix_of(op, n):
-    """Return a linear collective as a matrix on all `n` numbers, by its effect on each alone."""
-    return np.stack([dense(op, unit) for unit in np.eye(n)], axis=1)
+    """Return a linear collective as a matrix on all `n` numbers, column by column."""
+    return np.stack([compute_shards(op, unit) for unit in np.eye(n)], axis=1)
 
 
-def everywhere(env, op, *, check=True):
-    """Return a collective mapped so that what each shard holds is seen, whatever it is."""
+def map_collective(env, op, *, check=True):
+    """Return a collective mapped so that the result of every shard is visible."""
 
     def body(x):
         return COLLECTIVES[op](x)
 
-    return mapped(env, body, P("x"), P("x"), check=check)
+    return map_shards(env, body, P("x"), P("x"), check=check)

@@ -1,4 +1,4 @@
-"""Names of axes: what they number, how large they are, and what is said of one that is not there.
+"""Names of axes: their numbers, their sizes, and the errors for unknown names.
 
 The type of the error for an unknown name changed three times: catch none of them by name.
 """
@@ -13,12 +13,12 @@ from jax.sharding import PartitionSpec as P
 from conformance.kit import Observed, Program, deviation, probe, program
 from conformance.kit.endings import ending
 
-from ._helpers import RING, mapped, numbers, square_mesh
+from ._helpers import RING, map_shards, numbers, square_mesh
 
 
 @program(source="jax-ml/jax#24721", devices=4, facts={"collectives": {}})
 def row_major_numbers(env):
-    """`axis_index` of one axis and of several: row-major in the order of the names; no message."""
+    """`axis_index` of one or several axes is row-major in the order of the names; no message."""
 
     def body(x):
         names = ("a", "b", ("a", "b"), ("b", "a"))
@@ -30,23 +30,23 @@ def row_major_numbers(env):
         return x + sum(10**n * (number + 1) for n, number in enumerate(numbered)).astype(np.int32)
 
     both = P(("a", "b"))
-    fn = mapped(env, body, both, both, mesh=square_mesh(env))
+    fn = map_shards(env, body, both, both, mesh=square_mesh(env))
     return Program(fn, args=(np.zeros(4, np.int32),), reference=exact)
 
 
 @probe(source="jax-ml/jax@c576d328bd1e", devices=4, releases="jax>=0.6.1")
 def size_of_axes(env):
-    """`lax.axis_size` is a Python integer, the product over several names, 1 of none."""
-    seen = {}
+    """`lax.axis_size` is a Python integer: the product over several names, 1 for no name."""
+    observed = {}
 
     def body(x):
         names = {"one": "a", "both": ("a", "b"), "none": ()}
-        seen.update({key: lax.axis_size(name) for key, name in names.items()})
+        observed.update({key: lax.axis_size(name) for key, name in names.items()})
         return x
 
     both = P(("a", "b"))
-    jax.jit(mapped(env, body, both, both, mesh=square_mesh(env)))(numbers(env, 4))
-    return Observed(seen, reference={"one": 2, "both": 4, "none": 1})
+    jax.jit(map_shards(env, body, both, both, mesh=square_mesh(env)))(numbers(env, 4))
+    return Observed(observed, reference={"one": 2, "both": 4, "none": 1})
 
 
 OF_UNKNOWN = {
@@ -56,6 +56,20 @@ OF_UNKNOWN = {
     "all_to_all": lambda x: lax.all_to_all(x, "z", 0, 0),
     "axis_index": lambda x: x + lax.axis_index("z"),
 }
+
+
+KEY_ERROR_FROM_THE_CHECK = deviation(
+    "jax>=0.6,<0.8.2",
+    params=["psum", "ppermute"],
+    outcome="ok",
+    reason="a KeyError: the check looked up the axis before the collective did",
+)
+ASSERTION_WITHOUT_MESSAGE = deviation(
+    "jax>=0.8.2",
+    params=["psum", "ppermute"],
+    outcome="ok",
+    reason="an AssertionError without a message",
+)
 
 
 @probe(
@@ -68,26 +82,27 @@ OF_UNKNOWN = {
         "ppermute": {"op": "ppermute"},
         "axis_index": {"op": "axis_index"},
     },
-    deviations=[
-        deviation(
-            "jax>=0.6,<0.8.2",
-            params=["psum", "ppermute"],
-            outcome="ok",
-            reason="a KeyError: the check looked the axis up before the collective did",
-        ),
-        deviation(
-            "jax>=0.8.2",
-            params=["psum", "ppermute"],
-            outcome="ok",
-            reason="an AssertionError without a word",
-        ),
-    ],
+    deviations=[KEY_ERROR_FROM_THE_CHECK, ASSERTION_WITHOUT_MESSAGE],
 )
 def name_that_is_not_there(env, op, check=True):
-    """A collective over an axis that the mesh does not have: an error that should name it."""
-    fn = mapped(env, OF_UNKNOWN[op], P("x"), P("x"), check=check)
-    told = ending(jax.jit(fn), numbers(env, 16), words=("unbound axis name: z", "'z'"))
-    return Observed(told, reference="NameError: unbound axis name: z")
+    """A collective over an axis that the mesh lacks raises an error that should name the axis."""
+    fn = map_shards(env, OF_UNKNOWN[op], P("x"), P("x"), check=check)
+    outcome = ending(jax.jit(fn), numbers(env, 16), words=("unbound axis name: z", "'z'"))
+    return Observed(outcome, reference="NameError: unbound axis name: z")
+
+
+NO_HINT_YET = deviation(
+    "jax<0.7",
+    params=["psum", "axis_index"],
+    outcome="ok",
+    reason="the message states only that the name is not bound",
+    issue="jax-ml/jax@ae7924995a33",
+)
+NO_HINT_FOR_EXCHANGES = deviation(
+    params=["all_gather", "all_to_all"],
+    outcome="ok",
+    reason="the message states only that the name is not bound: not all collectives have the hint",
+)
 
 
 @probe(
@@ -98,70 +113,59 @@ def name_that_is_not_there(env, op, check=True):
         "all_to_all": {"op": "all_to_all"},
         "axis_index": {"op": "axis_index"},
     },
-    deviations=[
-        deviation(
-            "jax<0.7",
-            params=["psum", "axis_index"],
-            outcome="ok",
-            reason="only that the name is not bound",
-            issue="jax-ml/jax@ae7924995a33",
-        ),
-        deviation(
-            params=["all_gather", "all_to_all"],
-            outcome="ok",
-            reason="only that the name is not bound: the words were not added to all",
-        ),
-    ],
+    deviations=[NO_HINT_YET, NO_HINT_FOR_EXCHANGES],
 )
 def outside_of_a_map(env, op):
-    """A collective in plain jit is refused; few messages say that `shard_map` is missing."""
+    """A collective in plain jit is refused; few messages mention the missing `shard_map`."""
     words = ("under `jax.shard_map`", "unbound axis name: z")
-    told = ending(jax.jit(OF_UNKNOWN[op]), numbers(env, 16), words=words)
-    return Observed(told, reference="NameError: under `jax.shard_map`")
+    outcome = ending(jax.jit(OF_UNKNOWN[op]), numbers(env, 16), words=words)
+    return Observed(outcome, reference="NameError: under `jax.shard_map`")
+
+
+ACCEPTED_SILENTLY = deviation(
+    "jax>=0.4.36,<0.9.1", outcome="ok", reason="accepted silently", issue="jax-ml/jax#34801"
+)
 
 
 @probe(
     source="jax-ml/jax#34801",
     params={"eager": {"jit": False}, "jit": {"jit": True}},
-    deviations=[
-        deviation(
-            "jax>=0.4.36,<0.9.1", outcome="ok", reason="accepted silently", issue="jax-ml/jax#34801"
-        ),
-    ],
+    deviations=[ACCEPTED_SILENTLY],
 )
 def marked_outside_of_a_map(env, jit):
-    """`pvary` outside of any map means nothing: an error, or silently its argument."""
+    """`pvary` outside of any map has no meaning: an error, or silently its argument."""
 
     def mark(x):
         return env.compat.pvary(x, "x")
 
     known = ("unbound axis name", "`pcast`", "shard_map", "'x'")
-    told = ending(jax.jit(mark) if jit else mark, numbers(env, 4), words=known)
-    return Observed(told != "accepted", reference=True)
+    outcome = ending(jax.jit(mark) if jit else mark, numbers(env, 4), words=known)
+    return Observed(outcome != "accepted", reference=True)
+
+
+ALL_AXES_MANUAL_WITHOUT_JIT = deviation(
+    "jax<0.7",
+    error="NotImplementedError",
+    reason="without jit all axes had to be manual",
+    issue="jax-ml/jax@d05aad755210",
+)
+SPREAD_OVER_AUTOMATIC_AXIS = deviation(
+    "jax>=0.7,<0.8",
+    error="ValueError",
+    match="in_specs refers to 'b'",
+    reason="shard_map took a result to be spread over the automatic axis as well",
+    issue="jax-ml/jax@d05aad755210",
+)
 
 
 @probe(
     source="jax-ml/jax@d05aad755210",
     devices=4,
     platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.7",
-            error="NotImplementedError",
-            reason="without jit all axes had to be manual",
-            issue="jax-ml/jax@d05aad755210",
-        ),
-        deviation(
-            "jax>=0.7,<0.8",
-            error="ValueError",
-            match="in_specs refers to 'b'",
-            reason="a result was taken to be spread over the automatic axis as well",
-            issue="jax-ml/jax@d05aad755210",
-        ),
-    ],
+    deviations=[ALL_AXES_MANUAL_WITHOUT_JIT, SPREAD_OVER_AUTOMATIC_AXIS],
 )
 def numbers_of_a_manual_axis(env):
-    """`axis_index` of one manual axis of two, without jit and unchecked: since 0.8.0."""
+    """`axis_index` of one manual axis of two runs without jit and unchecked since 0.8.0."""
     body = lambda: lax.axis_index("a").reshape(1)  # noqa: E731 - short
-    f = mapped(env, body, (), P("a"), check=False, mesh=square_mesh(env), manual={"a"})
+    f = map_shards(env, body, (), P("a"), check=False, mesh=square_mesh(env), manual={"a"})
     return Observed(f(), np.arange(2, dtype=np.int32))

@@ -1,7 +1,7 @@
-"""What psum, pmean, pmax and pmin compute, for what, and with how many messages.
+"""Values of psum, pmean, pmax and pmin, the dtypes they accept, and their number of messages.
 
-Reductions are what most sharded programs communicate by. Their values hardly ever changed; what
-the check makes of them, what is refused, and how often a device is spoken to did.
+Most sharded programs communicate by reductions. Their values hardly ever changed; the verdicts of
+the check, the refusals, and the number of messages did.
 """
 
 from __future__ import annotations
@@ -12,50 +12,52 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 from conformance.kit.endings import ending
 
-from ._helpers import SHARDS, mapped, numbers, shards_of, square_mesh
+from ._helpers import SHARDS, map_shards, numbers, shards_of, square_mesh
+
+defaults(devices=4)
+
+
+PARTS_SENT_SEPARATELY = deviation(
+    "jax<0.7.2",
+    platform="cpu",
+    outcome="ok",
+    match="collectives",
+    reason="XLA for CPUs sent the parts of a pytree one by one",
+)
 
 
 @program(
     source="jax-ml/jax#2337",
-    devices=4,
     facts={"collectives": {"all-reduce": 1}},
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            platform="cpu",
-            outcome="ok",
-            match="collectives",
-            reason="XLA for CPUs sent the parts of a pytree one by one",
-        )
-    ],
+    deviations=[PARTS_SENT_SEPARATELY],
 )
 def two_sums_in_one(env):
-    """`psum` of a pair: one all-reduce of both, not two; on CPU since 0.7.2."""
+    """`psum` of a pair is one all-reduce of both, not two; on CPU since 0.7.2."""
 
     def body(x):
         return lax.psum((x, 2 * x[:1]), "x")
 
-    fn = mapped(env, body, P("x"), P())
-    return Program(fn, args=(numbers(env, 8),), reference=lambda x: _pair(shards_of(x)))
+    fn = map_shards(env, body, P("x"), P())
+    return Program(fn, args=(numbers(env, 8),), reference=lambda x: _sum_pair(shards_of(x)))
 
 
-def _pair(parts):
+def _sum_pair(parts):
     return parts.sum(0), 2 * parts[:, :1].sum(0)
 
 
-@probe(source="jax-ml/jax#2337", devices=4)
+@probe(source="jax-ml/jax#2337")
 def dtypes_of_sums(env):
-    """Sums keep their dtype, 8 bits that overflow too; booleans are counted in int32."""
+    """Sums keep their dtype, even 8 bits that overflow; booleans are counted in int32."""
 
     def body(x):
         tree = {"bool": x > 4, "int8": 10 * x.astype(jnp.int8), "half": x.astype(jnp.float16)}
         return lax.psum(tree, "x")
 
     def both(x):
-        return [mapped(env, body, P("x"), P(), check=check)(x) for check in (True, False)]
+        return [map_shards(env, body, P("x"), P(), check=check)(x) for check in (True, False)]
 
     x = numbers(env, 8)
     parts = shards_of(x)
@@ -67,7 +69,7 @@ def dtypes_of_sums(env):
     return Observed(jax.jit(both)(x), reference=[reference, reference])
 
 
-@probe(source="jax-ml/jax#2382", devices=4)
+@probe(source="jax-ml/jax#2382")
 def mean_of_integers(env):
     """`pmean` of integers is a float, and divides by the size of the group."""
     x = np.arange(1, 9, dtype=np.int32)
@@ -78,28 +80,28 @@ def mean_of_integers(env):
 
     parts = shards_of(x)
     means = {"all": np.stack([parts.mean(0)] * SHARDS), "pairs": (parts + parts[::-1]) / 2}
-    fn = mapped(env, body, P("x"), P("x"), check=False)
+    fn = map_shards(env, body, P("x"), P("x"), check=False)
     reference = {key: mean.astype(np.float32).ravel() for key, mean in means.items()}
     return Observed(jax.jit(fn)(x), reference=reference)
 
 
+NO_RULE_FOR_PMAX = deviation(
+    "jax<0.4.34",
+    error="NotImplementedError",
+    match="No replication rule for pmax",
+    reason="the replication check had no rule for pmax; switch it off in these releases",
+    issue="jax-ml/jax#20335",
+)
+
+
 @program(
     source="jax-ml/jax#20335",
-    devices=4,
     facts={"collectives": {"all-reduce": 2}},
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            error="NotImplementedError",
-            match="No replication rule for pmax",
-            reason="the replication check knew no pmax; switch it off there",
-            issue="jax-ml/jax#20335",
-        )
-    ],
+    deviations=[NO_RULE_FOR_PMAX],
 )
 def extremes(env):
-    """Largest and smallest over all shards, the same on each of them."""
-    fn = mapped(env, lambda x: (lax.pmax(x, "x"), lax.pmin(x, "x")), P("x"), P())
+    """`pmax` and `pmin` give the largest and smallest over all shards, the same on each shard."""
+    fn = map_shards(env, lambda x: (lax.pmax(x, "x"), lax.pmin(x, "x")), P("x"), P())
     return Program(
         fn,
         args=(numbers(env, 8),),
@@ -107,25 +109,25 @@ def extremes(env):
     )
 
 
+NO_DERIVATIVE_OF_PMAX = deviation(
+    params=["stopped_after"],
+    error="NotImplementedError",
+    match="Differentiation rule for 'pmax' not implemented",
+    reason="pmax has no derivative, and JAX requests it before the gradient is stopped",
+    issue="jax-ml/jax#7167",
+)
+
+
 @program(
     source="jax-ml/jax#7167",
-    devices=4,
     platforms=("cpu",),
     params={"stopped_before": {"after": False}, "stopped_after": {"after": True}},
-    deviations=[
-        deviation(
-            params=["stopped_after"],
-            error="NotImplementedError",
-            match="Differentiation rule for 'pmax' not implemented",
-            reason="pmax has no derivative, and is asked for it before it is stopped",
-            issue="jax-ml/jax#7167",
-        )
-    ],
+    deviations=[NO_DERIVATIVE_OF_PMAX],
 )
 def softmax_over_shards(env, after):
     """Gradient of a logsumexp over shards, shifted by `pmax` so that nothing overflows.
 
-    The shift needs no derivative; say so of its argument, not of its result.
+    The shift needs no derivative: stop the gradient of its argument, not of its result.
     """
 
     def logsumexp(x):
@@ -137,56 +139,59 @@ def softmax_over_shards(env, after):
         weights = np.exp(x.astype(np.float64) - x.max())
         return weights / weights.sum()
 
-    fn = jax.grad(mapped(env, logsumexp, P("x"), P(), check=False))
+    fn = jax.grad(map_shards(env, logsumexp, P("x"), P(), check=False))
     return Program(fn, args=(100 * numbers(env, 8),), reference=exact)
 
 
+REPLICATED_SUM_REFUSED = deviation(
+    "jax<0.4.31",
+    error="Exception",
+    match="must be applied to a device-varying replication type",
+    reason="the replication check refused the sum of a value that is equal on all shards",
+    issue="jax-ml/jax#19175",
+)
+
+
 @program(
     source="jax-ml/jax#19175",
-    devices=4,
     facts={"collectives": {"all-reduce": 2}},
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            error="Exception",
-            match="must be applied to a device-varying replication type",
-            reason="the replication check refused a sum of what is the same on all",
-            issue="jax-ml/jax#19175",
-        ),
-    ],
+    deviations=[REPLICATED_SUM_REFUSED],
 )
 def sum_of_a_sum(env):
-    """`psum` twice, as happens where a library sums what its caller has summed: 4 times the sum.
+    """`psum` twice, as when a library sums a sum of its caller, is 4 times the sum.
 
-    Nothing is gained and both are communicated; it must not be refused, nor be left out.
+    The second sum gains nothing and both are communicated; it must be neither refused nor omitted.
     """
-    fn = mapped(env, lambda x: lax.psum(lax.psum(x, "x"), "x"), P("x"), P())
+    fn = map_shards(env, lambda x: lax.psum(lax.psum(x, "x"), "x"), P("x"), P())
     return Program(fn, args=(numbers(env, 8),), reference=lambda x: SHARDS * shards_of(x).sum(0))
 
 
+REPLICATED_ARGUMENT_REFUSED = deviation(
+    "jax<0.4.31",
+    params=["check_on"],
+    error="Exception",
+    match="must be applied to a device-varying replication type",
+    reason="the replication check refused the sum of a value that is equal on all shards",
+    issue="jax-ml/jax#19175",
+)
+
+
 @program(
     source="jax-ml/jax#19175",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1}},
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            params=["check_on"],
-            error="Exception",
-            match="must be applied to a device-varying replication type",
-            reason="the replication check refused a sum of what is the same on all",
-            issue="jax-ml/jax#19175",
-        ),
-    ],
+    deviations=[REPLICATED_ARGUMENT_REFUSED],
 )
 def sum_of_what_all_have(env, check):
-    """`psum` of a replicated argument multiplies by the number of shards, with the check or not."""
-    fn = mapped(env, lambda x: lax.psum(x, "x"), P(), P(), check=check)
+    """`psum` of a replicated argument multiplies by the number of shards.
+
+    The check makes no difference.
+    """
+    fn = map_shards(env, lambda x: lax.psum(x, "x"), P(), P(), check=check)
     return Program(fn, args=(numbers(env, 8),), reference=lambda x: SHARDS * x.astype(np.float64))
 
 
-@program(source="jax-ml/jax@c576d328bd1e", devices=4, facts={"collectives": {}})
+@program(source="jax-ml/jax@c576d328bd1e", facts={"collectives": {}})
 def number_of_shards(env):
     """`psum(1)` is the size of the axis, known while tracing: nothing is communicated."""
 
@@ -194,15 +199,15 @@ def number_of_shards(env):
         size = lax.psum(1, "x")
         return x.reshape(int(size), -1) + lax.psum(0.5, "x")
 
-    fn = mapped(env, body, P("x"), P("x"))
+    fn = map_shards(env, body, P("x"), P("x"))
     return Program(
         fn, args=(numbers(env, 16),), reference=lambda x: x.reshape(16, 1).astype(np.float64) + 2
     )
 
 
-@program(source="jax-ml/jax#19601", devices=4, facts={"collectives": {"all-reduce": 3}})
+@program(source="jax-ml/jax#19601", facts={"collectives": {"all-reduce": 3}})
 def along_each_axis(env):
-    """Sums over rows of a mesh, over its columns, over both: three different sets of devices."""
+    """Sums over rows of a mesh, over its columns, and over both use three sets of devices."""
 
     def body(x):
         return lax.psum(x, "a"), lax.psum(x**2, "b"), lax.psum(x**3, ("a", "b"))
@@ -213,16 +218,16 @@ def along_each_axis(env):
         return rows.reshape(2, 4), columns.reshape(4, 2), (blocks**3).sum((0, 2))
 
     out = (P(None, "b"), P("a"), P())
-    fn = mapped(env, body, P("a", "b"), out, mesh=square_mesh(env))
+    fn = map_shards(env, body, P("a", "b"), out, mesh=square_mesh(env))
     return Program(fn, args=(numbers(env, 4, 4),), reference=exact)
 
 
 GROUPS = [[0, 2], [3, 1]]
 
 
-@probe(source="jax-ml/jax#19709", devices=4)
+@probe(source="jax-ml/jax#19709")
 def in_groups(env):
-    """Collectives within two groups of shards, in the order that a group names its members."""
+    """Collectives within two groups of shards follow the order of members in each group."""
     x = numbers(env, 16)
 
     def body(x):
@@ -235,11 +240,11 @@ def in_groups(env):
             "all_to_all": lax.all_to_all(x, "x", 0, 0, tiled=True, **groups),
         }
 
-    held = {}
+    by_shard = {}
     for group in GROUPS:
         parts = shards_of(x)[group]
         halves = parts.reshape(2, 2, 2)
-        held |= {
+        by_shard |= {
             shard: {
                 "psum": parts.sum(0),
                 "pmax": parts.max(0),
@@ -249,39 +254,37 @@ def in_groups(env):
             }
             for place, shard in enumerate(group)
         }
-    seen = jax.jit(mapped(env, body, P("x"), P("x"), check=False))(x)
-    exact = {op: np.concatenate([held[shard][op] for shard in range(SHARDS)]) for op in held[0]}
-    return Observed(seen, reference=exact)
+    observed = jax.jit(map_shards(env, body, P("x"), P("x"), check=False))(x)
+    exact = {
+        op: np.concatenate([by_shard[shard][op] for shard in range(SHARDS)]) for op in by_shard[0]
+    }
+    return Observed(observed, reference=exact)
 
 
-@probe(
-    source="jax-ml/jax#19709",
-    devices=4,
-    deviations=[
-        deviation(
-            error="NotImplementedError",
-            reason="a sum over some of the shards is not the same on all: not expressed in types",
-            issue="jax-ml/jax#19709",
-        )
-    ],
+GROUP_SUMS_NOT_TYPED = deviation(
+    error="NotImplementedError",
+    reason="a sum over some of the shards differs between shards, which the types cannot express",
+    issue="jax-ml/jax#19709",
 )
+
+
+@probe(source="jax-ml/jax#19709", deviations=[GROUP_SUMS_NOT_TYPED])
 def checked_in_groups(env):
-    """A sum within groups of shards with the check on: never taken, so switch it off."""
+    """A sum within groups of shards with the check on is never accepted: switch the check off."""
     x = numbers(env, 8)
-    fn = mapped(env, lambda x: lax.psum(x, "x", axis_index_groups=GROUPS), P("x"), P("x"))
+    fn = map_shards(env, lambda x: lax.psum(x, "x", axis_index_groups=GROUPS), P("x"), P("x"))
     parts = shards_of(x)
     return Observed(jax.jit(fn)(x), reference=(parts + parts[[2, 3, 0, 1]]).ravel())
 
 
 @probe(
     source="jax-ml/jax@2d409b856854",
-    devices=4,
     params={"psum": {"scatter": False}, "psum_scatter": {"scatter": True}},
 )
 def groups_of_two_sizes(env, scatter):
-    """One shard alone and a group of three: summed as they should be, but not scattered.
+    """A group of one shard and a group of three are summed correctly, but not scattered.
 
-    Where results would have different shapes the groups are refused.
+    If results would have different shapes, the groups are refused.
     """
     x, groups = numbers(env, 24), [[0], [1, 2, 3]]
 
@@ -290,53 +293,56 @@ def groups_of_two_sizes(env, scatter):
             return lax.psum_scatter(x, "x", axis_index_groups=groups, tiled=True)
         return lax.psum(x, "x", axis_index_groups=groups)
 
-    fn = jax.jit(mapped(env, body, P("x"), P("x"), check=False))
+    fn = jax.jit(map_shards(env, body, P("x"), P("x"), check=False))
     if scatter:
-        told = ending(fn, x, words=("same size", "verifier errors"))
-        return Observed(told, reference="ValueError: verifier errors")
+        outcome = ending(fn, x, words=("same size", "verifier errors"))
+        return Observed(outcome, reference="ValueError: verifier errors")
     parts = shards_of(x)
     return Observed(fn(x), reference=np.concatenate([parts[0], *([parts[1:].sum(0)] * 3)]))
 
 
+NO_RULE_FOR_PMAX_OVER_NO_AXIS = deviation(
+    "jax<0.4.34",
+    params=["pmax"],
+    error="NotImplementedError",
+    match="No replication rule for pmax",
+    reason="the replication check had no rule for pmax; switch it off in these releases",
+    issue="jax-ml/jax#20335",
+)
+NO_VARYING_AXIS_REFUSED = deviation(
+    "jax>=0.6,<0.11.1",
+    params=["pmax"],
+    error="ValueError",
+    reason="a value that varies over no axis was refused",
+    issue="jax-ml/jax@c54aa850874e",
+)
+
+
 @probe(
     source="jax-ml/jax#19720",
-    devices=4,
     params={
         "pmax": {"ops": ["pmax"]},
         "others": {
             "ops": ["psum", "pmean", "all_gather", "psum_scatter", "all_to_all", "axis_index"]
         },
     },
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            params=["pmax"],
-            error="NotImplementedError",
-            match="No replication rule for pmax",
-            reason="the replication check knew no pmax; switch it off there",
-            issue="jax-ml/jax#20335",
-        ),
-        deviation(
-            "jax>=0.6,<0.11.1",
-            params=["pmax"],
-            error="ValueError",
-            reason="what varies over no axis was refused",
-            issue="jax-ml/jax@c54aa850874e",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_PMAX_OVER_NO_AXIS, NO_VARYING_AXIS_REFUSED],
 )
 def over_no_axis(env, ops):
-    """A collective over no axis at all leaves everything as it is, as a library may rely on."""
+    """A collective over no axis leaves its argument unchanged, as a library may expect."""
     x = numbers(env, 16)
-    more = {"all_gather": {"tiled": True}, "psum_scatter": {"tiled": True}}
+    extra_arguments = {"all_gather": {"tiled": True}, "psum_scatter": {"tiled": True}}
     calls = {
         "all_to_all": lambda x: lax.all_to_all(x, (), 0, 0, tiled=True),
         "axis_index": lambda x: x + lax.axis_index(()),
     }
 
     def body(x):
-        named = {op: lambda x, op=op: getattr(lax, op)(x, (), **more.get(op, {})) for op in ops}
-        return {op: (named | calls)[op](x) for op in ops}
+        default_calls = {
+            op: lambda x, op=op: getattr(lax, op)(x, (), **extra_arguments.get(op, {}))
+            for op in ops
+        }
+        return {op: (default_calls | calls)[op](x) for op in ops}
 
-    fn = mapped(env, body, P("x"), P("x"))
+    fn = map_shards(env, body, P("x"), P("x"))
     return Observed(jax.jit(fn)(x), reference=dict.fromkeys(ops, x.astype(np.float64)))
