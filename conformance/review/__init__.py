@@ -1,1 +1,1 @@
-"""Reviewing what a run showed: pending changes, grouped, decided on, and written or exported."""
+"""Reviews of a run: pending changes in groups, decisions on them, written or exported."""

@@ -30,7 +30,7 @@ class Choice(StrEnum):
     REJECT = "reject"
     """It stays unexpected, and is reported again."""
     DEVIATION = "deviation"
-    """It is declared in the case file; of what is fixed, the declared range ends."""
+    """It is declared in the case file; the range of a fixed deviation ends."""
 
 
 class Progress(StrEnum):
@@ -49,8 +49,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         reason: Why.
         issue: Upstream thread of a deviation.
         releases: Range of a deviation; None is as proposed.
-        platform: Its platform likewise.
-        match: Its pattern likewise.
+        platform: Its platform; None is as proposed.
+        match: Its pattern; None is as proposed.
     """
 
     reason: str = ""
@@ -65,9 +65,9 @@ class Decision(Terms, frozen=True, kw_only=True):
 
     Attributes:
         group: Id of the group.
-        choice: What becomes of it.
+        choice: The decision.
         jobs: Case, cell and hash of the observation, of each job it is about.
-        title: What the jobs had in common.
+        title: The common feature of the jobs.
         by: Who decided.
         at: When, ISO 8601 in UTC.
         written: Whether it has been written into goldens and case files.
@@ -153,7 +153,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
     def _drop_jobs(
         self, group: str, jobs: Iterable[tuple[str, str, str]], *, written: bool
     ) -> tuple[Decision, ...]:
-        """Return the decisions without some jobs of a group, also those written if said so."""
+        """Return the decisions without some jobs of a group, also written ones on request."""
         gone = set(jobs)
         kept = (
             msgspec.structs.replace(one, jobs=tuple(job for job in one.jobs if job not in gone))
@@ -184,7 +184,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         """Return the decisions that are not written yet, with the jobs they are about.
 
         Args:
-            groups: The groups as they are now.
+            groups: The current groups.
         """
         by_id = {group.id: group for group in groups}
         found = []

@@ -206,7 +206,7 @@ def list_tracked(root: Path, folders: Sequence[Path]) -> set[Path]:
 
 
 def list_uncommitted(root: Path, files: Sequence[Path]) -> list[str]:
-    """Return which of some files, or of what is below folders, are not as in the last commit.
+    """Return the files, also below folders, that differ from the last commit.
 
     Args:
         root: Root of the repository.
@@ -275,7 +275,7 @@ def _make_identity(who: str, when: str) -> dict[str, str]:
 
 
 def _make_commit(root: Path, commit: Commit, parent: str, env: Mapping[str, str]) -> str:
-    """Return the name of a new commit, on top of what the index holds."""
+    """Return the name of a new commit on top of a parent."""
     entries = []
     for file, data in sorted(commit.files.items()):
         name = os.fsencode(str(_relativize(root, file)))

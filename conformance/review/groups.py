@@ -1,4 +1,4 @@
-"""Pending changes of a run, grouped by what is the same about them: one change, one group. Pure."""
+"""Pending changes of a run, in one group for each change. Pure."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class ReviewGroup:
     """Jobs that are pending for the same reason.
 
     Attributes:
-        id: Stays the same from run to run, as long as what the jobs have in common does.
+        id: Stable from run to run, as long as the common feature of the jobs is the same.
         kind: Why they are pending.
-        title: What they have in common, in one line.
+        title: Their common feature, in one line.
         members: The jobs.
     """
 
@@ -82,11 +82,11 @@ def group_changes(
 ) -> tuple[ReviewGroup, ...]:
     """Return pending jobs in groups: unexpected ones, then those an IR warns of, then new ones.
 
-    Each job is in one group at most: what is unexpected about it comes before its IRs, and the
+    Each job is in one group at most: an unexpected result comes before its IRs, and the
     first IR that changed before those that are made of it.
 
     Args:
-        jobs: All jobs of a run, judged by the goldens as they are now.
+        jobs: All jobs of a run, judged by the current goldens.
         evidence: Results of triage, by cause id: effects of one culprit are one group.
     """
     left = {_get_place(one.record): one for one in jobs}
@@ -116,7 +116,7 @@ def _is_unexpected(record: Record) -> bool:
 
 
 def _is_pending(one: JudgedJob) -> bool:
-    """Say whether something can be decided on a job: what is never golden is so if unexpected."""
+    """Say whether a job needs a decision: unexpected, or a candidate for a golden."""
     return _is_unexpected(one.record) or not one.refusal
 
 

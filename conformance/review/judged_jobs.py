@@ -38,7 +38,7 @@ NEVER: Final = frozenset(
     {Verdict.INFRA, Verdict.EXCLUDED, Verdict.FLAKY, Verdict.CRASHED, Verdict.TIMED_OUT}
 )
 AS_RECORDED: Final = frozenset({Verdict.MATCH, Verdict.DRIFTED, Verdict.KNOWN})
-"""Verdicts of what goldens and deviations say already."""
+"""Verdicts of results that goldens and deviations already describe."""
 CASE_IS_WRONG: Final = "the case itself is wrong; fix it and run it again"
 _BUILT: Final = ("jax", "jaxlib")
 
@@ -112,13 +112,13 @@ def judge_run(
     judge: Judge,
     same: Mapping[str, str] | None = None,
 ) -> JudgedRun:
-    """Return the records of a run with their jobs, judged against the goldens as they are now.
+    """Return the records of a run with their jobs, judged against the current goldens.
 
-    Cells are those that the run had, not what a selector such as `nightly` means today.
+    Cells are those that the run had, not those that a selector such as `nightly` selects today.
 
     Args:
         directory: The run.
-        cases: Cases as they are now; records of others are left out.
+        cases: The current cases; records of others are left out.
         releases: Known releases.
         judge: Judges records of the run.
         same: By hash of a case's content as it ran, that of a content that observes the same.
@@ -183,7 +183,7 @@ def _rejudge(judge: Judge, job: Job, record: Record) -> Record:
 def find_refusal(record: Record, versions: Mapping[str, str]) -> str:
     """Return why a record may not become golden, empty when it may.
 
-    What its case did wrong is nothing about jax; a golden that cannot be read is put right.
+    An error of the case is not a result of jax; an unreadable golden may be replaced.
 
     Args:
         record: A judged record.
@@ -208,7 +208,7 @@ def is_undeclared(record: Record) -> bool:
 
 
 def needs_no_golden(record: Record, versions: Mapping[str, str]) -> bool:
-    """Say whether a record is as recorded, on what is no release: it needs no golden of its own.
+    """Say whether a record of an unreleased build is as recorded, so that it needs no golden.
 
     Args:
         record: A judged record.

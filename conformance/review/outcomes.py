@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DECLARING: Final = "conformance.review.case_edits"
 """Imported only where a case file is rewritten: its parser takes a third of a second to import."""
 WIDTH: Final = 88
-"""Columns that formatters admit where no configuration says so."""
+"""Columns that formatters admit without a configuration."""
 _CONFIGURATIONS: Final = (".ruff.toml", "ruff.toml", "pyproject.toml")
 
 
@@ -67,8 +67,8 @@ class Outcomes:
 def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     """Return the effect of decisions.
 
-    Deviations are declared first, and their jobs judged again: what a release showed is recorded
-    with its deviation, so that the next run finds both.
+    Deviations are declared first, and their jobs judged again: the behaviour of a release is
+    recorded with its deviation, so that the next run finds both.
 
     Args:
         decisions: The decisions, with their jobs; those that reject have no effect.
@@ -172,7 +172,7 @@ def _judge_declared_jobs(
 
 
 def _is_still_unexpected(one: JudgedJob) -> bool:
-    """Say whether a job is not what its case declares by now."""
+    """Say whether a job still differs from the declarations of its case."""
     verdict = one.record.verdict
     if verdict in {Verdict.FIXED, Verdict.STALE}:
         return bool(find_ended(one))
@@ -187,7 +187,7 @@ def plan_acceptance(
     Args:
         jobs: The jobs.
         blobs: Artifacts of the run.
-        known: Every jax release there is.
+        known: Every known jax release.
     """
     by_root: dict[Path, list[Candidate]] = {}
     for one in jobs:

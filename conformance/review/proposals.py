@@ -1,4 +1,4 @@
-"""Proposals of what cases could declare: the tightest deviation, or the end of a declared one."""
+"""Proposes deviations: the tightest new one, or the end of a declared one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST: Final = 70
 """Characters of a proposed pattern."""
 _SHORTEST: Final = 8
 _LOOKED_AT: Final = 1_000
-"""Characters of a message among which they are looked for."""
+"""Characters of a message that are searched for a pattern."""
 _VARYING: Final = re.compile(r"\S*\d\S*|\S*/\S*|[\x00-\x1f\x7f-\x9f]")
 """Parts of a message that differ from cell to cell: words with numbers, paths, control codes."""
 _SPECIAL: Final = re.compile(r"([.^$*+?{}\[\]\\|()])")
@@ -47,7 +47,7 @@ class DeviationEdit:
         params: Parametrisations that a new deviation is for; empty for all.
         deviation: A new deviation; None where a declared one ends.
         ends: The declared deviation that ends.
-        releases: The range that is left of it; None for none.
+        releases: The remaining range; None if the deviation is removed.
     """
 
     file: Path
@@ -76,7 +76,7 @@ def _format_range(one: Deviation | None) -> str:
 
 
 class EditProposal(NamedTuple):
-    """The edits that would declare what some jobs show, or why there are none."""
+    """The edits that would declare the results of some jobs, or why none are possible."""
 
     declarations: tuple[DeviationEdit, ...] = ()
     refusal: str = ""
@@ -104,12 +104,12 @@ def propose(
     known: Sequence[str],
     terms: Terms | None = None,
 ) -> EditProposal:
-    """Return the edits that declare what some jobs show, or end what they no longer do.
+    """Return the edits that declare the results of some jobs, or end deviations that are over.
 
     Args:
         jobs: Jobs of one group.
         run: All jobs of the run.
-        known: Every jax release there is.
+        known: Every known jax release.
         terms: Values that the reviewer chose; the others are proposed.
     """
     terms = terms or Terms()

@@ -21,7 +21,7 @@ def find_tightest_range(
 ) -> str:
     """Return the tightest specifier that covers some releases and none of others.
 
-    A bound is left out where there is no release beyond it, so what the newest one shows is
+    A bound is left out where there is no release beyond it, so the behaviour of the newest one is
     declared for those to come. Releases within the bounds that nobody ran are covered.
 
     Args:
@@ -53,7 +53,7 @@ def find_tightest_range(
 
 
 def _make_bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
-    """Return a bound: by the release that a nightly leads to, where that tells all apart."""
+    """Return a bound: by the release that a nightly leads to, if that separates all releases."""
     # A deviation from a nightly on is one from its release on: that bound stays readable.
     short = f"{sign}{_shorten_release(version(release).base_version)}"
     is_exact = all(in_range(r, short) for r in seen) and not any(in_range(r, short) for r in unseen)
@@ -87,18 +87,18 @@ def format_spans(releases: Collection[str], known: Iterable[str]) -> str:
 def narrow_range(
     specifier: str, gone: Collection[str], seen: Collection[str], known: Iterable[str]
 ) -> str | None:
-    """Return a specifier for what is left of another one when some releases show it no more.
+    """Return a specifier without the releases that no longer show a behaviour.
 
     A release that nobody ran is as the nearest older one that was; older than all, it stays.
 
     Args:
-        specifier: The range as it is.
-        gone: Releases that no longer show what is declared for it.
+        specifier: The current range.
+        gone: Releases that no longer show the declared behaviour.
         seen: Releases that still do.
         known: Every release there is.
 
     Returns:
-        The narrower range; None where no release is left in it.
+        The narrower range; None if it has no release.
     """
     everything = sorted({*known, *gone, *seen}, key=version)
     left: list[str] = []

@@ -47,16 +47,16 @@ class Review:
 
     Args:
         directory: The run.
-        cases: Returns the cases as they are now.
+        cases: Returns the current cases.
         releases: Known releases.
-        new_judge: Makes a judge of the run's records, by the goldens as they are at that moment.
+        new_judge: Makes a judge of the run's records, by the goldens at that moment.
         wanted: Selects the jobs to review.
         by: The reviewer.
         inform: Receives one line if another process holds a lock at the moment.
 
     Attributes:
         data: Data of the run, by the goldens as they were when last read.
-        groups: What is pending.
+        groups: The pending groups.
         changed: Cases whose file changed since the run.
         log: The decisions.
     """
@@ -146,7 +146,7 @@ class Review:
 
         Args:
             group: The group.
-            choice: What becomes of it.
+            choice: The decision.
             terms: Reason, and the values of a deviation.
 
         Raises:
@@ -198,7 +198,7 @@ class Review:
         """Save the decisions next to the run, together with those of other reviewers.
 
         Args:
-            change: Changes all of them as they are by now.
+            change: Changes all current decisions.
 
         Raises:
             InfrastructureError: If the disk refuses.

@@ -37,9 +37,9 @@ class RunData:
 
     Attributes:
         jobs: All jobs of the run.
-        known: Every jax release there is.
+        known: Every known jax release.
         blobs: Artifacts of the run.
-        new_judge: Makes a judge of the run's records, by the goldens as they are at that moment.
+        new_judge: Makes a judge of the run's records, by the goldens at that moment.
         triage: Results of triage, by root cause.
         rejected: By group, the name of the last run before in which it was rejected, and that
             decision.

@@ -81,11 +81,11 @@ def render_flaky(subject: str, seen: Mapping[str, int]) -> str:
     """Return in a line that something does not do the same twice.
 
     Args:
-        subject: What was tried.
-        seen: What it showed, by how often.
+        subject: The thing that was tried.
+        seen: How often each result was seen.
     """
     total = sum(seen.values())
-    counts = ", ".join(f"{what} {count} of {total}" for what, count in seen.items())
+    counts = ", ".join(f"{result} {count} of {total}" for result, count in seen.items())
     return f"flaky: {subject} does not show the same twice: {counts}"
 
 

@@ -207,8 +207,8 @@ class PackageMove(NamedTuple):
 
     Attributes:
         package: Its name.
-        before: Its version in the environment that is left, `none` if it is absent.
-        after: Its version in the one that is gone to.
+        before: Its version in the old environment, `none` if it is absent.
+        after: Its version in the new one.
     """
 
     package: str

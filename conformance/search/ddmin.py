@@ -92,7 +92,7 @@ class MinimalSet(Generic[U]):
     Attributes:
         culprits: Units, none of which can be left out, by trial; in order.
         needed: Units that they need, without which they cannot be tried.
-        unresolved: Culprits that cannot be told apart: without them, the result is unresolved.
+        unresolved: Culprits that cannot be distinguished: without them, the result is unresolved.
     """
 
     culprits: tuple[U, ...]
@@ -147,7 +147,7 @@ def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -
     """Return a minimal set that is enough, of a set that is.
 
     Args:
-        test: Tries sets, none twice, and none that lacks what one of its units needs.
+        test: Tries sets, none twice, and only sets that are closed under needs.
         universe: The set, which is enough.
         strict: Whether an unresolved head counts as one that is not enough, which takes fewer
             trials where culprits seldom hide in unresolved sets.
@@ -217,7 +217,7 @@ def _pick_head(low: int, high: int, unresolved: set[int]) -> int | None:
 
 
 def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> frozenset[U]:
-    """Leave out of what is enough some units with what needs them, in ever smaller parts."""
+    """Leave some units of a sufficient set out, with their dependents, in ever smaller parts."""
     left = kept - test.units.add_dependents(some)
     if left == kept or test.is_enough(left):
         return left
@@ -228,14 +228,14 @@ def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> froz
 
 
 def _leave_out(test: SetTest[U], kept: frozenset[U]) -> MinimalSet[U]:
-    """Leave out each unit that can be, with what needs it; return what is left."""
+    """Leave out each superfluous unit with its dependents; return the rest."""
     units = test.units
     needed = frozenset[U]().union(*(units.needs.get(unit, ()) for unit in kept))
     unresolved: list[U] = []
     # From the end: later units need earlier ones, never the reverse.
     for unit in reversed(units.sort(kept)):
         if unit in needed and not unresolved:
-            continue  # what needs it cannot be left out: nor can the unit
+            continue  # its dependents cannot be left out, so neither can the unit
         left = kept - units.add_dependents([unit])
         result = test(left)
         if result is SetResult.ENOUGH:

@@ -37,7 +37,7 @@ class EndpointsError(ConformanceError):
 
 
 class AlikeError(EndpointsError):
-    """Endpoints that no predicate tells apart."""
+    """Endpoints that no predicate separates."""
 
 
 class DifferentFailuresError(EndpointsError):
@@ -68,17 +68,17 @@ _ON_REQUEST: Final = frozenset({"text"})
 
 
 def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predicate:
-    """Return the predicate that tells two endpoints apart.
+    """Return the predicate that separates two endpoints.
 
     Args:
         ends: Both endpoints.
-        name: The value of `--when`; empty for the first predicate that tells them apart.
+        name: The value of `--when`; empty for the first predicate that separates them.
         fact: The value of `--fact`, the name of a fact.
 
     Raises:
-        EndpointsError: If an endpoint says nothing, both fail for different reasons, or they are
-            alike.
-        UsageError: If there is no such fact.
+        EndpointsError: If an endpoint cannot be compared, both fail for different reasons, or they
+            are alike.
+        UsageError: If the fact does not exist.
     """
     sides = ends.good, ends.bad
     for side, label in zip(sides, ends.names, strict=True):
@@ -115,7 +115,7 @@ def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predica
 
 
 def _describe_rest(ends: Endpoints) -> str:
-    """Return what else was compared of two endpoints that are alike."""
+    """Return a clause about other differences between two endpoints that are alike."""
     if line := OutputPredicate(ends, verbatim=True).describe_difference(ends.bad):
         return (
             "nothing else differs but facts of the environment (versions, paths, devices, "

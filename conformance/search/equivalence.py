@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 SILENT: Final = frozenset({Outcome.INFRA, Outcome.UNSUPPORTED, Outcome.NOT_RUN})
-"""Outcomes that say nothing of the target."""
+"""Outcomes that are no result of the target."""
 ALIKE: Final = 0.6
 """Share of words in common from which two messages are wordings of one."""
 WORDS: Final = 60
-"""Words of a message that are compared: its beginning says why, its end where."""
+"""Words of a message that are compared: its beginning has the reason, its end the place."""
 MOST: Final = 120
 """Characters of an ending that is quoted."""
 _NAMED: Final = re.compile(
@@ -91,7 +91,7 @@ def is_same_failure(one: str, other: str) -> bool:
 def _have_other_names(one: str, other: str) -> bool:
     """Say whether two messages name different things that are missing or unknown.
 
-    Python words such errors alike, so that only the name tells them apart.
+    Python words such errors alike, so that only the name distinguishes them.
     """
     found, others = (
         {m[1] for m in _NAMED.finditer(normalise_cause(text))} for text in (one, other)

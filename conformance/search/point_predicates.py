@@ -65,7 +65,7 @@ class PointPredicate(Protocol):
         ...
 
     def summarize(self, samples: Sequence[StoredJob]) -> str:
-        """Return what the samples show, in a few words."""
+        """Return the result of the samples, in a few words."""
         ...
 
 
@@ -111,9 +111,7 @@ class RepeatedPredicate:
         side = samples[worst]
         record = side.record
         if record.outcome in SILENT:
-            return " ".join(
-                format_ending(record).split()
-            )  # unshortened: it may end with what to do
+            return " ".join(format_ending(record).split())  # unshortened: it may end with advice
         text = shorten(format_ending(record))
         if record.outcome is Outcome.OK:
             judged = record.conformance is not Conformance.UNKNOWN
@@ -267,7 +265,7 @@ class MetricPredicate:
         return PointState(PointKind.UNKNOWN, f"ambiguous: {bad} of {len(values)} samples are bad")
 
     def summarize(self, samples: Sequence[StoredJob]) -> str:
-        """Return what was measured, in a few words."""
+        """Return the measurement, in a few words."""
         records = [side.record for side in samples]
         failed = _find_failure(records)
         return self.metric.summarize(records) if failed is None else shorten(format_ending(failed))
@@ -301,7 +299,7 @@ def _find_failure(records: Sequence[Record]) -> Record | None:
 def compare_endpoints(
     metric: Metric, good: Sequence[StoredJob], bad: Sequence[StoredJob], names: tuple[str, str]
 ) -> MetricPredicate | None:
-    """Return the predicate that tells two endpoints apart, None if they need more samples.
+    """Return the predicate that separates two endpoints, None if they need more samples.
 
     Args:
         metric: The metric.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 STDOUT: Final = "stdout"
 OUTPUT: Final = "output"
-"""Artifacts of a program: what it printed, with and without the facts of its environment."""
+"""Artifacts of a program: its output with and without the facts of its environment."""
 
 
 class PointKind(StrEnum):
@@ -55,7 +55,7 @@ class PointState:
 
     Attributes:
         kind: How the point compares with both endpoints.
-        about: Text that tells states of one kind apart, e.g. the signature of an error.
+        about: Text that distinguishes states of one kind, e.g. the signature of an error.
     """
 
     kind: PointKind
@@ -234,11 +234,11 @@ class OutputPredicate:
         return _number_state("output", self._texts.find_number(self.read_text(side)))
 
     def read_text(self, side: StoredJob) -> str:
-        """Return what a target printed, empty where it is no program."""
+        """Return the output of a target, empty if it is not a program."""
         return read_output(side, self._artifact)
 
     def describe_difference(self, side: StoredJob) -> str:
-        """Return the first line that differs from what the good endpoint printed, empty if none."""
+        """Return the first line that differs from that of the good endpoint, empty if none."""
         lines = find_differing_lines(
             self.read_text(side), self._good, self._unstable, exact=self._exact
         )
@@ -252,7 +252,7 @@ def _number_state(noun: str, number: int) -> PointState:
 
 
 def read_output(side: StoredJob, artifact: str = OUTPUT) -> str:
-    """Return what a program printed, empty where the target is none.
+    """Return the output of a program, empty for a target of another kind.
 
     Args:
         side: The record of the target, with its blobs.
@@ -298,12 +298,12 @@ def make_other_state(record: Record) -> PointState:
 
 @dataclass(frozen=True, slots=True)
 class FactPredicate:
-    """States a fact as the bad endpoint does, or as is looked for.
+    """States a fact as the bad endpoint does, or as wanted.
 
     Attributes:
         fact: Its name; a dot leads into a fact that has parts.
         bad: The value at the bad endpoint.
-        wanted: The value that is looked for, as JSON data; None for any other than the bad one.
+        wanted: The wanted value, as JSON data; None for any but the bad one.
     """
 
     fact: str
@@ -368,7 +368,7 @@ def get_fact(side: StoredJob, name: str) -> Any:
         name: E.g. `collectives.all-reduce`, or `while_loops`.
 
     Raises:
-        UsageError: If there is no such fact.
+        UsageError: If the fact does not exist.
     """
     first, _, part = name.partition(".")
     facts = side.record.facts

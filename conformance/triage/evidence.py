@@ -47,7 +47,7 @@ def find_objection(cause: RootCause) -> str:
 def choose_representative(
     cause: RootCause, cells: Mapping[str, Cell], cases: Mapping[str, Case]
 ) -> tuple[Record, Case, Cell]:
-    """Return the job that stands for a cause, with its case and cell.
+    """Return the job that represents a cause, with its case and cell.
 
     One process comes before several, CPUs before accelerators, a plain cell before one with
     options; then what is wrong by itself before what is only not as recorded, and that before what
@@ -77,7 +77,7 @@ def choose_representative(
 
 
 def _rank_needs(record: Record, cell: Cell, case: Case) -> tuple[object, ...]:
-    """Return what a job needs, in the order of what counts."""
+    """Return the needs of a job as a sort key, the most important first."""
     options = (cell.deps != "era", cell.pins, cell.x64, cell.config, cell.xla_flags)
     return (
         cell.place.processes > 1,

@@ -138,7 +138,7 @@ class BisectAnswer(SearchAnswer[int]):
 
     @property
     def last_good(self) -> int:
-        """The good point nearest to the change: before it, or after it if a fix is looked for."""
+        """The good point nearest to the change: before it, or after it in a search for a fix."""
         return find_last_good(self.states, self.main, reverse=self.reverse)
 
     @property
@@ -158,7 +158,7 @@ class BisectAnswer(SearchAnswer[int]):
         return self._find_first_step(point).samples[0].outcome is not Outcome.OK
 
     def summary(self, point: int) -> str:
-        """Return what the first trials of a point show, in words."""
+        """Return the result of the first trials of a point, in words."""
         return self._find_first_step(point).summary
 
     def _find_first_step(self, point: int) -> SearchStep[int]:
@@ -199,7 +199,7 @@ class Bisection:
     Attributes:
         points: The cells along the axis, in order.
         trials: The trials of the points, by number.
-        endpoints: Finds the endpoints, and the predicate that tells them apart.
+        endpoints: Finds the endpoints, and the predicate that separates them.
         width: Trials at the same time.
     """
 
@@ -213,8 +213,8 @@ class Bisection:
         """Search for every change.
 
         Raises:
-            EndpointsError: If no predicate tells the endpoints apart, or one says nothing.
-            UsageError: If there is no such fact.
+            EndpointsError: If no predicate separates the endpoints, or one cannot be compared.
+            UsageError: If the fact does not exist.
             InfrastructureError: If an end cannot be tried now, or the disk refuses.
         """
         trials, predicate = self.trials, self._find_predicate()
@@ -250,7 +250,7 @@ class Bisection:
     def _replace_by_worse(self, predicate: RepeatedPredicate) -> RepeatedPredicate:
         """Return the predicate of a point that fails between ends that do not.
 
-        That the outputs of both ends differ matters less than an error in between.
+        An error in between matters more than different outputs at both ends.
         """
         first = self._search(predicate)
         reverse, trials = self.endpoints.reverse, self.trials

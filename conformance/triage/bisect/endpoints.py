@@ -1,6 +1,6 @@
-"""The endpoints of a bisection: two points that a predicate tells apart, on their axis or in it.
+"""The endpoints of a bisection: two points of an axis that a predicate separates.
 
-The ends of an axis are the endpoints where a predicate tells them apart. Where none does, others
+The ends of an axis are the endpoints where a predicate separates them. Where none does, others
 are looked for: a report may name a point, an interface may be missing at the good end, and a target
 may fail only in between.
 """
@@ -61,7 +61,7 @@ class EndpointSearch:
         trials: The trials of the bisection.
         last: Number of the last point.
         reverse: Whether the good endpoint has the higher number.
-        when: The value of `--when`; empty for any predicate that tells the endpoints apart.
+        when: The value of `--when`; empty for any predicate that separates the endpoints.
         fact: The value of `--fact`, the name of a fact.
         scan: Whether all points are tried where the ends alone show no difference.
         every: Whether all points are tried in any case.
@@ -88,11 +88,11 @@ class EndpointSearch:
         return (self.last, 0) if self.reverse else (0, self.last)
 
     def find_predicate(self) -> RepeatedPredicate:
-        """Try both ends, or all points, and return the predicate that tells good from bad.
+        """Try both ends, or all points, and return the predicate that separates good from bad.
 
         Raises:
-            EndpointsError: If no predicate does, or an end says nothing.
-            UsageError: If there is no such fact.
+            EndpointsError: If no predicate does, or an end cannot be compared.
+            UsageError: If the fact does not exist.
             InfrastructureError: If an end cannot be tried now.
         """
         self.trials.try_endpoints(*self.ends)
@@ -157,7 +157,7 @@ class EndpointSearch:
     def _choose_by_report(self, good: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate of the point that a report names, None if there is no difference.
 
-        The bad end may do something else by now, and the good end may do the same already: then the
+        The bad end may behave differently, and the good end may do the same already: then the
         reported behaviour was fixed.
         """
         seen = self.seen_on
@@ -198,8 +198,8 @@ class EndpointSearch:
     def _choose_by_interface(self, good: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate from the first point that has the interface the good end lacks.
 
-        A missing interface says nothing of the behaviour at the bad end. Where that first point and
-        the bad end do the same, all points are tried, as between ends that are alike.
+        A missing interface is no evidence of the behaviour at the bad end. Where that first point
+        and the bad end do the same, all points are tried, as between ends that are alike.
 
         Returns:
             None if the good end fails for another reason, or all points that have it do the same.
@@ -237,13 +237,13 @@ class EndpointSearch:
         self.reverse, self.swapped = not self.reverse, True
 
     def _choose(self, good: int, bad: int) -> RepeatedPredicate:
-        """Return the predicate that tells two points apart."""
+        """Return the predicate that separates two points."""
         # The failure that was fixed may have been another one long before.
         is_fixed = self.swapped and self.trials.record(bad).outcome is not Outcome.OK
         when = self.when or ("exit" if is_fixed else "")
         predicate = choose_predicate(self._make_endpoints(good, bad), when, self.fact)
         if isinstance(predicate, OutputPredicate):
-            # Lines that a cell prints differently from run to run say nothing.
+            # Lines that a cell prints differently from run to run are no evidence.
             for point in (good, bad):
                 if len(self.trials.samples[point]) == 1:
                     self.trials.try_points([point])

@@ -88,7 +88,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
 
 
 def _describe_bad(answer: BisectAnswer) -> str:
-    """Return what bad points do: first what the first of them does."""
+    """Return the behaviour of bad points, that of the first one first."""
     state = answer.states[answer.first_bad]
     if answer.predicate.name == "exit":
         return f"ends with {answer.summary(answer.first_bad)}"

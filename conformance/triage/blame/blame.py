@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.triage.blame.mixtures import Mixtures
 
 MovedUnits = frozenset[Unit]
-"""The units of a mixture that have the versions of the environment that is gone to."""
+"""The units of a mixture that have the versions of the new environment."""
 NONE: Final[MovedUnits] = frozenset()
 """Nothing is moved."""
 
@@ -34,13 +34,13 @@ NONE: Final[MovedUnits] = frozenset()
 class BlameAnswer(SearchAnswer[MovedUnits]):
     """The answer of a blame.
 
-    The state of a mixture is good where it does what the environment does that is left.
+    The state of a mixture is good if it behaves like the old environment.
 
     Attributes:
         mixtures: The mixtures of both environments.
         guilty: Minimal sets of units, each enough by itself.
         without_culprits: The result with everything moved but the culprits and their dependents.
-        reverse: Whether the environment that is left is the bad one to the predicate.
+        reverse: Whether the old environment is the bad one to the predicate.
     """
 
     mixtures: Mixtures
@@ -72,7 +72,7 @@ class Blame:
     Attributes:
         mixtures: The mixtures of both environments.
         trials: The trials of the mixtures.
-        when: The value of `--when`; empty for any predicate that tells the ends apart.
+        when: The value of `--when`; empty for any predicate that separates the ends.
         fact: The value of `--fact`, the name of a fact.
     """
 
@@ -89,8 +89,8 @@ class Blame:
         """Search.
 
         Raises:
-            UsageError: If there is no such fact.
-            EndpointsError: If no predicate tells the ends apart, or an end says nothing.
+            UsageError: If the fact does not exist.
+            EndpointsError: If no predicate separates the ends, or an end cannot be compared.
             OtherwiseError: If an end behaves differently from the environment that it replaces.
             InfrastructureError: If something cannot be tried now, or the disk refuses.
         """
@@ -114,9 +114,9 @@ class Blame:
         )  # fmt: skip
 
     def _find_predicate(self) -> PointPredicate:
-        """Try both ends, and return the predicate that tells them apart.
+        """Try both ends, and return the predicate that separates them.
 
-        Nothing says which end is the right one: both are tried as the good one.
+        Either end may be the right one: both are tried as the good one.
         """
         trials = self.trials
         if trials.metric is not None:
@@ -153,7 +153,7 @@ class Blame:
                 )
 
     def _find_good_mixture(self, guilty: MinimalSet[Unit]) -> MovedUnits:
-        """Return a mixture without one of the culprits, which does what is done before."""
+        """Return a mixture without one culprit that behaves like the old environment."""
         dependents = self.mixtures.units.add_dependents
         without = (guilty.units - dependents([unit]) for unit in guilty.culprits)
         states = self.trials.states

@@ -43,8 +43,8 @@ def unify_pythons(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, 
     """Return both cells on one Python.
 
     Args:
-        before: The cell that is left.
-        after: The one that is gone to.
+        before: The old cell.
+        after: The new one.
         releases: Known releases.
 
     Raises:
@@ -86,7 +86,7 @@ def make_ends(
     """Return both ends, on one Python and with packages of an index, so that they can be mixed.
 
     Args:
-        cells: The cell that is left, and the one that is gone to.
+        cells: The old and the new cell.
         releases: Known releases.
         prepare: Looks up locks.
         locks: Receives the locks of the environments that the ends stand for, by cell id.
@@ -165,7 +165,7 @@ def provide(
     cache: Path,
     wanted: tuple[str, ...] = (),
 ) -> PlannedCell:
-    """Make the environment of a mixture, if it is not there; both ends lend what they compiled.
+    """Make the environment of a mixture, if it is missing; both ends lend their bytecode.
 
     Args:
         planned: The mixture.
@@ -175,7 +175,7 @@ def provide(
         wanted: Requirements in addition, resolved with its own packages.
 
     Returns:
-        The mixture, with what is wanted. One that this does not go with is not made.
+        The mixture with the requirements. One that excludes them is not made.
 
     Raises:
         InfrastructureError: If it cannot be made.
@@ -205,7 +205,7 @@ def make_stand_in(
         wanted: Requirements in addition.
 
     Returns:
-        The cell, its lock, and what it stands for.
+        The cell, its lock, and the environment that it replaces.
 
     Raises:
         UsageError: If its packages cannot be had together from the index.
@@ -323,7 +323,7 @@ def lend_bytecode(lender: Path, borrower: Path) -> None:
 
 
 def _link_bytecode(here: Path, files: list[str], there: Path) -> None:
-    """Link the compiled modules of a folder; what cannot be is compiled when it is imported."""
+    """Link the compiled modules of a folder; Python compiles the others on import."""
     for file in files:
         source = f"{file.partition('.')[0]}.py"
         with contextlib.suppress(OSError):

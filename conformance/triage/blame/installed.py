@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _FROM_ELSEWHERE: Final = "direct_url.json"
-"""The file of an installed package that says where it came from, if from no index (PEP 610)."""
+"""The file that records the origin of a package that is from no index (PEP 610)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Installed:
 
 
 def read_installed(python: Path) -> Installed:
-    """Return what is installed in an environment that was provisioned.
+    """Return the packages of a provisioned environment.
 
     Args:
         python: Its interpreter.
@@ -67,7 +67,9 @@ def _parse_requirements(texts: Iterable[str]) -> Iterator[Requirement]:
     for text in texts:
         try:
             requirement = Requirement(text)
-        except InvalidRequirement:  # of an old package; what cannot be read forbids nothing
+        except (
+            InvalidRequirement
+        ):  # of an old package: a requirement that cannot be read is ignored
             continue
         requirement.name = canonicalize_name(requirement.name)
         yield requirement
@@ -80,9 +82,9 @@ def _list_modules(found: Distribution) -> set[str]:
 
 
 def find_wants(installed: Installed, lock: Lock) -> Wants:
-    """Return what each package asks for and gets in its environment.
+    """Return the requirements of each package that its environment meets.
 
-    What it does not get there either, e.g. because it was left out, is of no account.
+    Requirements that are not met there either, e.g. on left-out packages, are ignored.
 
     Args:
         installed: The installed packages.
@@ -111,7 +113,7 @@ def find_wants(installed: Installed, lock: Lock) -> Wants:
 def _find_requirements(
     installed: Installed, name: str, extras: Mapping[str, set[str]], python: str
 ) -> Iterator[Requirement]:
-    """Yield what a package asks for, with the extras that somebody wants of it."""
+    """Yield the requirements of a package, with those of its wanted extras."""
     minor = ".".join(python.split(".")[:2])
     world = {"python_version": minor, "python_full_version": f"{minor}.0"}
     for requirement in installed.requires.get(name, ()):

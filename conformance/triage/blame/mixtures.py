@@ -78,7 +78,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlameEnd:
-    """One of both environments.
+    """One end of a blame: an environment with its lock.
 
     Attributes:
         planned: Its cell.
@@ -95,7 +95,7 @@ class BlameEnd:
     wants: Wants = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find out what its packages ask of each other and get."""
+        """Find the requirements that its packages have on each other."""
         object.__setattr__(self, "wants", find_wants(self.installed, self.lock))
 
 
@@ -104,7 +104,7 @@ class Mixtures:
     """The mixtures of two environments, each made when it is first tried.
 
     Attributes:
-        ends: The environment that is left, and the one that is gone to.
+        ends: The old environment, and the new one.
         suspects: The likely culprits, empty if they are not known.
         locks: Receives the lock of each mixture, by cell id.
         provide: Makes the environment of a mixture, if there is none yet, and returns the mixture
@@ -149,7 +149,7 @@ class Mixtures:
         """Return the cell of a mixture, its environment created if necessary.
 
         Args:
-            moved: The units with the versions of the environment that is gone to.
+            moved: The units with the versions of the new environment.
 
         Raises:
             InfrastructureError: If it cannot be made now. A mixture whose packages do not work
@@ -170,8 +170,8 @@ def find_needs(before: BlameEnd, after: BlameEnd) -> dict[str, dict[str, str]]:
     """Return which packages must be moved for one to be, each with the reason.
 
     Args:
-        before: The environment that is left.
-        after: The one that is gone to.
+        before: The old environment.
+        after: The new one.
     """
     old, new = before.lock.pins, after.lock.pins
     names = {move.package for move in find_package_moves(old, new)}
@@ -195,11 +195,11 @@ def _format_conflict(package: str, requirement: Requirement, versions: Mapping[s
 
 
 def mix(before: BlameEnd, after: BlameEnd, moved: Collection[str]) -> tuple[PlannedCell, Lock]:
-    """Return a mixture as it is planned for, and its lock.
+    """Return the planned cell of a mixture, and its lock.
 
     Args:
-        before: The environment that is left.
-        after: The one that is gone to; both are of one Python and one platform.
+        before: The old environment.
+        after: The new one; both are of one Python and one platform.
         moved: The packages that have its versions.
     """
     chosen = (after, moved), (before, {*before.lock.pins, *after.lock.pins} - set(moved))
@@ -327,7 +327,7 @@ def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> se
     for name in names - OWN:
         packages = {one for end in ends for one in end.installed.modules.get(name, ())}
         if not packages:
-            return set()  # a module of the user's own, which may import anything
+            return set()  # a module of the user, which may import anything
         found |= packages
     wants = [end.wants for end in ends]
     return find_closure(found, lambda name: list_needed(name, *wants))

@@ -1,1 +1,1 @@
-"""`conformance passes`: which HLO passes, flags and options make a program do what it does."""
+"""`conformance passes`: the HLO passes, flags and options behind the behaviour of a program."""

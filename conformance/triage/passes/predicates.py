@@ -1,4 +1,4 @@
-"""Predicates on a program with passes disabled: whether it is good by now. Pure."""
+"""Predicates on a program with passes disabled: whether it became good. Pure."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ WHEN: Final = ("conformance", "ending", "value", "bits", "facts", "output")
 
 @dataclass(frozen=True, slots=True)
 class GoalPredicate:
-    """Becomes what is looked for, or ends as it does in the bad program.
+    """Reaches a goal, or ends as the bad program does.
 
     Attributes:
         name: The name that `--when` has for it.
-        about: What the bad program does, in a few words.
+        about: The behaviour of the bad program, in a few words.
         bad: How it ends.
-        is_good: Says whether a program is what is looked for.
+        is_good: Whether a program reaches the goal.
     """
 
     name: str
@@ -68,7 +68,7 @@ class BitsPredicate:
         tolerance: The tolerance that the case states.
         same: The state of a program that gives these bits.
         differ: The state of one that gives others, even if only the last bit differs.
-        about: What a bad program does, in a few words.
+        about: The behaviour of a bad program, in a few words.
     """
 
     known: StoredJob
@@ -143,16 +143,16 @@ def make_cell_predicate(bad: StoredJob, tolerance: Tolerance, *, when: str, fact
 
 
 def make_pair_predicate(ends: Endpoints, *, when: str, fact: str) -> Predicate:
-    """Return the predicate that tells the program in two cells apart.
+    """Return the predicate that separates the program in two cells.
 
     Args:
         ends: The program in both, without any setting.
-        when: The value of `--when`; empty for any predicate that tells them apart.
+        when: The value of `--when`; empty for any predicate that separates them.
         fact: The value of `--fact`: a name.
 
     Raises:
         EndpointsError: If they are alike, or not comparable.
-        UsageError: If there is no such fact.
+        UsageError: If the fact does not exist.
     """
     if fact:
         return _make_fact_predicate(ends.bad, fact, ends.good)

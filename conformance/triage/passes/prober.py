@@ -75,7 +75,7 @@ class _Session:
 class PassProber(contextlib.AbstractContextManager["PassProber"]):
     """Tries one program of one cell with passes disabled and other flags.
 
-    Use it as a context: at its end nothing is left running.
+    Use it as a context manager, which ends all its processes.
 
     Args:
         worker: A worker of the cell.

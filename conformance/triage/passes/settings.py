@@ -71,7 +71,7 @@ OPTIONS: Final = (
     "jax_use_simplified_jaxpr_constants",
     "jax_vjp3",
 )
-"""Options of `jax.config` that change what a program is, or how it is compiled."""
+"""Options of `jax.config` that change a program or its compilation."""
 _WORDS: Final = {"jax_default_matmul_precision": ("highest", "default")}
 """Values of options that are words: the first, or the second where that is set already."""
 BOUNDS: Final = frozenset({"pipeline-start", "pipeline-end"})

@@ -1,1 +1,1 @@
-"""Running what is none of ours: a script, a test, a command, in the environment of a cell."""
+"""Programs of the user: a script, a test or a command, run in the environment of a cell."""

@@ -61,7 +61,7 @@ def classify_outcome(
     if ended.cut:
         return _describe_cut(ended.cut, timeout)
     refused = find_refused_flags(ended.stderr.decode("utf-8", "replace"))
-    # One that the program sets itself is its own affair, and maybe what is sought.
+    # A flag that the program sets itself may be the failure that is searched.
     if given.intersection(re.findall(r"\w+", refused)):
         return Outcome.UNSUPPORTED, make_error_info("unsupported", refused)
     if ended.signal is not None:
@@ -86,7 +86,7 @@ def find_exception(stderr: bytes) -> tuple[str, str] | None:
     """Return the exception whose traceback a process printed last.
 
     Args:
-        stderr: What it printed.
+        stderr: Standard error of the process.
 
     Returns:
         Its type, with its module as Python prints it, and its message; None without a traceback.
@@ -139,7 +139,7 @@ def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None
 
     Args:
         note: The file, JSON of a script or pytest's report.
-        kind: What kind of program it is.
+        kind: Kind of the program.
         masker: Masks secrets.
     """
     try:

@@ -56,11 +56,11 @@ class PastedScript:
 
     Attributes:
         text: The Python.
-        echoes: Whether what an expression gives is shown: it came with prompts, or is a block of a
-            text that shows nothing else.
+        echoes: Whether the value of an expression is printed: it came with prompts, or is a
+            block of a text that shows nothing else.
         variables: Environment variables that shell lines set.
         thread: Upstream thread that it names, `owner/repo#N`; empty for none.
-        notes: What was left out, one sentence each.
+        notes: The omissions, one sentence each.
     """
 
     text: str
@@ -75,7 +75,7 @@ def read_paste(text: str, name: str) -> PastedScript:
 
     Args:
         text: Python, or text with a fenced block of it, with or without prompts.
-        name: What it is called, for messages.
+        name: Its name in messages.
 
     Raises:
         UsageError: If it holds no Python.
@@ -142,7 +142,7 @@ def find_pins(text: str, script: str) -> tuple[str, ...]:
         script: Its script, as Python.
 
     Returns:
-        Requirements, e.g. `flax==0.10.2`; none of jax itself, which is what is varied.
+        Requirements, e.g. `flax==0.10.2`; none of jax itself, which the search varies.
     """
     imported = find_imported_modules(parse(script))
     found = {match["name"]: match["version"] for match in _PIN.finditer(text)}
@@ -154,7 +154,7 @@ def find_pins(text: str, script: str) -> tuple[str, ...]:
 
 
 def add_echoes(script: str) -> str:
-    """Return a script that prints what an interpreter with prompts would show.
+    """Return a script that prints the values that an interactive interpreter would show.
 
     Args:
         script: Plain Python, no two statements of which share a line.
@@ -164,7 +164,7 @@ def add_echoes(script: str) -> str:
     for node in reversed(ast.parse(script).body):
         if not isinstance(node, ast.Expr) or _is_print(node.value):
             continue
-        # What a call gives may be nothing, which an interpreter does not show.
+        # The value of a call may be None, which an interpreter does not show.
         call = isinstance(node.value, ast.Call)
         before, after = ("__import__('sys').displayhook(", ")") if call else ("print(repr((", ")))")
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
@@ -202,7 +202,7 @@ def _is_code(block: str) -> bool:
 
 
 def is_python(text: str) -> bool:
-    """Say whether a text is Python as it stands."""
+    """Say whether a text is valid Python."""
     try:
         parse(text)
     except SyntaxError:
@@ -211,13 +211,13 @@ def is_python(text: str) -> bool:
 
 
 def _strip_prompts(text: str) -> str:
-    """Return what stands behind prompts; the other lines are output."""
+    """Return the text after prompts; the other lines are output."""
     lines = (line for line in text.splitlines() if _ANY_PROMPT.match(line))
     return "\n".join(_ANY_PROMPT.sub("", line, count=1) for line in lines)
 
 
 def _strip_shell_lines(text: str, variables: dict[str, str], notes: list[str]) -> str:
-    """Return the lines that are no shell's or notebook's; take what those set."""
+    """Return a text without lines of a shell or notebook; collect the variables that those set."""
     kept = []
     for line in text.splitlines():
         if shell := _SHELL.fullmatch(line):
@@ -280,13 +280,13 @@ def is_report(file: Path) -> bool:
 
 
 def extract_script(text: str, name: str, folder: Path, say: Callable[[str], None]) -> ProgramTarget:
-    """Write the script of a report, and return it with what the report says to run it with.
+    """Write the script of a report, and return it with the variables and versions of the report.
 
     Args:
         text: The report.
-        name: What it is called, for messages.
+        name: Its name in messages.
         folder: Where the script goes, in a folder of its own.
-        say: Gets what was read from the report, a line each.
+        say: Receives a summary of the report.
 
     Raises:
         UsageError: If it holds no Python.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LARGEST: Final = 64 * 2**20
 """Bytes that a program may print; then it is ended."""
 KEPT: Final = 2**18
-"""Bytes that are kept of the beginning, and of the end, of what it printed."""
+"""Bytes that are kept of the beginning and of the end of its output."""
 _LOOK: Final = 0.05
 _WARNING: Final = b"\n... %d bytes more ...\n"
 
@@ -34,7 +34,7 @@ class CompletedProgram:
         exit: Its exit status, None where it had none.
         signal: The signal that ended it, None where none did.
         cut: The reason why it was ended: `timeout`, `output` or `interrupt`; empty if it was not.
-        stdout: What it printed, its middle left out where that is long.
+        stdout: Standard output, without the middle of a long one.
         stderr: The same of standard error.
         seconds: How long it took.
         max_rss_bytes: Peak resident memory of its processes.

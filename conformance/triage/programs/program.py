@@ -41,7 +41,7 @@ class ProgramTarget:
         text: Path of the script, node id, or command line.
         variables: Environment variables that it runs with, in addition to those of a cell.
         preferred: Requirements that a pasted report lists, which count where they can be had.
-        seen_on: Release of jax that a pasted report names, where it saw what it reports.
+        seen_on: Release of jax on which a pasted report saw the behaviour.
     """
 
     kind: ProgramKind
@@ -58,7 +58,7 @@ class ProgramTarget:
 
     @property
     def source(self) -> str:
-        """Text of a script, which may say what it needs; empty for anything else."""
+        """Text of a script, which may declare requirements; empty for other kinds."""
         if self.kind is not ProgramKind.SCRIPT:
             return ""
         return Path(self.text).read_text("utf-8", "replace")
@@ -84,7 +84,7 @@ class ProgramTarget:
             return (Path(self.text.partition(NODE)[0]),)
         try:
             words = shlex.split(self.text)
-        except ValueError:  # the shell says so when it is run
+        except ValueError:  # the shell reports it when the command runs
             return ()
         return tuple(file for file in map(Path, words) if file.is_file())
 
@@ -154,7 +154,7 @@ def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) 
         script: The script.
 
     Raises:
-        UsageError: If it did not run, or reads other files of the user's own.
+        UsageError: If it did not run, or reads other files of the user.
     """
     if record.outcome in SILENT:
         raise UsageError(f"{record.cell}: {format_ending(record)}")

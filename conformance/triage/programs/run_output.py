@@ -24,7 +24,7 @@ _NUMBER: Final = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _RULES: Final[Sequence[Rule]] = [
     (re.compile(pattern, flags), instead)
     for pattern, flags, instead in (
-        # What jax.print_environment_info() prints; its lines differ between releases.
+        # Output of jax.print_environment_info(); its lines differ between releases.
         (
             (r"^jax: .*\njaxlib: .*(?:\n(?:numpy|python|jax\.devices|device info|process_count"
             r"|platform)\b.*(?:\n\[.*\])?)*(?:\n+[A-Z][A-Z0-9_]*=.*)*\n*"),
@@ -74,8 +74,8 @@ def normalize_output(text: str, versions: Mapping[str, str]) -> str:
 def _mask_versions(text: str, versions: Mapping[str, str]) -> str:
     """Return a text without the versions of packages.
 
-    One of two numbers, e.g. `2.3`, could as well be a value: it counts as a version beside the name
-    of its package alone.
+    One of two numbers, e.g. `2.3`, could as well be a value: it counts as a version only next to
+    the name of its package.
     """
     whole = {version for version in versions.values() if version.count(".") > 1}
     if jax := versions.get("jax"):
@@ -94,10 +94,10 @@ def _mask_versions(text: str, versions: Mapping[str, str]) -> str:
 
 
 def read_times(note: Path) -> dict[str, float]:
-    """Return the seconds of a program by what they are of.
+    """Return the times that a program measured, by name.
 
     Args:
-        note: What its processes wrote, a line of JSON each: `[kind, name, seconds]`.
+        note: File with a line of JSON for each time: `[kind, name, seconds]`.
 
     Returns:
         `own`, without imports, of the process that took longest; `region NAME`, the fastest entry
@@ -123,7 +123,7 @@ def read_times(note: Path) -> dict[str, float]:
 
 
 def find_metric(stdout: bytes, metric: re.Pattern[str]) -> float | None:
-    """Return the last number that a pattern finds in what a program printed.
+    """Return the last number that a pattern finds in the output of a program.
 
     Args:
         stdout: Standard output of the program.
@@ -147,7 +147,7 @@ class UnreadableDumpError(ConformanceError):
 
 
 def make_dump_flags(folder: Path) -> tuple[str, ...]:
-    """Return the flags that make XLA write what it compiles.
+    """Return the flags that make XLA dump the programs that it compiles.
 
     Args:
         folder: Where to.
@@ -216,7 +216,7 @@ def locate_hang(note: Path, roots: Iterable[Path]) -> str:
     """Return where a program hangs, e.g. `a.py:3 in f, within jax/_src/api.py:10 in wait`.
 
     Args:
-        note: What `faulthandler` wrote, of each process one after the other.
+        note: Tracebacks of `faulthandler`, of each process one after the other.
         roots: Folders in which files are the user's own.
 
     Returns:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 RUNNER: Final = Path(script.__file__)
 METRIC: Final = "metric"
-"""Fact of a record: the number that was found in what a program printed."""
+"""Fact of a record: the number that was found in the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class ProgramRunner:
         preferred: Requirements that apply where they can be installed with the others.
         facts: Whether XLA dumps what the program compiles, so that its facts are known.
         timed: Whether it is measured without its imports, and by its own regions.
-        metric: Finds a number in what it prints.
+        metric: Finds a number in its output.
         slots: How many of its processes run at the same time.
         stopped: Set when it is to end.
     """
@@ -105,7 +105,7 @@ class ProgramRunner:
 
     @property
     def hash(self) -> str:
-        """Hash of what decides how it ends, but for the cell and the files it reads."""
+        """Hash of everything that decides how it ends, except cell and input files."""
         wanted = (*self.wanted, *self.preferred)
         return self.target.hash(timeout=self.timeout, wanted=wanted)
 

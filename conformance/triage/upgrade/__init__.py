@@ -1,1 +1,1 @@
-"""Upgrades: what breaks and what changes from one release to another, and in which one."""
+"""Upgrades: breakages and changes between two releases, and the release of each."""

@@ -21,7 +21,7 @@ class Culprits:
     """The packages that made a change, as far as they are known.
 
     Attributes:
-        case: Id of the case that was tried; it stands for all that changed in the same way.
+        case: Id of the case that was tried; it represents all that changed in the same way.
         guilty: Each set of packages that is enough by itself; none where the search has no answer.
         beside: The packages without which those of the first set cannot be moved.
         untold: Why the answer is incomplete; empty if it is not.
@@ -39,7 +39,7 @@ class UpgradeAxis:
 
     Attributes:
         platform: The platform.
-        cells: The cells, from the end that is left to the one that is wanted.
+        cells: The cells, from the old end to the new one.
         labels: The name of each: its release, or the name of the end.
     """
 
@@ -84,11 +84,11 @@ class ComparedCase:
 
     Attributes:
         case: The case that changed.
-        axis: The platform, and what was tried.
+        axis: The platform and its cells.
         whole: Both ends; None if they cannot be compared.
         steps: The changes on the way, in order; none where nothing differs.
         refused: Why both ends cannot be compared.
-        flaky: How two attempts of the same job disagree; then nothing else is said of it.
+        flaky: How two attempts of the same job disagree; then it has no other result.
         tried: At how many points it was tried.
         untried: At how many points that it applies to it was not tried.
     """

@@ -26,7 +26,7 @@ class PredicateOptions(NamedTuple):
     """Options of `conformance blame` that name the predicate of a change.
 
     Attributes:
-        when: The predicate, empty for any that tells both sides apart.
+        when: The predicate, empty for any that separates both sides.
         fact: The fact, empty for none.
     """
 
@@ -35,7 +35,7 @@ class PredicateOptions(NamedTuple):
 
 
 def choose_predicate_options(step: UpgradeStep) -> PredicateOptions:
-    """Return the question that tells both sides of a change apart.
+    """Return the options of the predicate that separates both sides of a change.
 
     Args:
         step: The change.

@@ -35,7 +35,7 @@ class Effect(StrEnum):
     WRONG = "wrong"
     """It was right, or raised, and silently computes something wrong by its own reference."""
     VALUE = "value"
-    """It silently computes something else, and no reference says which is right."""
+    """It silently computes something else, and no reference decides which is right."""
     FACTS = "facts"
     """Other collectives, placement, memory spaces, donation, dtypes or shardings."""
     LARGER = "larger"
@@ -62,7 +62,7 @@ COST_METRICS: Final = {
 GROWN: Final = 1.1
 """How many times as much counts as more."""
 LEAST: Final = 1024
-"""How much more, at least: what a small program pays for its frame is no news."""
+"""Least increase in bytes or operations: small programs have a fixed overhead that varies."""
 
 
 _OTHERWISE: Final = {VALUE: Effect.VALUE, FACTS: Effect.FACTS, WAYS: Effect.ENDING}
@@ -72,9 +72,9 @@ _DECLARED: Final = re.compile(r"^(not as the )?deviation [^:]*: ")
 _OF_WAY: Final = f"{SAME_AS} "
 """How a reason begins that is about another way."""
 _FAILS: Final = re.compile(rf"{_OF_WAY}\w+: ({'|'.join(set(Outcome) - {Outcome.OK})})\b")
-"""A reason that says that another way gives nothing."""
+"""A reason that reports that another way gives no value."""
 CONTEXT: Final = 20
-"""Characters that are shown of what two texts have in common, before they differ."""
+"""Characters of the common beginning that are shown before two texts differ."""
 
 
 class ShownChange(NamedTuple):
@@ -92,7 +92,7 @@ class ShownChange(NamedTuple):
 
 
 def classify_change(change: Transition) -> Effect:
-    """Return what a change does.
+    """Return the effect of a change.
 
     Args:
         change: Two jobs of one case.
@@ -113,12 +113,12 @@ def _only_ways_fail(change: Transition) -> bool:
     """Say whether nothing is wrong but that other ways, in which it worked, give nothing."""
     reasons = list(_list_reasons(change.after.record))
     if WAYS not in change.changed or not reasons or not reasons[0].startswith(_OF_WAY):
-        return False  # what is wrong with the program itself is said first
+        return False  # errors of the program itself are the first reasons
     return all(_FAILS.match(text) for text in reasons if text.startswith(_OF_WAY))
 
 
 def _classify_endings(before: Record, after: Record) -> Effect:
-    """Return what it means that a job ends otherwise, as right, wrong or unknown as before."""
+    """Return the effect of another ending, where conformance is the same as before."""
     if after.conformance is Conformance.CONFORMS:
         return Effect.ENDING
     if after.outcome is not Outcome.OK:
@@ -127,7 +127,7 @@ def _classify_endings(before: Record, after: Record) -> Effect:
 
 
 def show_change(change: Transition) -> ShownChange:
-    """Return what of a change is shown: what is gravest.
+    """Return the gravest part of a change.
 
     Args:
         change: Two jobs of one case, of which something differs.
@@ -160,7 +160,7 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
 
 
 def describe_ending(record: Record) -> str:
-    """Return how a job ended; with what is wrong of one that ran and deviates.
+    """Return how a job ended, with the reason if it ran and deviates.
 
     Args:
         record: The job.
@@ -178,7 +178,7 @@ def _list_reasons(record: Record) -> Iterator[str]:
 def _describe_ways(side: StoredJob) -> str:
     """Return in which other ways a program disagrees with itself, and how.
 
-    What is wrong with the program itself may have been reason enough; how a way failed is known.
+    The reasons may only be about the program itself; then the failures of its ways are read.
     """
     of_ways = [text for text in _list_reasons(side.record) if text.startswith(_OF_WAY)]
     texts = [text.removeprefix(_OF_WAY) for text in of_ways]
@@ -214,7 +214,7 @@ def _contrast_values(change: Transition, compared: Comparison) -> tuple[str, str
 
 
 def _format_value(value: Value, worst: Difference) -> str:
-    """Return what a value has where it differs, in a few words."""
+    """Return the part of a value that differs, in a few words."""
     leaf = next((leaf for leaf in value.leaves if leaf.path == worst.path), None)
     if leaf is None or worst.aspect == "structure":
         return shorten(f"{plural(len(value.leaves), 'leaf', 'leaves')}, {value.structure}")
@@ -227,7 +227,7 @@ def _format_value(value: Value, worst: Difference) -> str:
 
 
 def _contrast_facts(before: Any, after: Any) -> tuple[str, str]:
-    """Return what two facts say, equal parts left out."""
+    """Return two facts as text, without equal parts."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = [n for n in {**before, **after} if before.get(n, 0) != after.get(n, 0)]
         one, other = (", ".join(f"{n} {of.get(n, 0)}" for n in names) for of in (before, after))

@@ -1,4 +1,4 @@
-"""An upgrade, tried: both ends first, then what differs on the releases between, all at once."""
+"""The trial of an upgrade: both ends first, then the cases that differ on releases between."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Jobs = dict[Job, tuple["CaseUpgrade", int]]
 
 ATTEMPTS: Final = 3
-"""How often what changed, and has no reference, is tried again."""
+"""How often a change without a reference is tried again."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class CaseUpgrade:
         return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
 
     def compare(self, before: int, after: int) -> Transition:
-        """Return what changed between two places that were tried."""
+        """Return the change between two places that were tried."""
         pair = before, after
         if pair not in self._changes:
             sides = self.sides[before], self.sides[after]
@@ -112,11 +112,11 @@ class CaseUpgrade:
         return [] if self.refused else find_changes(self.sides, self.differs)
 
     def is_unjudged(self, place: int) -> bool:
-        """Say whether nothing says that what was seen at a place is right, or wrong."""
+        """Say whether no reference judges the job at a place."""
         return self.sides[place].record.conformance is Conformance.UNKNOWN
 
     def take(self, place: int, side: StoredJob) -> None:
-        """Take in what came of the case at a place."""
+        """Add the job of a place."""
         self.tried += 1
         if side.record.outcome.observed:
             self.sides[place] = side
@@ -124,7 +124,7 @@ class CaseUpgrade:
             self.silent[place] = shorten(format_ending(side.record))
 
     def confirm(self, place: int, again: StoredJob) -> None:
-        """Compare what was seen at a place with what is seen there now."""
+        """Compare the job of a place with a second attempt there."""
         first = self.sides[place]
         tolerance = Tolerance.of(self.case)
         reason = find_disagreement(load_observation(*first), load_observation(*again), tolerance)
@@ -134,7 +134,7 @@ class CaseUpgrade:
             self.flaky = f"{self.axis.labels[place]}: {reason}"
 
     def make_comparison(self) -> ComparedCase:
-        """Return what is known in the end."""
+        """Return the comparison of both ends, after all trials."""
         known = ComparedCase(
             case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
             tried=self.tried,
@@ -189,7 +189,7 @@ class Upgrade:
         self._thorough = thorough
 
     def run(self) -> Iterator[Record]:
-        """Try everything that must be tried, and yield what comes of each job that is new.
+        """Try everything that must be tried, and yield the record of each new job.
 
         Both sides of each change are tried once more at the end: a flaky case has no other result.
         Where no reference applies, it may do the same twice by chance: it is tried twice more.
@@ -220,14 +220,14 @@ class Upgrade:
         yield from (line.make_job(place) for place, line in tried)
 
     def list_comparisons(self) -> list[ComparedCase]:
-        """Return what is known of each case on each platform, once all was tried."""
+        """Return the comparison of each case on each platform, after all trials."""
         return [line.make_comparison() for line in self.cases]
 
     def _store(self, record: Record) -> StoredJob:
         return StoredJob(record, self._blobs)
 
     def _plan_jobs(self) -> Jobs:
-        """Return what is to be tried next; together what is of one cell, for its worker's sake."""
+        """Return the jobs to try next, those of one cell together, so that they share a worker."""
         wanted = [
             (place, line)
             for line in self.cases
@@ -250,11 +250,11 @@ class Upgrade:
                 yield from ((place, line) for place in untried)
 
     def _plan_confirmation(self, attempts: int, *, unjudged: bool) -> Jobs:
-        """Return both sides of every change, or only what has no reference, to be tried again.
+        """Return both sides of every change, or only jobs without a reference, to be tried again.
 
         Args:
-            attempts: How often each is to be tried; what an earlier run tried so often is not.
-            unjudged: Whether only what has no reference is meant.
+            attempts: How often each is to be tried; earlier runs count.
+            unjudged: Whether only jobs without a reference are tried.
         """
         return {
             line.make_job(place, alone=True): (line, place)
