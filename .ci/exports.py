@@ -33,7 +33,7 @@ def main() -> None:
     ]
     EXPORTS.mkdir(exist_ok=True)
     for release in releases:
-        cells, _ = context.cells(None, (release,))
+        cells, _ = context.select_cells(None, (release,))
         preparation = session.prepare(cells)
         (planned,) = preparation.cells
         lock = preparation.locks[planned.cell.id]

@@ -31,7 +31,7 @@ def setting() -> ProjectContext:
 def prepared(*selectors: str) -> Preparation:
     """Return the cells that selectors name, with their locks."""
     here = setting()
-    cells, _ = here.cells(None, selectors)
+    cells, _ = here.select_cells(None, selectors)
     return Session(context=here).prepare(cells)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.app.context import load_context
-from conformance.app.diff_inputs import cases_of, cells_of, records_of
+from conformance.app.diff_inputs import load_records, select_recorded_cases, select_recorded_cells
 from conformance.app.session import Session
 from conformance.cells.provision import environment_folder
 from conformance.cli import main as conformance
@@ -38,13 +38,15 @@ def main() -> None:
     """Compare, and print what differs and how many agree."""
     name, selector, *selects = sys.argv[1:]
     context = load_context()
-    run = context.run(name)
-    (cell,) = cells_of(context, run, [selector])
-    records = records_of(run)
-    planned = Session(context=context).prepare([context.cell(cell)])
+    run = context.open_run(name)
+    (cell,) = select_recorded_cells(context, run, [selector])
+    records = load_records(run)
+    planned = Session(context=context).prepare([context.find_cell(cell)])
     (lock,) = planned.locks.values()
     folder = environment_folder(planned.cells[0].cell, lock, context.cache)
-    chosen = [case for case in cases_of(selects, records, name) if (case, cell) in records]
+    chosen = [
+        case for case in select_recorded_cases(selects, records, name) if (case, cell) in records
+    ]
     told = [records[case, cell] for case in chosen if records[case, cell].outcome.observed]
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:

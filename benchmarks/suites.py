@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from common import ROOT, line, seconds, setting
 
-from conformance.app.suites import prepare_suite, suite_wanted
+from conformance.app.suites import prepare_suite, resolve_suite_requirements
 from conformance.suites.catalogue.definition import load_suite
 from conformance.suites.running.cells import SuiteCells
 from conformance.suites.suite import Suite
@@ -110,8 +110,8 @@ def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
     """Run the suite in both ways, one after the other, and tell how long each took."""
     here = setting()
     suite = load_suite(NAME, here.project.suites)
-    cells, _ = here.cells(None, [release])
-    wanted = (*suite_wanted(here, suite.definition.requires), "pytest-xdist")
+    cells, _ = here.select_cells(None, [release])
+    wanted = (*resolve_suite_requirements(here, suite.definition.requires), "pytest-xdist")
     preparation = prepare_suite(here, cells, wanted)
     (planned,) = preparation.cells
     with tempfile.TemporaryDirectory() as scratch:

@@ -95,7 +95,7 @@ class Bench:
             RunDirectory(given).check_empty()
         self.context = ProjectContext(self.config.invocation_params.dir)
         matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
-        cells, _ = self.context.cells(matrix, selectors)
+        cells, _ = self.context.select_cells(matrix, selectors)
         self.preparation = Session(context=self.context).prepare(cells)
 
     @property
@@ -138,12 +138,14 @@ class Bench:
     @cached_property
     def executor(self) -> CellExecutor:
         """Runs the jobs."""
-        return CellExecutor(self.session.opener(self.preparation.locks), self.session.device_lock)
+        return CellExecutor(
+            self.session.make_opener(self.preparation.locks), self.session.device_lock
+        )
 
     @cached_property
     def runner(self) -> JobRunner:
         """Runs jobs and judges them against the goldens beside the cases."""
-        return self.session.job_runner(self.executor, self.directory.blobs)
+        return self.session.make_job_runner(self.executor, self.directory.blobs)
 
     def run(self, job: Job) -> Record:
         """Run one job, again if its result is unexpected, and judge it."""

@@ -67,7 +67,7 @@ class Ending(NamedTuple):
 def interpreters() -> dict[str, Path]:
     """Return the interpreter of every release's environment, by release from old to new."""
     context = ProjectContext(HERE)
-    cells, _ = context.cells("releases", ())
+    cells, _ = context.select_cells("releases", ())
     preparation = Session(context=context).prepare(cells)
     return {
         planned.cell.release: provision(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.app.output_files import print_note
-from conformance.app.run_request import request_of
+from conformance.app.run_request import load_request
 from conformance.app.session import Session
 from conformance.corpus.case_selection import matches_name, select_cases
 from conformance.errors import NothingSelectedError, UsageError
@@ -131,7 +131,7 @@ def convert_goldens(
         UsageError: If the goldens are data of an installed package, or the variable CI is set.
         GoldenError: If a golden is corrupt.
     """
-    cases = context.cases(selects)
+    cases = context.select_cases(selects)
     found = find_old_documents(cases)
     removed: tuple[Path, ...] = ()
     if found and not dry_run:
@@ -160,7 +160,7 @@ def check_goldens_writable(context: ProjectContext, files: Iterable[Path]) -> No
         )
 
 
-def acceptance_data(acceptance: Acceptance) -> dict[str, Any]:
+def make_acceptance_json(acceptance: Acceptance) -> dict[str, Any]:
     """Return the result of accepting as JSON has it.
 
     Args:
@@ -181,7 +181,7 @@ def acceptance_data(acceptance: Acceptance) -> dict[str, Any]:
     }
 
 
-def acceptance_lines(acceptance: Acceptance) -> Iterator[str]:
+def render_acceptance(acceptance: Acceptance) -> Iterator[str]:
     """Yield the result of accepting in lines: conflicts, refusals and counts.
 
     Args:
@@ -206,10 +206,10 @@ def _judge_records(
     """
     wanted = [
         case
-        for case in context.cases(request_of(directory).select)
+        for case in context.select_cases(load_request(directory).select)
         if not select or any(matches_name(case, text) for text in select)
     ]
-    judge = Session(context=context).judge(directory.blobs)
+    judge = Session(context=context).make_judge(directory.blobs)
     found = judge_run(directory, wanted, context.releases, judge)
     if found.changed:
         case = found.changed[0]

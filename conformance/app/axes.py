@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
 
 
-def axis_of(
+def make_axis(
     context: ProjectContext,
     name: str,
     ends: tuple[str, str],
@@ -66,16 +66,16 @@ def axis_of(
     older, newer = ends if find == "bad" else (ends[1], ends[0])
     if name == JAX and newer.startswith(PATH_PREFIX):
         (last,) = select_cells(f"{newer}@{place}" if place else newer, context.releases)
-        return axis_to(context, context.release(older), last)
+        return make_axis_to(context, context.find_release(older), last)
     suffix = f"@{place}" if place else ""
     if name == NIGHTLY:
         name = JAX
-        older, newer = (_night(text) for text in (older, newer))
+        older, newer = (_parse_night(text) for text in (older, newer))
     if name == JAX:
-        older, newer = (context.release(text) for text in (older, newer))
+        older, newer = (context.find_release(text) for text in (older, newer))
         _refuse_order(older, newer, find)
-        return _of_releases(context, older, newer, suffix)
-    (cell,) = select_cells(f"{context.release(jax)}{suffix}", context.releases)
+        return _make_release_axis(context, older, newer, suffix)
+    (cell,) = select_cells(f"{context.find_release(jax)}{suffix}", context.releases)
     if name.startswith((CONFIG, FLAG)):
         named = values.split(",") if values else [older, newer]
         if (named[0], named[-1]) != (older, newer):
@@ -87,7 +87,7 @@ def axis_of(
     return SearchAxis(name=name, points=make_package_points(cell, package, versions))
 
 
-def axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
+def make_axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
     """Return the releases up to a cell, each as that cell is except for the release.
 
     The cell of an environment that exists already comes after the release that it says it is: it
@@ -103,19 +103,19 @@ def axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
         InfrastructureError: If the index of nightlies, or the interpreter of the cell, does not
             serve.
     """
-    newest = release_of(last)
+    newest = find_release(last)
     if Version(older) > Version(newest) or (older == newest and last.interpreter is None):
         raise UsageError(
             f"{older} is not older than {last.id}, which is jax {newest}; expected an older one"
         )
-    versions, refused = _versions(context, older, newest, ends=(older, last.release))
-    points = [AxisPoint(label=text, cell=cell_with(last, text, context)) for text in versions]
+    versions, refused = _list_versions(context, older, newest, ends=(older, last.release))
+    points = [AxisPoint(label=text, cell=replace_release(last, text, context)) for text in versions]
     if last.interpreter is not None:
         points.append(AxisPoint(label=f"{last.release} (jax {newest})", cell=last))
     return SearchAxis(name=JAX, points=points, refused=refused)
 
 
-def cell_with(cell: Cell, release: str, context: ProjectContext) -> Cell:
+def replace_release(cell: Cell, release: str, context: ProjectContext) -> Cell:
     """Return a cell with another release, on its Python where that admits it.
 
     Args:
@@ -128,7 +128,9 @@ def cell_with(cell: Cell, release: str, context: ProjectContext) -> Cell:
     return replace(cell, release=release, python=python)
 
 
-def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -> list[AxisPoint]:
+def make_upgrade_points(
+    context: ProjectContext, ends: tuple[str, str], place: str
+) -> list[AxisPoint]:
     """Return both ends of an upgrade, and the releases between them.
 
     Args:
@@ -141,10 +143,10 @@ def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -
         UsageError: If an end is not there, or they are not in order.
         InfrastructureError: If the interpreter of an end does not serve.
     """
-    first, last = (_end(context, text, place) for text in ends)
+    first, last = (_make_end(context, text, place) for text in ends)
     if first == last:
         raise UsageError(f"{ends[0]} and {ends[1]} are both {first.label}, expected two")
-    older, newer = (Version(release_of(point.cell)) for point in (first, last))
+    older, newer = (Version(find_release(point.cell)) for point in (first, last))
     if older > newer:
         raise UsageError(
             f"{ends[0]} is jax {older}, newer than {ends[1]}, which is jax {newer}; expected the "
@@ -160,18 +162,18 @@ def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -
     return [first, *(point for point in between if point.cell not in ends_), last]
 
 
-def _end(context: ProjectContext, text: str, place: str) -> AxisPoint:
+def _make_end(context: ProjectContext, text: str, place: str) -> AxisPoint:
     """Return an end of an upgrade: what a lock pins, or the newest that a selector names."""
     if Path(text).is_file():
-        cell = _locked(context, Path(text), place)
+        cell = _find_locked_cell(context, Path(text), place)
         return AxisPoint(label=f"{text} (jax {cell.release})", cell=cell)
     cell = select_cells(f"{text}@{place}", context.releases)[-1]
     if cell.interpreter is None:
         return AxisPoint(label=cell.release, cell=cell)
-    return AxisPoint(label=f"{text} (jax {release_of(cell)})", cell=cell)
+    return AxisPoint(label=f"{text} (jax {find_release(cell)})", cell=cell)
 
 
-def _locked(context: ProjectContext, file: Path, place: str) -> Cell:
+def _find_locked_cell(context: ProjectContext, file: Path, place: str) -> Cell:
     """Return the cell of a lock: what cases import as pinned there, the rest as of the release."""
     pins = read_foreign_pins(file)
     if JAX not in pins:
@@ -185,7 +187,7 @@ def _locked(context: ProjectContext, file: Path, place: str) -> Cell:
     return replace(cell, pins=tuple(f"{n}=={pins[n]}" for n in own if era.get(n) != pins[n]))
 
 
-def release_of(cell: Cell) -> str:
+def find_release(cell: Cell) -> str:
     """Return the version of jax in a cell.
 
     Args:
@@ -203,7 +205,7 @@ def release_of(cell: Cell) -> str:
     return installed[JAX]
 
 
-def nightlies_answer(context: ProjectContext) -> bool:
+def check_nightlies(context: ProjectContext) -> bool:
     """Ask the index of nightlies again whether it has any.
 
     Args:
@@ -216,9 +218,9 @@ def nightlies_answer(context: ProjectContext) -> bool:
     return find is not None and bool(find().versions)
 
 
-def _of_releases(context: ProjectContext, older: str, newer: str, suffix: str) -> SearchAxis:
+def _make_release_axis(context: ProjectContext, older: str, newer: str, suffix: str) -> SearchAxis:
     """Return the releases of a range; with the nightlies between them, if an end is one."""
-    versions, refused = _versions(context, older, newer, ends=(older, newer))
+    versions, refused = _list_versions(context, older, newer, ends=(older, newer))
     points = [
         AxisPoint(label=cell.release, cell=cell)
         for version in versions
@@ -227,7 +229,7 @@ def _of_releases(context: ProjectContext, older: str, newer: str, suffix: str) -
     return SearchAxis(name=JAX, points=points, refused=refused)
 
 
-def _versions(
+def _list_versions(
     context: ProjectContext, older: str, newer: str, *, ends: tuple[str, str]
 ) -> tuple[list[str], Mapping[str, str]]:
     """Return the releases of a range, and of nights that cannot be installed why.
@@ -249,7 +251,7 @@ def _versions(
     return sorted([*versions, *listed], key=Version), refused
 
 
-def _night(text: str) -> str:
+def _parse_night(text: str) -> str:
     return text if text[:1].isalpha() or not text[:4].isdigit() else f"{NIGHTLY}:{text}"
 
 

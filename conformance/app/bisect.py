@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from conformance.app.axes import axis_of, nightlies_answer
+from conformance.app.axes import check_nightlies, make_axis
 from conformance.app.session import Session
-from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
+from conformance.app.target import Target, get_tolerance, make_log_name, make_preparer
 from conformance.engine.job import CALL
 from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
@@ -91,14 +91,14 @@ def find_change(
     """
     if axis is None:
         place = asked.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
-        axis = axis_of(
+        axis = make_axis(
             context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
             jax=asked.jax, place=place,
         )  # fmt: skip
     width = asked.width  # options that contradict each other are refused before any look-up
-    prepare = preparer_of(context, target, asked.wanted)
-    points = AxisCells(axis.points, prepare, check=partial(nightlies_answer, context))
-    name = log_name_of(target, f"{axis.name} {asked.jax} {asked.platform} {asked.words}")
+    prepare = make_preparer(context, target, asked.wanted)
+    points = AxisCells(axis.points, prepare, check=partial(check_nightlies, context))
+    name = make_log_name(target, f"{axis.name} {asked.jax} {asked.platform} {asked.words}")
     with open_trials(
         context, target, LOGS / name, asked, points.locks, ends=(points[0], points[-1]),
         cell_of=points.__getitem__, name_of=points.labels.__getitem__,
@@ -107,7 +107,7 @@ def find_change(
         endpoints = EndpointSearch(
             trials=trials, last=len(points) - 1, reverse=asked.find == "fix",
             when=asked.predicate, fact=asked.fact, scan=scan, every=asked.every,
-            repeat=asked.repeat, seen_on=_seen_on(points, target),
+            repeat=asked.repeat, seen_on=_find_reported_point(points, target),
         )  # fmt: skip
         answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
@@ -151,8 +151,8 @@ def open_trials(
     blobs, session = directory.blobs, Session(context=context)
     prober: Prober
     if isinstance(target, ProgramTarget):
-        wanted = session.requirements(asked.wanted) if wanted is None else wanted
-        needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])
+        wanted = session.build_requirements(asked.wanted) if wanted is None else wanted
+        needed = find_requirements(target, wanted, [locks[end.cell.id] for end in ends])
         preferred = find_common_versions(ends, locks, needed, context.cache)
         prober = ProgramRunner(
             target=target, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
@@ -162,21 +162,21 @@ def open_trials(
         )  # fmt: skip
     else:
         case, executor = (
-            (target, session.executor(locks, slots=width))
+            (target, session.make_executor(locks, slots=width))
             if isinstance(target, Case)
-            else target.found(ends, locks, slots=width)
+            else target.collect(ends, locks, slots=width)
         )
-        runner = session.job_runner(executor, blobs)
+        runner = session.make_job_runner(executor, blobs)
         prober = CaseProber(case=case, runner=runner, calls=CALLS if asked.stage == CALL else 0)
     with closing(Results(directory)) as results:
         yield Trials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
             known=select_known_records(prober, directory.read_records(), blobs),
-            tolerance=tolerance_of(target), metric=asked.measured, progress=progress,
+            tolerance=get_tolerance(target), metric=asked.measured, progress=progress,
         )  # fmt: skip
 
 
-def _seen_on(points: AxisCells, target: Target) -> int | None:
+def _find_reported_point(points: AxisCells, target: Target) -> int | None:
     """Return the number of the point that a report names, None for any other target."""
     if not isinstance(target, ProgramTarget) or target.seen_on not in points.labels:
         return None
@@ -187,7 +187,7 @@ def _report_step(say: Callable[[str], None], points: AxisCells, step: SearchStep
     say(format_step(step, points.labels[step.point], max(map(len, points.labels))))
 
 
-def needed_by(
+def find_requirements(
     program: ProgramTarget, wanted: Iterable[str], locks: Iterable[Lock]
 ) -> tuple[str, ...]:
     """Return what a program needs in addition to the packages of its cells.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.context import TIMEOUT, default_jobs
+from conformance.app.context import TIMEOUT, count_usable_cores
 from conformance.engine.job import CALL
 from conformance.errors import UsageError
 from conformance.search.axes import JAX
@@ -79,7 +79,7 @@ class BisectOptions:
     @property
     def width(self) -> int:
         """Trials at the same time: a measured one is alone, for others would slow it down."""
-        return 1 if self.measured else self.jobs or default_jobs()
+        return 1 if self.measured else self.jobs or count_usable_cores()
 
     @property
     def measured(self) -> Metric | None:
@@ -92,7 +92,7 @@ class BisectOptions:
             "--fact": self.fact, "--stage": self.stage, "--region": self.region,
             "--metric": self.metric,
         }  # fmt: skip
-        named = [f"{option} {_text(value)}" for option, value in asked.items() if value]
+        named = [f"{option} {_format_value(value)}" for option, value in asked.items() if value]
         if len(named) > 1:
             raise UsageError(f"{' and '.join(named)}: expected one of them")
         goes = "facts" if self.fact else "time"
@@ -113,9 +113,9 @@ class BisectOptions:
     @property
     def words(self) -> str:
         """Words that name the log of the question."""
-        given = (self.when, self.fact, self.stage, self.region, _text(self.metric))
+        given = (self.when, self.fact, self.stage, self.region, _format_value(self.metric))
         return " ".join(word or "" for word in given)
 
 
-def _text(value: str | re.Pattern[str] | None) -> str:
+def _format_value(value: str | re.Pattern[str] | None) -> str:
     return value.pattern if isinstance(value, re.Pattern) else value or ""

@@ -7,10 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.bisect import needed_by, open_trials
+from conformance.app.bisect import find_requirements, open_trials
 from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
-from conformance.app.target import Target, log_name_of, on_one_cpu, preparer_of, tolerance_of
+from conformance.app.target import (
+    Target,
+    get_tolerance,
+    make_log_name,
+    make_preparer,
+    select_one_cpu,
+)
 from conformance.cells.cell import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
@@ -66,10 +72,10 @@ def find_package(
     originals = [end.original for end in ends if end.original is not None]
     for original in originals:
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
-    name = log_name_of(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
+    name = make_log_name(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
     # A program finds its requirements where it runs.
     layered = () if isinstance(target, ProgramTarget) else wanted
-    mixtures = _mixtures_of(context, target, ends, locks, layered)
+    mixtures = _make_mixtures(context, target, ends, locks, layered)
     with open_trials(
         context, target, LOGS / name, asked, locks, ends=[end.planned for end in ends],
         cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
@@ -120,16 +126,16 @@ def blame_case(
         cells, context.releases, prepare, locks=locks, cache=context.cache, wanted=wanted
     )
     ends, wanted = add_requirements(ends, wanted, locks=locks, cache=context.cache)
-    mixtures = _mixtures_of(context, case, ends, locks, wanted)
+    mixtures = _make_mixtures(context, case, ends, locks, wanted)
     trials = Trials(
         cell_of=mixtures.cell_of, prober=CaseProber(case=case, runner=runner), blobs=runner.blobs,
-        keep=lambda _: None, tolerance=tolerance_of(case),
+        keep=lambda _: None, tolerance=get_tolerance(case),
         progress=partial(_report_step, say, len(mixtures.packages)),
     )  # fmt: skip
     return Blame(mixtures=mixtures, trials=trials, when=when, fact=fact).run()
 
 
-def _mixtures_of(
+def _make_mixtures(
     context: ProjectContext,
     target: Target,
     ends: tuple[BlameEnd, BlameEnd],
@@ -157,16 +163,16 @@ def _prepare_ends(
     wanted = (
         target.wanted
         if isinstance(target, SuiteTest)
-        else Session(context=context).requirements(asked.wanted)
+        else Session(context=context).build_requirements(asked.wanted)
     )
     layered = () if isinstance(target, ProgramTarget) else wanted
     ends = make_ends(
-        cells, context.releases, preparer_of(context, target, layered),
+        cells, context.releases, make_preparer(context, target, layered),
         locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
     if isinstance(target, ProgramTarget):
         both = {end.planned.cell.id: end.lock for end in ends}
-        wanted = needed_by(target, wanted, both.values())
+        wanted = find_requirements(target, wanted, both.values())
         if find_common_versions([end.planned for end in ends], both, wanted, context.cache):
             return ends, wanted
     with suppress(NoSolutionError):  # then the record of that end says so
@@ -181,9 +187,9 @@ def _report_step(say: Callable[[str], None], packages: int, step: SearchStep[Mov
 def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
     """Return the cell that a selector names: of its newest release, for a program on one CPU."""
     if is_cell_id(text):
-        return context.cell(text)
-    text = on_one_cpu(text) if isinstance(target, ProgramTarget) else text
-    found, _ = context.cells(None, [text])
+        return context.find_cell(text)
+    text = select_one_cpu(text) if isinstance(target, ProgramTarget) else text
+    found, _ = context.select_cells(None, [text])
     return found[-1]
 
 

@@ -95,7 +95,7 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
     }
 
 
-def cache_lines(data: Mapping[str, Any]) -> Iterator[Text]:
+def render_cache(data: Mapping[str, Any]) -> Iterator[Text]:
     """Yield the disk space of the cache in lines.
 
     Args:
@@ -146,7 +146,7 @@ def prune_cache(
     return prune([*found, *_unpinned_checkouts(context)], dry_run=dry_run)
 
 
-def pruned_data(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:
+def make_prune_json(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:
     """Return what pruning removed as JSON has it.
 
     Args:
@@ -162,7 +162,7 @@ def pruned_data(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def pruned_lines(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
+def render_prune(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
     """Yield what pruning removed in lines.
 
     Args:

@@ -76,12 +76,12 @@ def calibrate_host(
     """
     load_calibration(context.cache)  # a file that cannot be read fails now, not after the attempts
     session = Session(context=context)
-    cells, left_out = context.cells(options.matrix, options.cell)
-    cases = context.cases(options.select)
+    cells, left_out = context.select_cells(options.matrix, options.cell)
+    cases = context.select_cases(options.select)
     plan, preparation = plan_jobs(session, cases, cells, options.wanted, left_out)
     check_any_job(plan)
     with temporary_folder("calibrate", context.cache) as folder:
-        executor = session.executor(preparation.locks, slots=options.jobs)
+        executor = session.make_executor(preparation.locks, slots=options.jobs)
         calibrator = Calibrator(plan.jobs, executor, BlobStore(folder))
         say(
             f"{plural(len(plan.jobs), 'job')} in {plural(len(plan.cells), 'cell')}, "
@@ -99,7 +99,7 @@ def calibrate_host(
     return CalibratedHost(calibration, len(compared))
 
 
-def calibration_lines(calibration: Calibration) -> Iterator[str]:
+def render_calibration(calibration: Calibration) -> Iterator[str]:
     """Yield the flaky jobs of this host, a line each.
 
     Args:

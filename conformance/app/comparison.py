@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.app.diff_inputs import (
     STDIN,
-    cases_of,
-    cells_of,
+    describe_missing_cell,
+    describe_wrong_names,
     is_cell_name,
     is_file,
-    no_cell,
+    load_records,
     read_text,
-    records_of,
-    wrong,
+    select_recorded_cases,
+    select_recorded_cells,
 )
 from conformance.engine.job_comparison import (
     IrLevel,
@@ -126,8 +126,8 @@ def compare_named(
         both = runs[0][1], runs[1][1]
         return _compare_runs(context, both, names[PAIR:], options, track)
     if runs or not options.cells:
-        raise UsageError(wrong(context, names, [name for name, _ in runs]))
-    run = context.run(options.run)
+        raise UsageError(describe_wrong_names(context, names, [name for name, _ in runs]))
+    run = context.open_run(options.run)
     if options.between is not None:
         return _compare_irs(context, run, names, options.between, options)
     return _compare_cells(context, run, names, options, track)
@@ -174,13 +174,13 @@ def _compare_cells(
     track: Track,
 ) -> NormalForms | SuiteDiff | JobsDiff:
     """Compare the first cell with the others; of a single cell, return the normal forms."""
-    records = records_of(run)
-    cases = cases_of(selects, records, run.id)
-    base, *others = cells_of(context, run, options.cells)
+    records = load_records(run)
+    cases = select_recorded_cases(selects, records, run.id)
+    base, *others = select_recorded_cells(context, run, options.cells)
     jobs = {key: StoredJob(record, run.blobs) for key, record in records.items()}
     if not others:
         found = [jobs[case, base] for case in cases if (case, base) in jobs]
-        return _normal_forms(found, run, options)
+        return _make_normal_forms(found, run, options)
     info = run.read_run()
     names = (base, " or ".join(others))
     if not options.irs and are_suite_tests(info, cases):
@@ -203,12 +203,12 @@ def _compare_irs(
     """Compare two IRs of each job of the chosen cells."""
     if options.irs or len({kind_of_artifact(name) for name in names}) > 1:
         raise UsageError(f"--between {' '.join(names)}: expected two of one kind, and no --ir")
-    records = records_of(run)
-    cases = cases_of(selects, records, run.id)
+    records = load_records(run)
+    cases = select_recorded_cases(selects, records, run.id)
     chosen = [
         StoredJob(records[case, cell], run.blobs)
         for case in cases
-        for cell in cells_of(context, run, options.cells)
+        for cell in select_recorded_cells(context, run, options.cells)
         if (case, cell) in records
     ]
     jobs = [job for side in chosen if (job := compare_irs_of_job(side, *names)) is not None]
@@ -229,15 +229,15 @@ def _compare_runs(
     a, b = runs
     if options.between is not None:
         raise UsageError(f"--between is about jobs of one run, got two; choose it: --run {a.id}")
-    ours, theirs = records_of(a), records_of(b)
+    ours, theirs = load_records(a), load_records(b)
     both = {**ours, **theirs}
-    cases = set(cases_of(selects, both, f"{a.id} and {b.id}"))
+    cases = set(select_recorded_cases(selects, both, f"{a.id} and {b.id}"))
     cells = {cell for _, cell in both}
     if options.cells:
-        named = [cells_of(context, run, options.cells, strict=False) for run in runs]
+        named = [select_recorded_cells(context, run, options.cells, strict=False) for run in runs]
         known, cells = cells, {*named[0], *named[1]}
         if not cells:
-            raise UsageError(no_cell(options.cells[0], f"{a.id} and {b.id}", known))
+            raise UsageError(describe_missing_cell(options.cells[0], f"{a.id} and {b.id}", known))
     keys = [key for key in both if key[0] in cases and key[1] in cells]
     infos = a.read_run(), b.read_run()
     names = (a.id, b.id)
@@ -282,7 +282,7 @@ def _name_jobs(sides: Iterable[StoredJob | None]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _normal_forms(
+def _make_normal_forms(
     jobs: Sequence[StoredJob], run: RunDirectory, options: DiffOptions
 ) -> NormalForms:
     """Return the normal forms of the IRs of jobs."""

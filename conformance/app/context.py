@@ -94,9 +94,9 @@ class ProjectContext:
     def releases(self) -> Releases:
         """Every known jax release, and the index of nightlies, which is read when asked."""
         known = load_releases(self.project.matrices / RELEASES)
-        return replace(known, find_nightlies=lambda: self._nightlies(known))
+        return replace(known, find_nightlies=lambda: self._load_nightlies(known))
 
-    def _nightlies(self, known: Releases) -> Nightlies:
+    def _load_nightlies(self, known: Releases) -> Nightlies:
         # Its client of the network is imported when it is wanted: few commands do.
         module = importlib.import_module(NIGHTLY_INDEX)
         found: Nightlies = module.NightlyIndex(
@@ -138,18 +138,20 @@ class ProjectContext:
         listed = self.settings.functions
         file = find_settings_file(self.start)
         home = self.start if file is None else file.parent
-        found = {case.id: case for case in self._made(render_cases(listed), home / GOLDENS)}
+        found = {
+            case.id: case for case in self._discover_rendered(render_cases(listed), home / GOLDENS)
+        }
         return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
 
-    def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
+    def select_cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
         """Return the cases that SELECT means; without any, those of the project.
 
         A project that lists functions and has no cases of its own is about them alone.
         """
         listed = self.functions
-        scripts = {select: self.snapshots(select) for select in selects}
+        scripts = {select: self.find_snapshots(select) for select in selects}
         rest = [select for select in selects if not scripts[select]]
-        chosen, others = _functions_and_others(rest, listed)
+        chosen, others = _split_functions(rest, listed)
         chosen += tuple(case for found in scripts.values() for case in found)
         if not selects and listed and self._is_within:
             return tuple(listed.values())
@@ -157,7 +159,7 @@ class ProjectContext:
             chosen += select_cases(others, self.project.cases, self.case_index)
         return tuple({case.id: case for case in chosen}.values())
 
-    def cases_of_run(
+    def select_run_cases(
         self, selects: Sequence[str], *, given: Iterable[object], everything: bool
     ) -> tuple[tuple[Case, ...], int]:
         """Return the cases of a run: without any argument, the sample of the project.
@@ -175,7 +177,7 @@ class ProjectContext:
         """
         if everything and selects:
             raise UsageError(f"--all with SELECT ({' '.join(selects)}): give one of them")
-        cases = self.cases(selects)
+        cases = self.select_cases(selects)
         if everything or selects or any(given):
             return cases, len(cases)
         return select_sample(cases, self.project.cases), len(cases)
@@ -186,7 +188,7 @@ class ProjectContext:
         file = find_settings_file(self.start)
         return file is not None and file.parent != self.project.cases.parent
 
-    def snapshots(self, select: str) -> tuple[Case, ...]:
+    def find_snapshots(self, select: str) -> tuple[Case, ...]:
         """Return the cases of a script that hands calls to `conformance.snapshot`, if it is one.
 
         Args:
@@ -203,9 +205,11 @@ class ProjectContext:
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
         path = f"{get_script_family(file)}/{FUNCTIONS}.py"
-        made = self._made({path: render_snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
+        made = self._discover_rendered(
+            {path: render_snapshot_cases(file, found, digest)}, file.parent / GOLDENS
+        )
         # A script is written for the devices that there are.
-        told = self._named_from_here(file)
+        told = self._make_relative(file)
         chosen = tuple(
             replace(case, devices=0, arguments=quote(f"{told}::{case.name}"))
             for case in made
@@ -216,7 +220,7 @@ class ProjectContext:
             raise NothingSelectedError(f"{path}: no snapshot is named {name}{near}")
         return chosen
 
-    def _made(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
+    def _discover_rendered(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
         """Return the cases of files that are made, by path below a folder of theirs.
 
         Args:
@@ -230,23 +234,23 @@ class ProjectContext:
         found = discover([folder / path for path in texts])
         return tuple(replace(case, home=home) for case in found)
 
-    def _named_from_here(self, file: Path) -> str:
+    def _make_relative(self, file: Path) -> str:
         """Return a path as a command of this folder names it."""
         return str(file.relative_to(self.start) if file.is_relative_to(self.start) else file)
 
-    def case(self, text: str) -> Case:
+    def find_case(self, text: str) -> Case:
         """Return the one case that a text names.
 
         Raises:
             UsageError: If it names several.
         """
-        found = self.cases([text])
+        found = self.select_cases([text])
         if len(found) > 1:
             names = join_names([case.id for case in found])
             raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
         return found[0]
 
-    def release(self, text: str, option: str = "") -> str:
+    def find_release(self, text: str, option: str = "") -> str:
         """Return the one release that a selector means.
 
         Args:
@@ -262,19 +266,19 @@ class ProjectContext:
             raise UsageError(f"{said}: names {len(found)} releases, expected one")
         return found[0]
 
-    def cell(self, text: str) -> Cell:
+    def find_cell(self, text: str) -> Cell:
         """Return the one cell that a selector names.
 
         Raises:
             UsageError: If it names several.
         """
-        found, _ = self.cells(None, [text])
+        found, _ = self.select_cells(None, [text])
         if len(found) > 1:
             names = join_names([cell.id for cell in found])
             raise UsageError(f"{text} is {len(found)} cells, expected one, e.g. of {names}")
         return found[0]
 
-    def run(self, name: str | None = None) -> RunDirectory:
+    def open_run(self, name: str | None = None) -> RunDirectory:
         """Return a recorded run.
 
         Args:
@@ -315,11 +319,11 @@ class ProjectContext:
         """Ids of the project's runs, the oldest first."""
         return sorted(path.parent.name for path in self.run_folder.glob(f"*/{RUN}"))
 
-    def absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
+    def make_absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
         """Return SELECTs that mean the same from any working directory."""
         return make_selects_absolute(selects, self.project.cases)
 
-    def cells(
+    def select_cells(
         self, matrix: str | None, selectors: Sequence[str]
     ) -> tuple[tuple[Cell, ...], tuple[Exclusion, ...]]:
         """Return the cells of a matrix, or those that `--cell` names.
@@ -337,37 +341,37 @@ class ProjectContext:
             chosen = [cell for text in selectors for cell in select_cells(text, self.releases)]
             return tuple(dict.fromkeys(chosen)), ()
         loaded = load_matrix(matrix or DEFAULT_MATRIX, self.matrix_folders, self.releases)
-        added = [text for text in selectors if self._comes_to(text, loaded.cells)]
+        added = [text for text in selectors if self._is_added(text, loaded.cells)]
         beside = [cell for text in added for cell in select_cells(text, self.releases)]
         narrowing = [text for text in selectors if text not in added]
         if not narrowing:
             return tuple(dict.fromkeys((*loaded.cells, *beside))), loaded.exclusions
-        chosen = [cell for cell in loaded.cells if self._selected(cell, narrowing)]
+        chosen = [cell for cell in loaded.cells if self._matches_any(cell, narrowing)]
         if not chosen:
             names = ", ".join(cell.id for cell in loaded.cells)
             raise NothingSelectedError(
                 f"no cell of matrix {loaded.name} matches {', '.join(narrowing)}; it has {names}"
             )
-        told = tuple(e for e in loaded.exclusions if self._asked_for(e.cell, narrowing))
+        told = tuple(e for e in loaded.exclusions if self._is_selected(e.cell, narrowing))
         return tuple(dict.fromkeys((*chosen, *beside))), told
 
-    def _comes_to(self, selector: str, cells: Sequence[Cell]) -> bool:
+    def _is_added(self, selector: str, cells: Sequence[Cell]) -> bool:
         """Say whether a selector names an environment that a matrix knows nothing of."""
         if not selector.strip().startswith(PATH_PREFIX):
             return False
         return not any(matches_cell(selector, cell, self.releases) for cell in cells)
 
-    def _asked_for(self, cell_id: str, selectors: Sequence[str]) -> bool:
+    def _is_selected(self, cell_id: str, selectors: Sequence[str]) -> bool:
         # The id of a `path:` cell does not say what it is: told once too often.
         if not is_cell_id(cell_id):
             return True
-        return self._selected(parse_cell(cell_id, self.releases), selectors)
+        return self._matches_any(parse_cell(cell_id, self.releases), selectors)
 
-    def _selected(self, cell: Cell, selectors: Sequence[str]) -> bool:
+    def _matches_any(self, cell: Cell, selectors: Sequence[str]) -> bool:
         return any(matches_cell(text, cell, self.releases) for text in selectors)
 
 
-def _functions_and_others(
+def _split_functions(
     selects: Sequence[str], listed: Mapping[str, Case]
 ) -> tuple[tuple[Case, ...], list[str]]:
     """Return the functions that SELECT means, and what of it means something else."""
@@ -389,7 +393,7 @@ def _functions_and_others(
     return tuple(chosen), others
 
 
-def default_jobs() -> int:
+def count_usable_cores() -> int:
     """Return how many jobs run at the same time by default: one a usable core."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -42,10 +42,10 @@ def read_text(name: str, kind: str | None) -> IrText:
         UsageError: If it cannot be read, or is nothing that is compared.
     """
     try:
-        data = _bytes(name)
+        data = _read_bytes(name)
         text = data.decode("utf-8")
     except OSError as error:
-        near = did_you_mean(name, map(str, _beside(Path(name))))
+        near = did_you_mean(name, map(str, _list_files(Path(name))))
         raise UsageError(
             f"{name}: cannot be read: {describe_os_error(error)}{near}; expected a file to compare"
         ) from None
@@ -65,12 +65,12 @@ def read_text(name: str, kind: str | None) -> IrText:
     return IrText(text, found)
 
 
-def _bytes(name: str) -> bytes:
+def _read_bytes(name: str) -> bytes:
     data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
     return decompress(data) if data.startswith(_ZSTD) else data
 
 
-def _beside(path: Path) -> Iterator[Path]:
+def _list_files(path: Path) -> Iterator[Path]:
     if path.parent.is_dir():
         yield from (one for one in path.parent.iterdir() if one.is_file())
 
@@ -90,8 +90,8 @@ def is_cell_name(context: ProjectContext, name: str) -> bool:
         return False
 
 
-def wrong(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> str:
-    """Return what is wrong with words that are neither files nor two runs, without cells.
+def describe_wrong_names(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> str:
+    """Return the message for names that are neither files, two runs nor two cells.
 
     Args:
         context: Surroundings of the command.
@@ -113,19 +113,21 @@ def wrong(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> 
         )
     if Path(what[0]).is_dir():
         return context.describe_missing_run(what[0])
-    near = did_you_mean(what[0], [*context.run_ids, *map(str, _beside(Path(what[0])))])
+    near = did_you_mean(what[0], [*context.run_ids, *map(str, _list_files(Path(what[0])))])
     return (
         f"{what[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
         f"conformance diff A B {what[0]}"
     )
 
 
-def records_of(directory: RunDirectory) -> dict[tuple[str, str], Record]:
+def load_records(directory: RunDirectory) -> dict[tuple[str, str], Record]:
     """Return the records of a run by case and cell."""
     return {(record.case, record.cell): record for record in directory.read_records()}
 
 
-def cases_of(selects: Sequence[str], records: Iterable[tuple[str, str]], where: str) -> list[str]:
+def select_recorded_cases(
+    selects: Sequence[str], records: Iterable[tuple[str, str]], where: str
+) -> list[str]:
     """Return the cases selected that have a record.
 
     Args:
@@ -139,7 +141,7 @@ def cases_of(selects: Sequence[str], records: Iterable[tuple[str, str]], where: 
     known = list(dict.fromkeys(case for case, _ in records))
     chosen: dict[str, None] = {}
     for select in selects:
-        found = [case for case in known if _means(select, case)]
+        found = [case for case in known if _matches(select, case)]
         if not found:
             near = did_you_mean(select, [*known, *{case.partition("/")[0] for case in known}])
             raise NothingSelectedError(
@@ -150,7 +152,7 @@ def cases_of(selects: Sequence[str], records: Iterable[tuple[str, str]], where: 
     return [case for case in known if case in chosen] if selects else known
 
 
-def _means(select: str, case: str) -> bool:
+def _matches(select: str, case: str) -> bool:
     """Say whether a SELECT means a case, as for `conformance run`."""
     family, plain = case.partition("/")[0], case.partition("[")[0]
     # Brackets are part of ids, so they stand for themselves in a glob.
@@ -158,7 +160,7 @@ def _means(select: str, case: str) -> bool:
     return select in {family, plain, case} or any(fnmatchcase(x, pattern) for x in (case, plain))
 
 
-def cells_of(
+def select_recorded_cells(
     context: ProjectContext,
     directory: RunDirectory,
     selectors: Sequence[str],
@@ -183,17 +185,17 @@ def cells_of(
         named = parse_cell(text, context.releases).id if is_cell_id(text) else text
         found = [cell.id for cell in cells if named in {cell.id, cell.selector}]
         if not found and not is_cell_id(text):
-            matching = [cell for cell in cells if _is_named(text, cell, context)]
+            matching = [cell for cell in cells if _matches_cell(text, cell, context)]
             # An environment of the user's own is not what a release means, where there is both.
             plain = [cell for cell in matching if not cell.selector.startswith(PATH_PREFIX)]
             found = [cell.id for cell in plain or matching]
         if strict and not found:
-            raise UsageError(no_cell(text, directory.id, known))
+            raise UsageError(describe_missing_cell(text, directory.id, known))
         chosen.update(dict.fromkeys(found))
     return list(chosen)
 
 
-def _is_named(text: str, cell: RunCell, context: ProjectContext) -> bool:
+def _matches_cell(text: str, cell: RunCell, context: ProjectContext) -> bool:
     """Say whether a selector means a cell of a run."""
     selector, place = split_platform(text)
     release = cell.release
@@ -208,6 +210,6 @@ def _is_named(text: str, cell: RunCell, context: ProjectContext) -> bool:
     return bool(release) and here and matches_selector(selector, release, context.releases)
 
 
-def no_cell(selector: str, where: str, known: Iterable[str]) -> str:
+def describe_missing_cell(selector: str, where: str, known: Iterable[str]) -> str:
     """Return the words for a selector that names no cell."""
     return f"--cell {selector}: no such cell in {where}, expected one of {', '.join(sorted(known))}"

@@ -50,20 +50,20 @@ def write_state(context: ProjectContext, file: Path, *, check: bool) -> None:
         StaleStateError: If they are compared, and one is not what would be written.
     """
     if check:
-        _check_pages(_pages(context, file))
+        _check_pages(_render_pages(context, file))
         return
     # Goldens that are accepted meanwhile would be on one page and not on another.
     with lock_folders({context.project.cases}, print_note):
-        for page, text in _pages(context, file).items():
+        for page, text in _render_pages(context, file).items():
             write_atomically(page, text.encode())
 
 
-def _pages(context: ProjectContext, file: Path) -> dict[Path, str]:
+def _render_pages(context: ProjectContext, file: Path) -> dict[Path, str]:
     """Return every page by its path."""
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
     folder = context.project.root / HISTORY
-    pages = {folder / name: text for name, text in _history(context, dates)}
-    pages[file] = f"{_state(context, dates)}\n"
+    pages = {folder / name: text for name, text in _render_history(context, dates)}
+    pages[file] = f"{_render_state(context, dates)}\n"
     return pages
 
 
@@ -75,8 +75,8 @@ def _check_pages(pages: Mapping[Path, str]) -> None:
             )
 
 
-def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    cases = context.cases(())
+def _render_history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    cases = context.select_cases(())
     families = load_families(context.project.cases)
     found = collect_histories(cases, families, find_golden_changes(cases))
     yield from render_behaviour_pages(found, dates, context.project.root)
@@ -88,9 +88,9 @@ def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tupl
             yield f"{name}_pairs.md", render_pairs(title, tables, family.about_pairs)
 
 
-def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
-    cells = [cell for name in MATRICES for cell in context.cells(name, ())[0]]
-    plan = make_plan(context.cases(()), Session(context=context).recorded(cells))
+def _render_state(context: ProjectContext, dates: Mapping[str, str]) -> str:
+    cells = [cell for name in MATRICES for cell in context.select_cells(name, ())[0]]
+    plan = make_plan(context.select_cases(()), Session(context=context).plan_recorded(cells))
     recorded = {job.id: Recorded.of(job, ending) for job, ending in find_recorded_outcomes(plan)}
     root = context.project.root
     return render_state(RecordedState(plan=plan, recorded=recorded, dates=dates, root=root))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict as fields_of
 
-from conformance.app.context import HISTORY_STORE, default_jobs
+from conformance.app.context import HISTORY_STORE, count_usable_cores
 from conformance.app.output_files import print_note
 from conformance.engine.digests import DigestStore
 from conformance.engine.run_loader import find_runs
@@ -72,7 +72,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
         NothingSelectedError: If no run can be added.
     """
     runs = [run for folder in folders for run in find_runs(folder)]
-    digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(runs)
+    digests, problems = DigestStore(context.cache / "digests", count_usable_cores()).get_all(runs)
     entries: list[StoreEntry] = []
     for directory, digest in digests.items():
         try:
@@ -148,7 +148,7 @@ def _open_existing(text: str) -> Store | None:
     return Store(address, print_note)
 
 
-def case_data(case: str, spans: Mapping[str, Sequence[CaseSpan]]) -> dict[str, Any]:
+def make_case_json(case: str, spans: Mapping[str, Sequence[CaseSpan]]) -> dict[str, Any]:
     """Return the results of a case, by place, as JSON has them.
 
     Args:
@@ -163,7 +163,7 @@ def case_data(case: str, spans: Mapping[str, Sequence[CaseSpan]]) -> dict[str, A
                     "first": span.first,
                     "last": span.last,
                     "runs": span.runs,
-                    **_state_fields(span.state),
+                    **_list_state_fields(span.state),
                 }
                 for span in found
             ]
@@ -172,7 +172,7 @@ def case_data(case: str, spans: Mapping[str, Sequence[CaseSpan]]) -> dict[str, A
     }
 
 
-def regression_data(
+def make_regressions_json(
     regressions: Sequence[Regression], events: Sequence[RegressionEvent]
 ) -> dict[str, Any]:
     """Return regressions, and the events of all of them, as JSON has them.
@@ -186,11 +186,11 @@ def regression_data(
         fields = asdict(regression)
         # The key `standing` of the JSON is older than the name `status`, and scripts read it.
         renamed = {("standing" if name == "status" else name): fields[name] for name in fields}
-        rows.append({**_state_fields(renamed.pop("state")), **renamed})
+        rows.append({**_list_state_fields(renamed.pop("state")), **renamed})
     return {"regressions": rows, "events": events}
 
 
-def _state_fields(state: JobState | None) -> dict[str, Any]:
+def _list_state_fields(state: JobState | None) -> dict[str, Any]:
     """Return the fields of a state; the verdict of a job that did not run is null."""
     return {"verdict": None} if state is None else fields_of(state)
 
@@ -198,7 +198,7 @@ def _state_fields(state: JobState | None) -> dict[str, Any]:
 _LONGEST = 160
 
 
-def added_lines(added: AddedRuns) -> Iterator[str]:
+def render_added_runs(added: AddedRuns) -> Iterator[str]:
     """Yield a line for each run that was added, or had been before.
 
     Args:
@@ -208,7 +208,7 @@ def added_lines(added: AddedRuns) -> Iterator[str]:
         yield f"{run}: {'is there already' if number is None else f'added as {number}'}"
 
 
-def run_lines(runs: Sequence[StoredRun]) -> Iterator[str]:
+def render_runs(runs: Sequence[StoredRun]) -> Iterator[str]:
     """Yield a line for each run, the oldest first.
 
     Args:
@@ -223,7 +223,7 @@ def run_lines(runs: Sequence[StoredRun]) -> Iterator[str]:
         yield "no run was added yet; conformance history add reports/runs"
 
 
-def case_lines(spans: Mapping[str, Sequence[CaseSpan]]) -> Iterator[str]:
+def render_case(spans: Mapping[str, Sequence[CaseSpan]]) -> Iterator[str]:
     """Yield the spans of a case by place.
 
     Args:
@@ -238,7 +238,7 @@ def case_lines(spans: Mapping[str, Sequence[CaseSpan]]) -> Iterator[str]:
             yield f"  {runs:>11}  {verdict}" + (f": {reason}" if reason else "")
 
 
-def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
+def render_regressions(regressions: Sequence[Regression]) -> Iterator[str]:
     """Yield two lines for each regression: its status and verdict, and its places and reason.
 
     Args:
@@ -257,7 +257,7 @@ def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
         yield "nothing is open"
 
 
-def pruned_line(pruned: RemovedRuns) -> str:
+def render_removed_runs(pruned: RemovedRuns) -> str:
     """Return what pruning removed, in a line.
 
     Args:

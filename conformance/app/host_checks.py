@@ -60,57 +60,59 @@ def examine_host(context: ProjectContext) -> Iterator[Finding]:
     Yields:
         A finding for each check; a fault in one does not hide the next.
     """
-    yield _found(
+    yield _make_finding(
         "jax-conformance",
         f"{__version__} on Python {platform.python_version()} ({sys.executable})",
     )
-    yield _found(
+    yield _make_finding(
         "host",
         f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
         status="ok" if os.name == "posix" else "wrong",
     )
-    yield _finding("uv", lambda: run_uv(["--version"], cwd=context.start).strip())
-    yield from _interpreters(context)
+    yield _check("uv", lambda: run_uv(["--version"], cwd=context.start).strip())
+    yield from _check_interpreters(context)
     looks: dict[str, Callable[[], str]] = {
-        **{name: _accelerator(name) for name in sorted(REAL)},
-        "cache": lambda: _disk(context),
-        "cases": lambda: f"{len(context.cases(()))} in {context.project.cases}",
-        "releases": lambda: _releases(context),
-        "matrix": lambda: f"{DEFAULT_MATRIX} has {plural(len(context.cells(None, ())[0]), 'cell')}",
+        **{name: _make_accelerator_check(name) for name in sorted(REAL)},
+        "cache": lambda: _check_disk(context),
+        "cases": lambda: f"{len(context.select_cases(()))} in {context.project.cases}",
+        "releases": lambda: _describe_releases(context),
+        "matrix": lambda: (
+            f"{DEFAULT_MATRIX} has {plural(len(context.select_cells(None, ())[0]), 'cell')}"
+        ),
     }
     for what, look in looks.items():
-        yield _finding(what, look)
+        yield _check(what, look)
 
 
-def _found(what: str, said: str, status: str = "ok") -> Finding:
+def _make_finding(what: str, said: str, status: str = "ok") -> Finding:
     return Finding(what=what, ok=status == "ok", said=said, status=status)
 
 
-def _finding(what: str, look: Callable[[], str]) -> Finding:
+def _check(what: str, look: Callable[[], str]) -> Finding:
     try:
-        return _found(what, look())
+        return _make_finding(what, look())
     except ConformanceError as error:
-        return _found(what, str(error), "wrong")
+        return _make_finding(what, str(error), "wrong")
 
 
-def _interpreters(context: ProjectContext) -> Iterator[Finding]:
+def _check_interpreters(context: ProjectContext) -> Iterator[Finding]:
     """Yield what was found of each Python; of one that is missing, whether a cell needs it."""
-    needed = _needed_by_releases(context)
+    needed = _find_needed_pythons(context)
     for version in sorted({*PYTHONS, *needed}, key=Version):
         what = f"python {version}"
         try:
             # As a run would: of a Python that releases run on, uv downloads one if it is missing.
-            yield _found(what, str(find_interpreter(version, download=version in needed)))
+            yield _make_finding(what, str(find_interpreter(version, download=version in needed)))
         except MissingInterpreterError as error:
             if version in needed:
-                yield _found(what, str(error), "wrong")
-            elif cells := _cells_on(context, version):
-                yield _found(what, f"{cells}: {error}", "absent")
+                yield _make_finding(what, str(error), "wrong")
+            elif cells := _describe_cells_on(context, version):
+                yield _make_finding(what, f"{cells}: {error}", "absent")
             else:
-                yield _found(what, "not on this host, and no cell of a matrix needs it")
+                yield _make_finding(what, "not on this host, and no cell of a matrix needs it")
 
 
-def _needed_by_releases(context: ProjectContext) -> set[str]:
+def _find_needed_pythons(context: ProjectContext) -> set[str]:
     """Return the Pythons that releases run on unless a cell says otherwise."""
     try:
         return {context.releases.find_python(version) for version in context.releases.versions}
@@ -118,24 +120,24 @@ def _needed_by_releases(context: ProjectContext) -> set[str]:
         return set()
 
 
-def _cells_on(context: ProjectContext, python: str) -> str:
+def _describe_cells_on(context: ProjectContext, python: str) -> str:
     """Return how many cells of which matrices need a Python, empty if none does."""
     found = {}
     names = {file.stem for folder in context.matrix_folders for file in folder.glob("*.toml")}
     for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
         with suppress(ConformanceError):
-            cells, _ = context.cells(name, ())
+            cells, _ = context.select_cells(name, ())
             found[name] = sum(cell.python == python for cell in cells)
     told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
     need = "needs" if sum(found.values()) == 1 else "need"
     return f"{' and '.join(told)} {need} it" if told else ""
 
 
-def _accelerator(name: str) -> Callable[[], str]:
+def _make_accelerator_check(name: str) -> Callable[[], str]:
     return lambda: find_missing_accelerator(get_platform(name)) or "a driver is here"
 
 
-def _disk(context: ProjectContext) -> str:
+def _check_disk(context: ProjectContext) -> str:
     free = shutil.disk_usage(context.cache).free
     if free < ENOUGH:
         raise ConformanceError(
@@ -144,6 +146,6 @@ def _disk(context: ProjectContext) -> str:
     return f"{context.cache}, {free / 2**30:.0f} GiB free"
 
 
-def _releases(context: ProjectContext) -> str:
+def _describe_releases(context: ProjectContext) -> str:
     versions = context.releases.versions
     return f"{len(versions)}, {versions[0]} to {versions[-1]}"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conformance.app.axes import axis_to, cell_with, release_of
+from conformance.app.axes import find_release, make_axis_to, replace_release
 from conformance.app.bisect import LOGS, find_change
 from conformance.app.bisect_options import BisectOptions
 from conformance.app.blame import blame_case
-from conformance.app.context import default_jobs
+from conformance.app.context import count_usable_cores
 from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import find_edited_files
 from conformance.cells.nightly import stable_cell_ids
@@ -79,7 +79,7 @@ class Services:
 
     def find_good_releases(self, case: Case, cell: Cell) -> Iterator[str]:
         """Yield releases and nights at which a case may have been right, the likeliest first."""
-        release = release_of(cell)
+        release = find_release(cell)
         seen = ""
         if is_nightly(release):
             seen = find_last_right(self._digests, case.id, stable_cell_ids([cell.id])[cell.id])
@@ -88,14 +88,14 @@ class Services:
 
     def try_release(self, case: Case, cell: Cell, release: str) -> Record:
         """Return the judged record of a case in a cell with another release."""
-        planned = self._planned(cell_with(cell, release, self.context))
+        planned = self._plan_cell(replace_release(cell, release, self.context))
         (record,) = CaseProber(case=case, runner=self._runner).probe([planned])
         self.say(f"{release}: {record.verdict}")
         return record
 
     def bisect(self, case: Case, cell: Cell, good: str, when: str) -> BisectAnswer:
         """Search for the change of a case, from a release to a cell."""
-        axis = axis_to(self.context, good, cell)
+        axis = make_axis_to(self.context, good, cell)
         # The cell is part of the name of the log.
         asked = BisectOptions(
             good=good, bad=cell.release, platform=cell.id, when=when or None, wanted=self.wanted,
@@ -118,18 +118,18 @@ class Services:
             UsageError: If the case or the cell is not what it was, or a file of one process cannot
                 show it.
         """
-        planned = self._planned(cell)
+        planned = self._plan_cell(cell)
         told = f"{case.id} on {cell.id}"
         if (record.case_hash, record.cell_hash) != (case.content_hash, planned.cell_hash):
             raise UsageError(f"{told} has changed since the run")
         if cell.place.processes > 1:
             raise UsageError(f"{told} takes {cell.place.processes} processes, a file is one")
-        case = add_recorded_claims(case, record, self._golden(Job(case=case, planned=planned)))
+        case = add_recorded_claims(case, record, self._find_golden(Job(case=case, planned=planned)))
         one = judge_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
         if one.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"
-        wanted = self._session.requirements(self.wanted)
+        wanted = self._session.build_requirements(self.wanted)
         source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
         written = write_reproduction(one.job, source, one.seen, f"{cause}.py", own)
         write_atomically(self.directory.path / path, written.text.encode())
@@ -137,14 +137,14 @@ class Services:
             return path, f"uv run {path}"
         return path, f"{quote(str(cell.interpreter))} {path}"
 
-    def _golden(self, job: Job) -> GoldenEntry | None:
+    def _find_golden(self, job: Job) -> GoldenEntry | None:
         try:
             store = GoldenStore(job.case.families)
             return store.lookup(job.case, name_golden_variant(job), job.planned.release)
         except GoldenError:
             return None
 
-    def _planned(self, cell: Cell) -> PlannedCell:
+    def _plan_cell(self, cell: Cell) -> PlannedCell:
         found = self._session.prepare([cell], self.wanted)
         self._locks.update(found.locks)
         for left_out in found.exclusions:
@@ -162,7 +162,7 @@ class Services:
     @cached_property
     def _runner(self) -> JobRunner:
         blobs = RunDirectory(self.context.project.root / LOGS / "tried").blobs
-        return self._session.job_runner(self._session.executor(self._locks), blobs)
+        return self._session.make_job_runner(self._session.make_executor(self._locks), blobs)
 
     @cached_property
     def _digests(self) -> Sequence[Digest]:
@@ -175,7 +175,7 @@ class Services:
             for run in (find_runs(folder) if any(folder.glob("*/run.json")) else ())
             if run.path.absolute() != own.absolute()
         }
-        store = DigestStore(self.context.cache / "digests", default_jobs())
+        store = DigestStore(self.context.cache / "digests", count_usable_cores())
         found, _ = store.get_all(list(runs.values()))
         return sorted(found.values(), key=lambda one: (one.started, one.run), reverse=True)
 
@@ -202,12 +202,12 @@ class Investigation:
     _notes: list[str] = field(default_factory=list)
     _unfinished: bool = False
 
-    def evidence(self) -> Evidence:
+    def collect(self) -> Evidence:
         """Return the evidence; an error that prevents a part of it is noted instead."""
         found = Evidence(cause=self.cause, case=self.case.id, cell=self.cell.id)
-        found = self._step(found, self._reproduced, "no reproduction")
-        found = self._step(found, self._searched, "no first bad release")
-        return _with(found, untold=tuple(self._notes), unfinished=self._unfinished)
+        found = self._step(found, self._reproduce, "no reproduction")
+        found = self._step(found, self._search, "no first bad release")
+        return _replace(found, untold=tuple(self._notes), unfinished=self._unfinished)
 
     def _step(
         self, found: Evidence, step: Callable[[Evidence], Evidence], without: str
@@ -219,33 +219,33 @@ class Investigation:
             self._notes.append(f"{without}: {error}")
             return found
 
-    def _reproduced(self, found: Evidence) -> Evidence:
+    def _reproduce(self, found: Evidence) -> Evidence:
         file, command = self.services.reproduce(self.cause, self.record, self.case, self.cell)
-        return _with(found, repro=file, command=command)
+        return _replace(found, repro=file, command=command)
 
-    def _searched(self, found: Evidence) -> Evidence:
-        good = self._good()
+    def _search(self, found: Evidence) -> Evidence:
+        good = self._find_good()
         if good is None:
             return found
         release, record = good
-        when = self._when(record)
+        when = self._choose_predicate(record)
         answer = self.services.bisect(self.case, self.cell, release, when)
         labels = answer.labels
         if not answer.confirmed:
             names = ", ".join(labels[point] for point in answer.flaky)
             self._notes.append(f"{names} did not show the same twice")
-        found = _with(
+        found = _replace(
             found, good=release, last_good=labels[answer.last_good],
             first_bad=labels[answer.first_bad], asked=answer.predicate.about,
             confirmed=answer.confirmed,
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
         return self._step(
-            found, lambda one: _with(one, culprits=self._culprits(*between, when)),
+            found, lambda one: _replace(one, culprits=self._find_culprits(*between, when)),
             "no culprit",
         )  # fmt: skip
 
-    def _good(self) -> tuple[str, Record] | None:
+    def _find_good(self) -> tuple[str, Record] | None:
         """Return the first release at which the case is as expected, and what came of it there."""
         tried = []
         lost = False
@@ -254,7 +254,7 @@ class Investigation:
             if record.outcome.observed and not record.unexpected:
                 return release, record
             lost |= record.outcome is Outcome.INFRA
-            tried.append(f"{release} ({_why(record)})")
+            tried.append(f"{release} ({_describe_failure(record)})")
         self._unfinished |= lost
         self._notes.append(
             f"nothing is known where it is right; tried {', '.join(tried)}"
@@ -263,7 +263,7 @@ class Investigation:
         )
         return None
 
-    def _when(self, good: Record) -> str:
+    def _choose_predicate(self, good: Record) -> str:
         """Return the value of `--when`; empty for any predicate that tells the ends apart."""
         records = (good, self.record)
         failed = [record.outcome is not Outcome.OK for record in records]
@@ -272,13 +272,15 @@ class Investigation:
         first = next(iter(self.record.reasons), "")
         return "facts" if first.startswith(FACT) and not any(failed) else ""
 
-    def _culprits(self, before: PlannedCell, after: PlannedCell, when: str) -> tuple[Culprit, ...]:
+    def _find_culprits(
+        self, before: PlannedCell, after: PlannedCell, when: str
+    ) -> tuple[Culprit, ...]:
         """Return what makes the difference between two points that are next to each other."""
         differ = find_package_moves(before.versions, after.versions)
         if not differ:
-            return self._edited(after)
+            return self._find_edited(after)
         if len(differ) == 1:
-            return _culprits(differ)
+            return _find_culprits(differ)
         if not self.blame:
             self._notes.append(f"{len(differ)} packages differ, and were not told apart")
             return ()
@@ -286,9 +288,9 @@ class Investigation:
         self._notes += list_doubts(blamed)
         if not blamed.confirmed:
             return ()
-        return _culprits(blamed.culprits)
+        return _find_culprits(blamed.culprits)
 
-    def _edited(self, after: PlannedCell) -> tuple[Culprit, ...]:
+    def _find_edited(self, after: PlannedCell) -> tuple[Culprit, ...]:
         """Return the packages of an environment whose files are not as they were installed."""
         python = after.cell.interpreter
         edited = {} if python is None else find_edited_files(python)
@@ -304,16 +306,16 @@ class Investigation:
         )
 
 
-def _culprits(moves: Iterable[PackageMove]) -> tuple[Culprit, ...]:
+def _find_culprits(moves: Iterable[PackageMove]) -> tuple[Culprit, ...]:
     return tuple(Culprit(**move._asdict()) for move in moves)
 
 
-def _with(found: Evidence, **more: object) -> Evidence:
-    """Return evidence with some of it replaced."""
+def _replace(found: Evidence, **more: object) -> Evidence:
+    """Return evidence with some fields replaced."""
     return msgspec.structs.replace(found, **more)
 
 
-def _why(record: Record) -> str:
+def _describe_failure(record: Record) -> str:
     """Return why a job is not right, in a few words."""
     said = record.reasons[0] if record.reasons else ""
     if not said and record.error is not None:

@@ -56,7 +56,7 @@ class CellStep(NamedTuple):
         return f"{self.cell}: {made}{self.detail}"
 
 
-def cell_rows(context: ProjectContext, preparation: Preparation) -> list[dict[str, Any]]:
+def list_cells(context: ProjectContext, preparation: Preparation) -> list[dict[str, Any]]:
     """Return the cells of a matrix as JSON has them.
 
     Args:
@@ -78,13 +78,13 @@ def cell_rows(context: ProjectContext, preparation: Preparation) -> list[dict[st
     ]
 
 
-def cell_lines(
+def render_cells(
     rows: Sequence[Mapping[str, Any]], exclusions: Sequence[Exclusion]
 ) -> Iterator[Text]:
     """Yield the cells of a matrix in lines.
 
     Args:
-        rows: See `cell_rows`.
+        rows: See `list_cells`.
         exclusions: The cells that are left out.
     """
     for row in rows:
@@ -198,7 +198,7 @@ class Topologies:
     def lines(self) -> Iterator[Text]:
         """A line for each platform, and how to name one."""
         for row in self.rows:
-            line = Text(f"{row['kind']}:{row['name']}".ljust(16)).append(_describe(row))
+            line = Text(f"{row['kind']}:{row['name']}".ljust(16)).append(_describe_platform(row))
             if answer := row.get("answer"):
                 said = answer.get("refused") or f"known as {answer['kind']!r}"
                 line.append(f"  {said}", "bright_black")
@@ -228,11 +228,11 @@ def list_topologies(context: ProjectContext, selectors: Sequence[str]) -> Topolo
         InfrastructureError: If the plugin does not answer.
     """
     rows = [*_list_tpus(), *_list_gpus()]
-    cell = _select_cell(context, selectors) if selectors else _newest_provisioned(context)
+    cell = _select_cell(context, selectors) if selectors else _find_newest_provisioned(context)
     if cell is None:
         return Topologies(rows=rows, asked="")
     names = [row["platform"] for row in rows if row["kind"] == cell.place.kind]
-    answers = _ask_plugin_of(context, cell, names)
+    answers = _query_plugin(context, cell, names)
     rows = [row | {"answer": answers.get(row["platform"])} for row in rows]
     return Topologies(rows=rows, asked=cell.id)
 
@@ -266,7 +266,7 @@ def _list_gpus() -> list[dict[str, Any]]:
 
 
 def _select_cell(context: ProjectContext, selectors: Sequence[str]) -> Cell:
-    cells, _ = context.cells(None, selectors)
+    cells, _ = context.select_cells(None, selectors)
     if len(cells) != 1 or not cells[0].place.compile_only:
         raise UsageError(
             f"--topologies asks the plugin of one compile-only cell, got {', '.join(selectors)}; "
@@ -275,7 +275,7 @@ def _select_cell(context: ProjectContext, selectors: Sequence[str]) -> Cell:
     return cells[0]
 
 
-def _newest_provisioned(context: ProjectContext) -> Cell | None:
+def _find_newest_provisioned(context: ProjectContext) -> Cell | None:
     for release in reversed(context.releases.rows):
         python = context.releases.find_python(release.version)
         cell = Cell(release=release.version, python=python, platform="tpu:v5e:2x2")
@@ -294,7 +294,7 @@ def _has_lock(folder: Path, cell: Cell) -> bool:
     return (folder / "locks" / f"{cell.env_id}.txt").is_file()
 
 
-def _ask_plugin_of(
+def _query_plugin(
     context: ProjectContext, cell: Cell, names: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
     preparation = Session(context=context).prepare([cell])
@@ -302,7 +302,7 @@ def _ask_plugin_of(
         raise UsageError(exclusion.reason)
     (planned,) = preparation.cells
     try:
-        worker = Session(context=context).opener(preparation.locks)(planned)
+        worker = Session(context=context).make_opener(preparation.locks)(planned)
     except UnsupportedCellError as error:
         raise UsageError(f"{cell.id}: {error}") from error
     try:
@@ -311,7 +311,7 @@ def _ask_plugin_of(
         worker.close()
 
 
-def _describe(row: Mapping[str, Any]) -> str:
+def _describe_platform(row: Mapping[str, Any]) -> str:
     if row["kind"] == "tpu":
         return "  ".join(f"{layout} ({count})" for layout, count in row["topologies"].items())
     return f"{row['description']}, {row['memory'] / 2**30:.0f} GiB"

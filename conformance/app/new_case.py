@@ -91,7 +91,7 @@ def port_script(
     text, called = read_report(script)
     pasted = read_paste(text, called)
     read = read_script(pasted, called)
-    folder = _cases_folder(context, options.cases, dry_run=options.dry_run)
+    folder = _find_cases_folder(context, options.cases, dry_run=options.dry_run)
     stem = "" if script == STDIN else Path(called).stem
     placement = find_placement(
         folder, read.source.tree, stem=stem, family=options.family, topic=options.topic,
@@ -99,18 +99,18 @@ def port_script(
     )  # fmt: skip
     placement = replace(placement, is_external=folder != context.project.cases)
     count = options.devices or read.settings.devices
-    good = context.release(options.good, "--good") if options.good else ""
-    first = _first(context, options.cell, find_releases(text)) | ({good} - {""})
+    good = context.find_release(options.good, "--good") if options.good else ""
+    first = _select_first_releases(context, options.cell, find_releases(text)) | ({good} - {""})
     known = context.releases.versions
     ends = sorted(known.index(release) for release in first)
-    cells = _prepare(context, known[ends[0] : ends[-1] + 1], f"cpu{max(count, USUAL)}")
+    cells = _prepare_releases(context, known[ends[0] : ends[-1] + 1], f"cpu{max(count, USUAL)}")
     releases = [one.release for one in cells.cells]
     if missing := sorted(first - {*releases}):
         raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
     source = find_thread(options.source) or options.source or read.thread
     keywords = decide_keywords(
         read, source=source, devices=count, timeout=options.timeout,
-        requires=_required(read, cells.locks),
+        requires=_find_required_packages(read, cells.locks),
     )  # fmt: skip
     doc = read.doc or f"What {Path(called).name} shows."
     numbers = [number for number, release in enumerate(releases) if release in first]
@@ -122,9 +122,11 @@ def port_script(
     say(f"{placement.id}: family {placement.folder.name}, {placement.why}")
     with temporary_folder("new") as scratch:
         session, blobs = Session(context=context), BlobStore(scratch / "blobs")
-        jobs = session.job_runner(session.executor(cells.locks, slots=options.jobs), blobs)
+        jobs = session.make_job_runner(
+            session.make_executor(cells.locks, slots=options.jobs), blobs
+        )
         runner = CaseRunner(cells=cells.cells, job_runner=jobs, width=options.jobs)
-        alone = _prepare(context, [releases[number] for number in numbers], "cpu1")
+        alone = _prepare_releases(context, [releases[number] for number in numbers], "cpu1")
 
         def run_script(file: Path) -> dict[int, Record]:
             prober = ProgramRunner(
@@ -138,7 +140,7 @@ def port_script(
         return port(request, runner, run_script, scratch, lambda line: say(f"  {line} ..."))
 
 
-def _prepare(context: ProjectContext, releases: Iterable[str], place: str) -> Preparation:
+def _prepare_releases(context: ProjectContext, releases: Iterable[str], place: str) -> Preparation:
     """Look up the cells of some releases, one on each."""
     texts = (f"{release}@{place}" for release in releases)
     cells = [cell for text in texts for cell in select_cells(text, context.releases)]
@@ -164,7 +166,7 @@ def write_case(ported: PortedCase) -> None:
         write_atomically(file, ported.file.encode())
 
 
-def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:
+def _find_cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:
     if given is not None:
         return given.absolute()
     if not (context.project.writable or dry_run):
@@ -174,7 +176,9 @@ def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool)
     return context.project.cases
 
 
-def _first(context: ProjectContext, selectors: Sequence[str], named: set[str]) -> set[str]:
+def _select_first_releases(
+    context: ProjectContext, selectors: Sequence[str], named: set[str]
+) -> set[str]:
     """Return the releases that are tried first: the first and the last are the ends."""
     known = context.releases.versions
     found = {one for text in selectors for one in resolve_selector(text, context.releases)}
@@ -183,7 +187,7 @@ def _first(context: ProjectContext, selectors: Sequence[str], named: set[str]) -
     return found or {known[0], known[-1], *(set(known) & {*SAMPLED, *named})}
 
 
-def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:
+def _find_required_packages(script: Script, locks: Mapping[str, Lock]) -> list[str]:
     """Return the packages that a script uses beside jax, of those that cells have."""
     there = {name for lock in locks.values() for name in lock.pins}
     roots = {path.partition(".")[0] for path in script.source.names.values()} - _NEVER_REQUIRED

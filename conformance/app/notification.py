@@ -112,7 +112,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
     tracker = _open_tracker(options, options.repository) if options.repository else None
     if options.yes and tracker is None:
         raise UsageError("--yes: expected --github OWNER/REPO with it")
-    directory = context.run(options.run)
+    directory = context.open_run(options.run)
     store = open_store(context, options.store)
     # Decide and act under one lock: otherwise another process opens the same issues.
     with store.alone(print_note) if options.yes else nullcontext():
@@ -127,7 +127,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
     return Notification(run=directory.id, options=options, done=done, stopped=stopped)
 
 
-def notification_lines(notification: Notification) -> Iterator[str]:
+def render_notification(notification: Notification) -> Iterator[str]:
     """Yield a line for each action, and how to perform them if they were not.
 
     Args:
@@ -149,7 +149,7 @@ def notification_lines(notification: Notification) -> Iterator[str]:
         yield "nothing was done; --yes does it"
 
 
-def notification_data(notification: Notification) -> dict[str, Any]:
+def make_notification_json(notification: Notification) -> dict[str, Any]:
     """Return the actions as JSON has them.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.context import TIMEOUT
 from conformance.app.session import Session
-from conformance.app.target import name_of, tolerance_of
+from conformance.app.target import get_name, get_tolerance
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
@@ -98,7 +98,7 @@ class PassSearch:
     @property
     def name(self) -> str:
         """The name of the program."""
-        return name_of(self.subject)
+        return get_name(self.subject)
 
     def run(self, report: Callable[[], AbstractContextManager[Report]]) -> PassAnswer:
         """Observe the program in the good cell, and search in the bad one.
@@ -115,9 +115,9 @@ class PassSearch:
         with temporary_folder("passes") as folder:
             blobs = BlobStore(folder)
             observe, open_prober = (
-                self._of_program(self.subject, blobs)
+                self._observe_program(self.subject, blobs)
                 if isinstance(self.subject, ProgramTarget)
-                else self._of_case(self.subject, blobs)
+                else self._observe_case(self.subject, blobs)
             )
             good = observe(self.cells[0]) if len(self.cells) > 1 else None
             with (
@@ -128,7 +128,7 @@ class PassSearch:
                 bad = prober.compile(Setting().options)
                 for side in filter(None, (good, bad)):
                     _refuse_not_run(side)
-                predicate = self._predicate(good, bad)
+                predicate = self._make_predicate(good, bad)
                 bisection = PassBisection(prober, bad_cell.cell, predicate, bad, progress)
                 return bisection.run(settings=self.options.settings)
 
@@ -136,7 +136,7 @@ class PassSearch:
     def _session(self) -> Session:
         return Session(context=self.context)
 
-    def _of_case(self, case: Case, blobs: BlobStore) -> tuple[Observe, OpenProber]:
+    def _observe_case(self, case: Case, blobs: BlobStore) -> tuple[Observe, OpenProber]:
         """Return what observes a case in a cell, and what tries it there with settings."""
         locks, session = self.preparation.locks, self._session
 
@@ -145,30 +145,32 @@ class PassSearch:
                 raise UsageError(f"{case.id} on {planned.cell.id}: {reason}")
             return Job(case=case, planned=planned)
 
-        executor, open_worker = session.executor(locks), session.opener(locks)
+        executor, open_worker = session.make_executor(locks), session.make_opener(locks)
         return (
             lambda planned: judge_finished(next(executor.run([job(planned)])), blobs),
             lambda planned: PassProber(open_worker(planned), job(planned), blobs),
         )
 
-    def _of_program(self, target: ProgramTarget, blobs: BlobStore) -> tuple[Observe, OpenProber]:
+    def _observe_program(
+        self, target: ProgramTarget, blobs: BlobStore
+    ) -> tuple[Observe, OpenProber]:
         """Return what observes a program in a cell, and what tries it there with settings."""
         options = self.options
         runner = ProgramRunner(
             target=target, locks=self.preparation.locks, cache=self.context.cache,
             outer=os.environ, blobs=blobs, timeout=options.timeout,
-            wanted=self._session.requirements(options.wanted), facts=bool(options.fact),
+            wanted=self._session.build_requirements(options.wanted), facts=bool(options.fact),
         )  # fmt: skip
         return (
             lambda planned: StoredJob(runner.run(planned), blobs),
             lambda planned: ProgramPasses(runner, planned),
         )
 
-    def _predicate(self, good: StoredJob | None, bad: StoredJob) -> Predicate:
+    def _make_predicate(self, good: StoredJob | None, bad: StoredJob) -> Predicate:
         when, fact, tolerance = (
             self.options.when or "",
             self.options.fact,
-            tolerance_of(self.subject),
+            get_tolerance(self.subject),
         )
         if good is None:
             return make_cell_predicate(bad, tolerance, when=when, fact=fact)
@@ -191,18 +193,18 @@ def prepare_pass_search(context: ProjectContext, target: str, options: PassOptio
     """
     program = find_program(target, command=options.is_command)
     selectors = options.selectors
-    chosen = [context.cell(text) for text in selectors]
+    chosen = [context.find_cell(text) for text in selectors]
     wanted = options.wanted if program is None else ()
     preparation = Session(context=context).prepare(chosen, wanted)
-    cells = [_single_process(preparation, *named) for named in enumerate(selectors)]
-    subject = _program_case(context, target) if program is None else program
+    cells = [_require_single_process(preparation, *named) for named in enumerate(selectors)]
+    subject = _find_program_case(context, target) if program is None else program
     return PassSearch(
         context=context, preparation=preparation, cells=cells, subject=subject, options=options
     )
 
 
-def _program_case(context: ProjectContext, text: str) -> Case:
-    case = context.case(text)
+def _find_program_case(context: ProjectContext, text: str) -> Case:
+    case = context.find_case(text)
     if case.kind != "program":
         raise UsageError(
             f"{text}: is a {case.kind}, expected a program: what it compiles is its own affair"
@@ -210,7 +212,7 @@ def _program_case(context: ProjectContext, text: str) -> Case:
     return case
 
 
-def _single_process(preparation: Preparation, number: int, name: str) -> PlannedCell:
+def _require_single_process(preparation: Preparation, number: int, name: str) -> PlannedCell:
     """Return a prepared cell that is one process.
 
     Raises:

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 UNLIMITED = 10**6
 
 
-def durations_file(context: ProjectContext) -> Path:
+def find_durations_file(context: ProjectContext) -> Path:
     """Return where a project keeps how long jobs take."""
     return context.project.matrices / FILE_NAME
 
 
-def durations_of(context: ProjectContext) -> Durations:
+def load_durations(context: ProjectContext) -> Durations:
     """Return how long jobs take, as far as the project knows."""
-    file = durations_file(context)
+    file = find_durations_file(context)
     try:
         return decode_durations(file.read_bytes(), str(file))
     except FileNotFoundError:
@@ -72,14 +72,16 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
     """
     runs = chain.from_iterable(map(find_runs, folders))
     records = tuple(chain.from_iterable(load_run(run).records for run in runs))
-    file = durations_file(context)
+    file = find_durations_file(context)
     with lock_folders({file.parent}, print_note):
-        durations = update_durations(records, durations_of(context))
+        durations = update_durations(records, load_durations(context))
         write_atomically(file, durations.encode())
     return durations
 
 
-def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Durations) -> list[Shard]:
+def split_plan(
+    plan: Plan, possible: Sequence[Job], count: int, durations: Durations
+) -> list[Shard]:
     """Return the parts of a plan.
 
     They are cut from what may be, which every runner knows alike: what one of them cannot have, a
@@ -100,7 +102,7 @@ def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Duratio
     return parts
 
 
-def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Durations) -> Plan:
+def select_shard(plan: Plan, possible: Sequence[Job], shard: str, durations: Durations) -> Plan:
     """Return the part of a plan that a shard runs.
 
     Args:
@@ -123,7 +125,9 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
         return plan
     own = {
         job.id
-        for job in _nth(split_into_shards(possible, int(count), durations.estimate), int(number))
+        for job in _get_shard_jobs(
+            split_into_shards(possible, int(count), durations.estimate), int(number)
+        )
     }
     jobs = tuple(job for job in plan.jobs if job.id in own)
     if not jobs:
@@ -131,17 +135,17 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
     cells = {job.planned.cell.id for job in jobs}
     return Plan(
         jobs=jobs,
-        exclusions=tuple(one for one in plan.exclusions if number == "1" or _is_of(one, own)),
+        exclusions=tuple(one for one in plan.exclusions if number == "1" or _is_in_shard(one, own)),
         cells=tuple(planned for planned in plan.cells if planned.cell.id in cells),
     )
 
 
-def _nth(parts: Sequence[Shard], number: int) -> Sequence[Job]:
+def _get_shard_jobs(parts: Sequence[Shard], number: int) -> Sequence[Job]:
     """Return the jobs of a part, counted from 1; none of one that there is not."""
     return parts[number - 1].jobs if number <= len(parts) else ()
 
 
-def _is_of(exclusion: Exclusion, own: Collection[tuple[str, str]]) -> bool:
+def _is_in_shard(exclusion: Exclusion, own: Collection[tuple[str, str]]) -> bool:
     """Say whether what is left out would have been of a part: this host may be why it is."""
     if exclusion.case:
         return (exclusion.case, exclusion.cell) in own
@@ -243,9 +247,9 @@ def split_run(
     Raises:
         NothingSelectedError: If the run has no jobs.
     """
-    durations = learn_durations(context, runs) if runs else durations_of(context)
-    cells, left_out = context.cells(request.matrix, request.cell)
-    cases, _ = context.cases_of_run(
+    durations = learn_durations(context, runs) if runs else load_durations(context)
+    cells, left_out = context.select_cells(request.matrix, request.cell)
+    cases, _ = context.select_run_cases(
         request.select, given=(request.matrix, request.cell), everything=request.everything
     )
     plan, preparation = plan_jobs(Session(context=context), cases, cells, request.wanted, left_out)
@@ -253,11 +257,11 @@ def split_run(
         if planned.failure:  # another runner may have what this host lacks
             print_note(f"{planned.cell.id}: {planned.failure}")
     check_any_job(plan)
-    shards = parts_of(plan, list_possible_jobs(cases, cells), count, durations)
-    return SplitRun(shards, plan.exclusions, request.arguments(newest_night(cells)))
+    shards = split_plan(plan, list_possible_jobs(cases, cells), count, durations)
+    return SplitRun(shards, plan.exclusions, request.arguments(find_newest_night(cells)))
 
 
-def newest_night(cells: Iterable[Cell]) -> str:
+def find_newest_night(cells: Iterable[Cell]) -> str:
     """Return the day of the newest nightly of some cells, empty if there is none."""
     releases = [cell.release for cell in cells if is_nightly(cell.release)]
     days = (night_of(Version(release)) for release in releases)

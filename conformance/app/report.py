@@ -7,10 +7,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.context import default_jobs
+from conformance.app.context import count_usable_cores
 from conformance.app.output_files import print_note
 from conformance.app.since import HISTORY
-from conformance.app.suite_history import committed
+from conformance.app.suite_history import load_committed_history
 from conformance.cells.secret_masking import Masker
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digests import DigestStore
@@ -63,7 +63,7 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
     """
     # Of two at once, each would remove pages of the other that it does not have itself.
     with lock_folders({folder}, print_note):
-        before = _files(folder)
+        before = _read_manifest(folder)
         written, masker = [], Masker(os.environ)
         with pause_garbage_collection():
             for path, content in files:
@@ -75,7 +75,7 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
             (folder / path).unlink(missing_ok=True)
 
 
-def _files(folder: Path) -> set[str]:
+def _read_manifest(folder: Path) -> set[str]:
     """Return what an earlier site consists of; only what lies within the folder is believed."""
     try:
         lines = (folder / MANIFEST).read_text("utf-8").splitlines()
@@ -127,7 +127,7 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
     """
     found = list(map(find_runs, folders))
     every = [run for runs in found for run in runs]
-    digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(every)
+    digests, problems = DigestStore(context.cache / "digests", count_usable_cores()).get_all(every)
     wanted: list[RunDirectory] = []
     for runs in found:
         known = {id(digests[run]): run for run in runs if run in digests}
@@ -139,19 +139,19 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
         raise NothingSelectedError("\n".join([*problems, *worse]))
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
     newest = next(run.path for run in wanted if run.id == ordered[-1].id)
-    upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
-    evidence, unread = _evidence(wanted)
-    since, worst_of_all = _since(RunDirectory(newest))
+    upgrades, worst = _load_upgrades(wanted, {run.id for run in loaded})
+    evidence, unread = _load_evidence(wanted)
+    since, worst_of_all = _load_since(RunDirectory(newest))
     if since is not None:
         since = merge_by_culprit(since, {cause: one.found for cause, one in evidence.items()})
-    stored, unstored = _stored(store)
-    conformance, unkept = _conformance(context, ordered)
+    stored, unstored = _load_stored(store)
+    conformance, unkept = _load_suite_histories(context, ordered)
     problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]
     return ReportedRuns(
         report=Report(
             tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
         ),
-        history=make_history(_each_once(digests.values(), stored)),
+        history=make_history(_merge_digests(digests.values(), stored)),
         newest=newest,
     )
 
@@ -171,12 +171,12 @@ def write_report_site(
         InfrastructureError: If the disk refuses.
     """
     folder = folder or runs.newest / SITE
-    diffs = DiffCache(context.cache, default_jobs())
+    diffs = DiffCache(context.cache, count_usable_cores())
     write_site(render_site(runs.report, runs.history, diffs, address=address), folder)
     return folder / find_first_page(runs.report)
 
 
-def _stored(store: str | None) -> tuple[list[Digest], list[str]]:
+def _load_stored(store: str | None) -> tuple[list[Digest], list[str]]:
     """Return the digests of the runs of a store, if there is one, and its problems."""
     if not store:
         return [], []
@@ -187,14 +187,14 @@ def _stored(store: str | None) -> tuple[list[Digest], list[str]]:
         return [], [f"{error}; its runs are no history here"]
 
 
-def _conformance(
+def _load_suite_histories(
     context: ProjectContext, runs: Iterable[LoadedRun]
 ) -> tuple[dict[str, SuiteHistory], list[str]]:
     """Return the committed histories of the suites of runs, and their problems."""
     found, problems = {}, []
     for suite in {run.info.suite.name: run.info.suite for run in runs if run.info.suite}.values():
         try:
-            kept = committed(context, suite.title)
+            kept = load_committed_history(context, suite.title)
         except ConformanceError as error:
             problems.append(str(error))
             continue
@@ -203,7 +203,7 @@ def _conformance(
     return found, problems
 
 
-def _each_once(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Digest]:
+def _merge_digests(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Digest]:
     """Yield the digests of runs, and those of a store that belong to other runs."""
     known = set()
     for digest in own:
@@ -214,7 +214,7 @@ def _each_once(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Dige
             yield digest
 
 
-def _since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
+def _load_since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
     """Return the changes of the newest run since the one before, and their problems."""
     try:
         return newest.read_since(), []
@@ -222,7 +222,7 @@ def _since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
         return None, [str(error)]
 
 
-def _upgrades(
+def _load_upgrades(
     runs: Iterable[RunDirectory], loaded: Collection[str]
 ) -> tuple[dict[str, UpgradeFile], list[str]]:
     """Return the results of those runs that were upgrades, and their problems."""
@@ -237,7 +237,7 @@ def _upgrades(
     return found, problems
 
 
-def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, CauseEvidence], list[str]]:
+def _load_evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, CauseEvidence], list[str]]:
     """Return the evidence on root causes, and its problems."""
     found, problems = {}, []
     for run in runs:

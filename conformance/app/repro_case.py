@@ -65,26 +65,26 @@ def reproduce_case(
         NotReproducedError: If the file does not end alone as the case did.
         InfrastructureError: If the cell cannot be provided.
     """
-    if TEST in target and not context.snapshots(target):
+    if TEST in target and not context.find_snapshots(target):
         raise UsageError(
             f"{target}: is a test of a suite, expected a case; its own file shows it: "
             f"conformance suite run --cell {options.cells[0]} --shrink {quote(target)}"
         )
-    case = context.case(target)
-    cells = [context.cell(text) for text in options.cells]
+    case = context.find_case(target)
+    cells = [context.find_cell(text) for text in options.cells]
     if len(cells) > MOST:
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     if options.good is not None and not options.issue:
         raise UsageError(f"--good {options.good}: goes with --issue")
-    file = options.out or Path(_file_name(case, cells[0]))
-    name = _file_name(case, cells[0]) if str(file) == "-" else file.name
-    wanted = Session(context=context).requirements(options.wanted)
-    source, own = load_source(case, wanted, _read)
-    plan, preparation = _plan(context, case, cells, wanted)
+    file = options.out or Path(_make_file_name(case, cells[0]))
+    name = _make_file_name(case, cells[0]) if str(file) == "-" else file.name
+    wanted = Session(context=context).build_requirements(options.wanted)
+    source, own = load_source(case, wanted, _read_text)
+    plan, preparation = _plan_case(context, case, cells, wanted)
     _check_outputs(file, options)
-    with _seen(context, plan, preparation, options.run) as jobs:
+    with _observe(context, plan, preparation, options.run) as jobs:
         if options.check:
-            written, failure = _checked(context, jobs[0], wanted, name)
+            written, failure = _write_checked(context, jobs[0], wanted, name)
         else:
             written, failure = (
                 write_reproduction(jobs[0].job, source, jobs[0].seen, name, own),
@@ -97,16 +97,16 @@ def reproduce_case(
         if options.issue:
             history = ""
             if options.good is not None:
-                history = _history(context, case, cells[0], options.good, say)
-            issue = render_issue(_upstream(jobs, written, history))
+                history = _search_history(context, case, cells[0], options.good, say)
+            issue = render_issue(_make_upstream(jobs, written, history))
     python = "uv run" if cells[0].interpreter is None else quote(str(cells[0].interpreter))
     return Reproduction(
         file=file, cell=cells[0].id, command=f"{python} {quote(str(file))}", checked=options.check,
-        issue=issue, remarks=tuple(_remarks(jobs[0], written)),
+        issue=issue, remarks=tuple(_render_remarks(jobs[0], written)),
     )  # fmt: skip
 
 
-def _checked(
+def _write_checked(
     context: ProjectContext, job: SeenJob, wanted: tuple[str, ...], name: str
 ) -> tuple[Written, ConformanceError | None]:
     """Return the file, and the error if it does not end alone as the case did.
@@ -117,7 +117,7 @@ def _checked(
     index = context.settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
     tried: list[tuple[Written, ConformanceError]] = []
     for largest in (LARGEST, 0):
-        source, own = load_source(job.job.case, wanted, _read, largest=largest)
+        source, own = load_source(job.job.case, wanted, _read_text, largest=largest)
         written = write_reproduction(job.job, source, job.seen, name, own)
         try:
             with Session(context=context).device_lock.acquire(
@@ -149,7 +149,7 @@ def _check_outputs(file: Path, options: ReproOptions) -> None:
     check_writable("--out", file)
 
 
-def _remarks(job: SeenJob, written: Written) -> Iterator[str]:
+def _render_remarks(job: SeenJob, written: Written) -> Iterator[str]:
     """Yield what the file of a job does not show."""
     if written.unasserted:
         names = ", ".join(written.unasserted)
@@ -162,18 +162,18 @@ def _remarks(job: SeenJob, written: Written) -> Iterator[str]:
         yield f"{job.job.case.id} conforms there: the file shows no fault"
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _file_name(case: Case, cell: Cell) -> str:
+def _make_file_name(case: Case, cell: Cell) -> str:
     name = _NO_NAME.sub("_", case.id.partition("/")[2]).strip("_")
     place = "" if cell.platform == "cpu" else f"_{_NO_NAME.sub('_', cell.platform)}"
     release = "path" if cell.interpreter is not None else cell.release.replace(".", "_")
     return f"repro_{name}_{release}{place}.py"
 
 
-def _plan(
+def _plan_case(
     context: ProjectContext, case: Case, cells: list[Cell], wanted: tuple[str, ...]
 ) -> tuple[Plan, Preparation]:
     preparation = Session(context=context).prepare(cells, wanted)
@@ -189,20 +189,20 @@ def _plan(
 
 
 @contextlib.contextmanager
-def _seen(
+def _observe(
     context: ProjectContext, plan: Plan, preparation: Preparation, run: str | None
 ) -> Iterator[list[SeenJob]]:
     if run is not None:
-        yield load_jobs(plan, context.run(run))
+        yield load_jobs(plan, context.open_run(run))
         return
     session = Session(context=context)
     with run_plan(
-        plan, session.executor(preparation.locks), session.results, session.judge
+        plan, session.make_executor(preparation.locks), session.results, session.make_judge
     ) as jobs:
         yield jobs
 
 
-def _history(
+def _search_history(
     context: ProjectContext, case: Case, cell: Cell, good: str, say: Callable[[str], None]
 ) -> str:
     """Search for the release from which on a case does what it does in a cell."""
@@ -214,7 +214,7 @@ def _history(
     return "\n".join(render_answer(found.answer, asked.find, found.axis))
 
 
-def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
+def _make_upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
     compared = compare_jobs(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
     job = jobs[0].job
     return Upstream(

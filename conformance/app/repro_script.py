@@ -13,7 +13,7 @@ from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
-from conformance.app.target import on_one_cpu
+from conformance.app.target import select_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
@@ -57,7 +57,7 @@ def reproduce_script(
         InfrastructureError: If the cell cannot be provided.
     """
     _refuse_case_options(options)
-    cell = context.cell(on_one_cpu(options.cells[0]))
+    cell = context.find_cell(select_one_cpu(options.cells[0]))
     if cell.interpreter is not None or cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
     run = _run(context, script, cell, options.wanted)
@@ -108,7 +108,7 @@ def _run(
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
             target=script, locks=preparation.locks, cache=context.cache, outer=os.environ,
-            blobs=blobs, timeout=TIMEOUT, wanted=session.requirements(wanted),
+            blobs=blobs, timeout=TIMEOUT, wanted=session.build_requirements(wanted),
             preferred=script.preferred,
         )  # fmt: skip
         record = runner.run(planned)

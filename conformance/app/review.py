@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.app.acceptance import check_goldens_writable
 from conformance.app.output_files import print_note, write_file
-from conformance.app.run_request import request_of
+from conformance.app.run_request import load_request
 from conformance.app.session import Session
 from conformance.corpus.case_selection import matches_name
 from conformance.corpus.metadata import normalize_specifier
@@ -44,12 +44,12 @@ _DECIDED = {
 }
 
 
-def exit_code_of(review: Review) -> ExitCode:
+def find_exit_code(review: Review) -> ExitCode:
     """Return the exit status of a review: unexpected as long as something is undecided."""
     return ExitCode.UNEXPECTED if review.pending or review.changed else ExitCode.OK
 
 
-def review_data(review: Review, outcomes: Outcomes | None, *, written: bool) -> dict[str, Any]:
+def make_review_json(review: Review, outcomes: Outcomes | None, *, written: bool) -> dict[str, Any]:
     """Return the groups of a review, and the outcomes of decisions, for `--json`.
 
     Args:
@@ -60,14 +60,14 @@ def review_data(review: Review, outcomes: Outcomes | None, *, written: bool) -> 
     return {
         "run": review.directory.id,
         "pending": len(review.pending),
-        "groups": [_group(review, group) for group in review.groups],
+        "groups": [_make_group_json(review, group) for group in review.groups],
         "changed": [case.id for case in review.changed],
-        "outcome": None if outcomes is None else _outcomes(outcomes, written=written),
-        "exit": int(exit_code_of(review)),
+        "outcome": None if outcomes is None else _make_outcomes_json(outcomes, written=written),
+        "exit": int(find_exit_code(review)),
     }
 
 
-def _group(review: Review, group: ReviewGroup) -> dict[str, Any]:
+def _make_group_json(review: Review, group: ReviewGroup) -> dict[str, Any]:
     data = review.data
     proposal = data.make_proposal(group)
     return {
@@ -97,7 +97,7 @@ def _group(review: Review, group: ReviewGroup) -> dict[str, Any]:
     }
 
 
-def _outcomes(outcomes: Outcomes, *, written: bool) -> dict[str, Any]:
+def _make_outcomes_json(outcomes: Outcomes, *, written: bool) -> dict[str, Any]:
     plans = outcomes.plans
     goldens = (file for plan in plans for file in (*plan.documents, *plan.contents))
     return {
@@ -113,7 +113,7 @@ def _outcomes(outcomes: Outcomes, *, written: bool) -> dict[str, Any]:
     }
 
 
-def outcome_lines(outcomes: Outcomes) -> Iterator[str]:
+def render_outcomes(outcomes: Outcomes) -> Iterator[str]:
     """Yield the outcomes of decisions, a line each; the last one counts the goldens."""
     for found in outcomes.declarations.values():
         for one in found:
@@ -126,7 +126,7 @@ def outcome_lines(outcomes: Outcomes) -> Iterator[str]:
     yield f"goldens: {outcomes.tally}"
 
 
-def review_lines(review: Review, outcomes: Outcomes | None, *, written: bool) -> Iterator[str]:
+def render_review(review: Review, outcomes: Outcomes | None, *, written: bool) -> Iterator[str]:
     """Yield the outcomes of decisions, and the groups, a line each.
 
     Args:
@@ -135,34 +135,34 @@ def review_lines(review: Review, outcomes: Outcomes | None, *, written: bool) ->
         written: Whether they have been written.
     """
     if outcomes is not None:
-        yield from outcome_lines(outcomes)
+        yield from render_outcomes(outcomes)
         if not written:
             yield "no golden and no case file is written"
     for group in review.groups:
-        yield f"{group.id}  {_state(review, group):12}  {group.size}: {group.title}"
-    pending = _pending(review)
+        yield f"{group.id}  {_describe_state(review, group):12}  {group.size}: {group.title}"
+    pending = _count_pending(review)
     yield f"{pending}: {count_verdicts(review.groups)}" if review.groups else pending
 
 
-def pending_lines(review: Review) -> Iterator[str]:
+def render_pending(review: Review) -> Iterator[str]:
     """Yield the number of pending groups when a terminal review ends, and where decisions are.
 
     Args:
         review: The review.
     """
-    yield _pending(review)
+    yield _count_pending(review)
     if number := len(review.decisions):
         word = "decision is" if number == 1 else "decisions are"
         yield f"{number} {word} kept in {review.directory.path / REVIEW}"
 
 
-def _pending(review: Review) -> str:
+def _count_pending(review: Review) -> str:
     if not review.groups:
         return f"nothing is pending in {review.directory.path}"
     return f"{len(review.pending)} of {plural(len(review.groups), 'group')} pending"
 
 
-def _state(review: Review, group: ReviewGroup) -> str:
+def _describe_state(review: Review, group: ReviewGroup) -> str:
     decision = review.find_decision(group)
     if decision is None:
         return str(group.verdict)
@@ -245,8 +245,8 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
         CorruptRunError: If the run cannot be read.
     """
     select, cells = options.select, options.cell
-    directory = context.run(options.run)
-    request = request_of(directory)
+    directory = context.open_run(options.run)
+    request = load_request(directory)
 
     def wanted(member: JudgedJob) -> bool:
         named = not select or any(matches_name(member.job.case, text) for text in select)
@@ -254,9 +254,9 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
 
     review = Review(
         directory,
-        lambda: context.cases(request.select),
+        lambda: context.select_cases(request.select),
         context.releases,
-        partial(Session(context=context).judge, directory.blobs),
+        partial(Session(context=context).make_judge, directory.blobs),
         wanted=wanted,
         by=options.by or find_author(context.project.root),
         inform=print_note,

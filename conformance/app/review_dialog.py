@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rich.text import Text
 
-from conformance.app.review import outcome_lines
+from conformance.app.review import render_outcomes
 from conformance.errors import UsageError
 from conformance.report.text import flatten
 from conformance.review.decisions import Choice, Progress, Terms
@@ -214,7 +214,7 @@ class ReviewDialog:
         self._skip()
 
     def _ask_rejection(self) -> None:
-        self._front_end.ask(_REJECT, lambda answers: self._answered(Choice.REJECT, answers))
+        self._front_end.ask(_REJECT, lambda answers: self._take_answers(Choice.REJECT, answers))
 
     def _ask_deviation(self) -> None:
         proposal = self.review.data.make_proposal(self.group)
@@ -236,11 +236,11 @@ class ReviewDialog:
                     for field, text in answers.items()
                     if text != defaults.get(field)
                 }
-            self._answered(Choice.DEVIATION, answers)
+            self._take_answers(Choice.DEVIATION, answers)
 
         self._front_end.ask([*questions, *_REASONS], answer)
 
-    def _answered(self, choice: Choice, answers: Mapping[str, str] | None) -> None:
+    def _take_answers(self, choice: Choice, answers: Mapping[str, str] | None) -> None:
         if answers is None:
             self.message = "called off"
         else:
@@ -266,7 +266,7 @@ class ReviewDialog:
         except UsageError as error:
             self.message = str(error)
             return
-        texts = list(outcome_lines(outcomes))
+        texts = list(render_outcomes(outcomes))
 
         def answer(key: str) -> None:
             """Write it if the reviewer agrees."""

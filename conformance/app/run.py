@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.app.context import DEFAULT_MATRIX, load_context
-from conformance.app.plan import check_any_job, durations_of, part_of, plan_jobs
-from conformance.app.run_request import RunRequest, request_of
+from conformance.app.plan import check_any_job, load_durations, plan_jobs, select_shard
+from conformance.app.run_request import RunRequest, load_request
 from conformance.app.session import Session
 from conformance.app.since import conclude_run
 from conformance.cells.cell import is_unresolved_id, parse_cell
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
 
 
-def nights_of(cells: Iterable[Cell]) -> tuple[str, ...]:
+def select_nightlies(cells: Iterable[Cell]) -> tuple[str, ...]:
     """Return the ids of those cells that are of a nightly."""
     return tuple(c.id for c in cells if c.is_unresolved or is_nightly(c.release))
 
 
-def with_its_nights(
+def restore_nightlies(
     cells: Sequence[Cell], nights: Iterable[str], releases: Releases
 ) -> tuple[Cell, ...]:
     """Return the cells of a run that goes on: its nightlies are those that it began with.
@@ -57,14 +57,14 @@ def with_its_nights(
     """
     began = {place: cell for cell, place in stable_cell_ids(nights).items()}
     known = {place: cell for place, cell in began.items() if not is_unresolved_id(cell)}
-    meant = stable_cell_ids(nights_of(cells))
+    meant = stable_cell_ids(select_nightlies(cells))
     return tuple(
         parse_cell(known[meant[cell.id]], releases) if meant.get(cell.id) in known else cell
         for cell in cells
     )
 
 
-def drop_untold(directory: RunDirectory, plan: Plan) -> None:
+def drop_unresolved(directory: RunDirectory, plan: Plan) -> None:
     """Remove the records of nightlies that could not be told, and are known since.
 
     Args:
@@ -189,12 +189,12 @@ def start_run(
         require_platform=request.require_platform,
     )  # fmt: skip
     request, planned = _plan_run(session, request, say)
-    run = session.run(planned.plan, directory, planned.preparation.locks, slots=options.jobs)
+    run = session.make_run(planned.plan, directory, planned.preparation.locks, slots=options.jobs)
     info = describe_run(request.absolute(context), planned.plan, root)
     with directory.lock():
         if options.resume:  # it began when it was first started
             info = replace(info, started=directory.read_run().started or info.started)
-            drop_untold(directory, planned.plan)
+            drop_unresolved(directory, planned.plan)
         else:
             directory.check_empty(_CONTINUE)  # another run may have come first
         directory.write_run(info)
@@ -230,7 +230,7 @@ def _open_directory(
             "--cell, --shard, --require-platform, --with, --night or --fail-on with it"
         )
     directory = RunDirectory(given) if given else find_latest_run(root)
-    return directory, request_of(directory)
+    return directory, load_request(directory)
 
 
 def _plan_run(
@@ -238,17 +238,17 @@ def _plan_run(
 ) -> tuple[RunRequest, PlannedJobs]:
     """Return the jobs of a run, and its request with the nightlies that it means."""
     context: ProjectContext = session.context
-    cases, count = context.cases_of_run(
+    cases, count = context.select_run_cases(
         request.select, given=(request.matrix, request.cell), everything=request.everything
     )
     if len(cases) < count:
         say(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")
-    meant, left_out = context.cells(request.matrix, request.cell)
-    cells = with_its_nights(meant, request.nights, context.releases)
+    meant, left_out = context.select_cells(request.matrix, request.cell)
+    cells = restore_nightlies(meant, request.nights, context.releases)
     planned = plan_jobs(session, cases, cells, request.wanted, left_out)
     check_any_job(planned.plan)
     # Every runner splits the jobs that are possible anywhere, so that all of them agree.
-    part = part_of(
-        planned.plan, list_possible_jobs(cases, cells), request.shard, durations_of(context)
+    part = select_shard(
+        planned.plan, list_possible_jobs(cases, cells), request.shard, load_durations(context)
     )
-    return replace(request, nights=nights_of(cells)), planned._replace(plan=part)
+    return replace(request, nights=select_nightlies(cells)), planned._replace(plan=part)

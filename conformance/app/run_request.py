@@ -64,7 +64,7 @@ class RunRequest:
             for text in self.cell
         )
         return replace(
-            self, select=context.absolute(self.select), matrix=matrix, cell=cell,
+            self, select=context.make_absolute(self.select), matrix=matrix, cell=cell,
             wanted=tuple(map(make_absolute, self.wanted)),
         )  # fmt: skip
 
@@ -82,7 +82,7 @@ class RunRequest:
         return shlex.join(words)
 
 
-def request_of(directory: RunDirectory) -> RunRequest:
+def load_request(directory: RunDirectory) -> RunRequest:
     """Return the request of a run.
 
     Args:

@@ -38,11 +38,12 @@ class Session:
     Example:
         >>> context = load_context()
         >>> session = Session(context=context)
-        >>> cells, _ = context.cells(None, ["0.6.2"])
+        >>> cells, _ = context.select_cells(None, ["0.6.2"])
         >>> preparation = session.prepare(cells)
-        >>> plan = make_plan(context.cases(["prng"]), preparation.cells, preparation.exclusions)
+        >>> cases = context.select_cases(["prng"])
+        >>> plan = make_plan(cases, preparation.cells, preparation.exclusions)
         >>> directory = allocate_run(context.project.root)
-        >>> records = session.run(plan, directory, preparation.locks).execute()
+        >>> records = session.make_run(plan, directory, preparation.locks).execute()
 
     Attributes:
         context: The project: cases, releases, cells, cache folder.
@@ -69,7 +70,7 @@ class Session:
         """Accelerators of this host, which one job uses at a time."""
         return DeviceLock(self.context.cache)
 
-    def requirements(self, wanted: Iterable[str]) -> tuple[str, ...]:
+    def build_requirements(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """Return what cells get in addition to their own packages, as requirements.
 
         Args:
@@ -95,10 +96,10 @@ class Session:
         context = self.context
         return prepare_cells(
             cells, context.releases, folders=context.matrix_folders, cache=context.cache,
-            wanted=self.requirements(wanted), passed=context.passed, download=download,
+            wanted=self.build_requirements(wanted), passed=context.passed, download=download,
         )  # fmt: skip
 
-    def recorded(self, cells: Iterable[Cell]) -> tuple[PlannedCell, ...]:
+    def plan_recorded(self, cells: Iterable[Cell]) -> tuple[PlannedCell, ...]:
         """Return cells as goldens have them, alike on every host.
 
         Args:
@@ -109,7 +110,7 @@ class Session:
             cells, context.releases, folders=context.matrix_folders, cache=context.cache
         )
 
-    def opener(self, locks: Mapping[str, Lock]) -> OpenWorker:
+    def make_opener(self, locks: Mapping[str, Lock]) -> OpenWorker:
         """Return a function that opens a worker of a cell.
 
         Args:
@@ -119,16 +120,16 @@ class Session:
             locks, self.context.cache, spawn=self.spawn, require_platform=self.require_platform
         ).open
 
-    def executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> LocalExecutor:
+    def make_executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> LocalExecutor:
         """Return an executor of jobs on this host.
 
         Args:
             locks: Lock of each cell, by cell id; may grow.
             slots: Jobs at the same time.
         """
-        return LocalExecutor(self.opener(locks), slots=slots, turns=self.device_lock)
+        return LocalExecutor(self.make_opener(locks), slots=slots, turns=self.device_lock)
 
-    def judge(self, blobs: BlobStore) -> Judge:
+    def make_judge(self, blobs: BlobStore) -> Judge:
         """Return a judge of records, against the goldens beside the cases.
 
         Args:
@@ -136,7 +137,7 @@ class Session:
         """
         return Judge(blobs)
 
-    def job_runner(self, executor: Executor, blobs: BlobStore) -> JobRunner:
+    def make_job_runner(self, executor: Executor, blobs: BlobStore) -> JobRunner:
         """Return a runner of jobs: from the result cache, or executed; judged.
 
         Args:
@@ -144,10 +145,10 @@ class Session:
             blobs: Where artifacts go.
         """
         return JobRunner(
-            executor=executor, cache=self.results, judge=self.judge(blobs), blobs=blobs
+            executor=executor, cache=self.results, judge=self.make_judge(blobs), blobs=blobs
         )
 
-    def run(
+    def make_run(
         self, plan: Plan, directory: RunDirectory, locks: Mapping[str, Lock], *, slots: int = 1
     ) -> Run:
         """Return a run of a plan, to be executed.
@@ -159,7 +160,7 @@ class Session:
             slots: Jobs at the same time.
         """
         return Run(
-            plan=plan, directory=directory, executor=self.executor(locks, slots=slots),
-            cache=self.results, judge=self.judge(directory.blobs),
+            plan=plan, directory=directory, executor=self.make_executor(locks, slots=slots),
+            cache=self.results, judge=self.make_judge(directory.blobs),
             calibration=load_calibration(self.context.cache),
         )  # fmt: skip

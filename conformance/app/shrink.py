@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.app.bisect import needed_by
+from conformance.app.bisect import find_requirements
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.session import Session
-from conformance.app.target import find_script, on_one_cpu
+from conformance.app.target import find_script, select_one_cpu
 from conformance.cells.selectors import find_python
 from conformance.corpus.discovery import discover
 from conformance.engine.blobs import BlobStore
@@ -127,7 +127,7 @@ def shrink(
         if (script := find_script(context, target)) is not None:
             name, shrunk = script.text, _shrink_script(context, script, options, report, folder)
         else:
-            case = context.case(target)
+            case = context.find_case(target)
             name, shrunk = case.id, _shrink_case(context, case, options, report, folder)
     data = make_json(shrunk, name, str(options.out))
     return ShrinkResult(shrunk=shrunk, lines=tuple(render_lines(shrunk)), data=data)
@@ -150,7 +150,7 @@ def _find_good_cells(
     if good == NONE:
         return (), False
     if good is not None:
-        named = context.cell(good)
+        named = context.find_cell(good)
         if named == cell:
             raise UsageError(f"--good {good}: the same cell twice, expected two")
         return (named,), True
@@ -163,7 +163,7 @@ def _find_good_cells(
     return tuple(found[:NEAR]), False
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
@@ -172,7 +172,7 @@ def _shrink_case(
 ) -> Shrunk:
     if options.wanted:
         raise UsageError(f"--with {options.wanted[0]}: goes with a script, got a case")
-    cell, session = context.cell(options.bad), Session(context=context)
+    cell, session = context.find_cell(options.bad), Session(context=context)
     others, named = _find_good_cells(context, cell, options.good, case.deviations)
 
     def open_cell(cell: Cell) -> CellWorker:
@@ -184,12 +184,12 @@ def _shrink_case(
         (planned,) = preparation.cells
         if reason := find_exclusion_reason(case, planned):
             raise UsageError(f"{case.id} on {cell.id}: {reason}")
-        return CellWorker(planned, session.opener(preparation.locks), session.device_lock)
+        return CellWorker(planned, session.make_opener(preparation.locks), session.device_lock)
 
     with report() as progress:
         shrunk = CaseShrinker(
             case=case, cell=cell, others=others, is_good_named=named, fact=options.fact,
-            open_cell=open_cell, read=_read, folder=folder, blobs=BlobStore(folder / "blobs"),
+            open_cell=open_cell, read=_read_text, folder=folder, blobs=BlobStore(folder / "blobs"),
             limits=options.limits, progress=progress,
         ).run()  # fmt: skip
     if options.repro is not None:
@@ -199,11 +199,11 @@ def _shrink_case(
         (left,) = discover([file])
         preparation = session.prepare([cell])
         plan = make_plan([left], preparation.cells, preparation.exclusions)
-        executor = session.executor(preparation.locks)
+        executor = session.make_executor(preparation.locks)
         # The shrunk case is no case of the project: its results do not go to the user's cache.
         cache = replace(session, results_folder=folder / "cache").results
-        with run_plan(plan, executor, cache, session.judge) as jobs:
-            source = extract(file, left.name, _read)
+        with run_plan(plan, executor, cache, session.make_judge) as jobs:
+            source = extract(file, left.name, _read_text)
             content = write_reproduction(jobs[0].job, source, jobs[0].seen, options.repro.name).text
         write_file("--repro", options.repro, content.encode())
     return shrunk
@@ -218,22 +218,22 @@ def _shrink_script(
 ) -> Shrunk:
     if options.fact:
         raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
-    cell, good = context.cell(on_one_cpu(options.bad)), options.good
-    good = good if good is None or good == NONE else on_one_cpu(good)
+    cell, good = context.find_cell(select_one_cpu(options.bad)), options.good
+    good = good if good is None or good == NONE else select_one_cpu(good)
     others, named = _find_good_cells(context, cell, good)
     locks: dict[str, Lock] = {}
     with report() as progress:
-        planned = _planned(context, cell, locks)
-        given = Session(context=context).requirements(options.wanted)
+        planned = _plan_cell(context, cell, locks)
+        given = Session(context=context).build_requirements(options.wanted)
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
             target=script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
-            timeout=TIMEOUT, wanted=needed_by(script, given, [locks[planned.cell.id]]),
+            timeout=TIMEOUT, wanted=find_requirements(script, given, [locks[planned.cell.id]]),
         )  # fmt: skip
         refuse_other_files(runner.run(planned), blobs, script)
         shrunk = ScriptShrinker(
             runner=runner, cell=planned, is_good_named=named, folder=folder, limits=options.limits,
-            others=(_planned(context, one, locks) for one in others), progress=progress,
+            others=(_plan_cell(context, one, locks) for one in others), progress=progress,
         ).run()  # fmt: skip
     if options.repro is not None:
         file = folder / options.repro.name
@@ -249,7 +249,7 @@ def _shrink_script(
     return shrunk
 
 
-def _planned(context: ProjectContext, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
+def _plan_cell(context: ProjectContext, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
     if cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
     preparation = Session(context=context).prepare([cell])

@@ -147,19 +147,19 @@ def _find_before(directory: RunDirectory, info: RunInfo, options: SinceOptions) 
     problems: list[str] = []
     night, known, evidence = None, None, NO_EVIDENCE
     if wanted:
-        found = _try(lambda: _from_directory(directory, info, options), problems)
+        found = _try(lambda: _load_from_directory(directory, info, options), problems)
         night, evidence = found or (None, NO_EVIDENCE)
     if options.store:
-        stored = _try(lambda: _from_store(directory, info, options), problems)
+        stored = _try(lambda: _load_from_store(directory, info, options), problems)
         older, known = stored or (None, frozenset())
         night = night or (older if wanted else None)
     missing = ""
     if wanted and night is None and (info.matrix or options.since is not None or options.store):
-        missing = "; ".join(problems) or _not_found(info)
+        missing = "; ".join(problems) or _describe_missing(info)
     return _Before(night, known, evidence, missing)
 
 
-def _not_found(info: RunInfo) -> str:
+def _describe_missing(info: RunInfo) -> str:
     """Return that no run can be compared with one, and what such a run must be like."""
     if not info.matrix:
         return "cells were named, and only runs of a matrix are compared; name a run with --since"
@@ -179,21 +179,21 @@ def _try(read: Callable[[], T], problems: list[str]) -> T | None:
         return None
 
 
-def _from_directory(
+def _load_from_directory(
     directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night, Mapping[str, Evidence]] | None:
     found = options.named
     if options.since is None:
-        found = last_run(options.context.run_folder, directory, info)
+        found = find_last_run(options.context.run_folder, directory, info)
     if found is None:
         return None
     # Without them, root causes are as old as that run, and those of one culprit are several.
-    since = _unless_corrupt(found.read_since)
-    evidence = _unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
+    since = _read_unless_corrupt(found.read_since)
+    evidence = _read_unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
     return make_night(found.id, found.read_run(), found.read_records(), since, evidence), evidence
 
 
-def _unless_corrupt(read: Callable[[], T]) -> T | None:
+def _read_unless_corrupt(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except CorruptRunError as error:
@@ -201,7 +201,7 @@ def _unless_corrupt(read: Callable[[], T]) -> T | None:
         return None
 
 
-def _from_store(
+def _load_from_store(
     directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night | None, frozenset[tuple[str, str, str]]]:
     module = importlib.import_module(HISTORY)
@@ -228,7 +228,7 @@ class _Info(msgspec.Struct):
     request: _Request = msgspec.field(default_factory=_Request)
 
 
-def last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirectory | None:
+def find_last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirectory | None:
     """Return the last finished run that was asked for the same as another one.
 
     Args:
@@ -236,8 +236,8 @@ def last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirectory | N
         own: The other one; if it is there too, those before it are meant.
         info: What is known of it.
     """
-    wanted = _asked_for(info.matrix, {n: info.request.get(n, ()) for n in _SAME}, info.root)
-    for directory in _before_it(folder, own):
+    wanted = _make_key(info.matrix, {n: info.request.get(n, ()) for n in _SAME}, info.root)
+    for directory in _list_earlier_runs(folder, own):
         try:
             said = directory.read_run_as(_Info)
         except CorruptRunError:
@@ -245,12 +245,12 @@ def last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirectory | N
         request = {name: getattr(said.request, name) for name in _SAME}
         if not said.finished or said.request.shard != WHOLE:
             continue
-        if said.matrix and _asked_for(said.matrix, request, said.root) == wanted:
+        if said.matrix and _make_key(said.matrix, request, said.root) == wanted:
             return directory
     return None
 
 
-def _before_it(folder: Path, own: RunDirectory) -> Iterator[RunDirectory]:
+def _list_earlier_runs(folder: Path, own: RunDirectory) -> Iterator[RunDirectory]:
     """Yield the other runs of a folder, the newest first: their names sort by time."""
     here = own.path.resolve()
     for path in sorted((file.parent for file in folder.glob(f"*/{RUN}")), reverse=True):
@@ -259,7 +259,7 @@ def _before_it(folder: Path, own: RunDirectory) -> Iterator[RunDirectory]:
             yield RunDirectory(path)
 
 
-def _asked_for(matrix: str, request: dict[str, Any], root: str) -> list[tuple[str, ...]]:
+def _make_key(matrix: str, request: dict[str, Any], root: str) -> list[tuple[str, ...]]:
     """Return what a run was asked for, paths as seen from the folder of its project."""
     named = [(matrix,), *(tuple(request[name]) for name in _SAME)]
     return [tuple(text.replace(f"{root}/", "") for text in texts) for texts in named]

@@ -81,7 +81,7 @@ class SuiteAcceptance:
         )
 
 
-def newest_suite_run(context: ProjectContext, name: str) -> RunDirectory:
+def find_newest_suite_run(context: ProjectContext, name: str) -> RunDirectory:
     """Return the newest run of the whole of a suite that ended.
 
     Args:
@@ -129,7 +129,7 @@ def accept_suite_runs(
     with nullcontext() if dry_run else lock_folders({suite.folder}, print_note):
         known = load_known(suite.folder)
         evidence = [one for shown in found for one in shown.evidence]
-        after = update_deviations(known, evidence, _common_source(known, found, name))
+        after = update_deviations(known, evidence, _find_common_source(known, found, name))
         file = suite.folder / FILE
         difference: list[str] = []
         if dry_run:
@@ -154,7 +154,9 @@ def _compare_text(file: Path, new: str) -> list[str]:
     return [line.rstrip("\n") for line in lines]
 
 
-def _common_source(known: Deviations, found: Sequence[RunEvidence], name: str) -> DeviationOrigin:
+def _find_common_source(
+    known: Deviations, found: Sequence[RunEvidence], name: str
+) -> DeviationOrigin:
     """Return the settings that all runs, and the known failures, were made with.
 
     Raises:

@@ -120,7 +120,7 @@ def update_history(
         UsageError: If the data cannot be read, or a run does not go with them.
         StaleHistoryError: If they are compared, and a file is not what would be written.
     """
-    file = file or history_file(context, suite.definition.title)
+    file = file or find_history_file(context, suite.definition.title)
     if check and runs:
         raise UsageError("--check tells of what is there: name no run with it")
     if file.suffix != ".json":
@@ -135,7 +135,7 @@ def update_history(
     return update
 
 
-def history_file(context: ProjectContext, title: str) -> Path:
+def find_history_file(context: ProjectContext, title: str) -> Path:
     """Return the default file of the history of a suite.
 
     Args:
@@ -163,7 +163,7 @@ def read_history(file: Path) -> SuiteHistory | None:
         raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
 
 
-def committed(context: ProjectContext, title: str) -> SuiteHistory | None:
+def load_committed_history(context: ProjectContext, title: str) -> SuiteHistory | None:
     """Return the committed history of a suite, None where there is none.
 
     Args:
@@ -173,7 +173,7 @@ def committed(context: ProjectContext, title: str) -> SuiteHistory | None:
     Raises:
         UsageError: If it cannot be read.
     """
-    return read_history(history_file(context, title)) if title else None
+    return read_history(find_history_file(context, title)) if title else None
 
 
 def _make_update(
@@ -258,11 +258,13 @@ def _collect_own_cases(
     if groups is None or not groups.beside:
         return {}
     releases = {held.release for held in history.releases}
-    cells = [cell for cell in context.cells(MATRIX, ())[0] if cell.release in releases]
-    plan = make_plan(context.cases(groups.beside), Session(context=context).recorded(cells))
+    cells = [cell for cell in context.select_cells(MATRIX, ())[0] if cell.release in releases]
+    plan = make_plan(
+        context.select_cases(groups.beside), Session(context=context).plan_recorded(cells)
+    )
     found: dict[str, dict[str, SuiteResult]] = {}
     for job, _ in find_recorded_outcomes(plan):
-        found.setdefault(job.case.id, {})[job.planned.release] = _result_recorded(job)
+        found.setdefault(job.case.id, {})[job.planned.release] = _make_recorded_result(job)
     docs = {job.case.id: flatten(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
     return {
         name: TrackedTest(group=name.partition("/")[0], results=results, doc=docs[name])
@@ -270,7 +272,7 @@ def _collect_own_cases(
     }
 
 
-def _result_recorded(job: Job) -> SuiteResult:
+def _make_recorded_result(job: Job) -> SuiteResult:
     """Return what is recorded of a case, whose deviations say whether it conforms."""
     planned = job.planned
     covered = select_deviations(job.case, planned.release, planned.cell.platform, planned.versions)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from conformance.app.context import DEFAULT_MATRIX
 from conformance.app.session import Session
-from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.app.suites import (
+    SuiteHome,
+    SuiteInCells,
+    prepare_suite,
+    resolve_suite_requirements,
+)
 from conformance.engine.exit_policy import FailOn, decide_exit
 from conformance.engine.plan import make_plan
 from conformance.engine.run_directory import allocate_run
@@ -118,7 +123,7 @@ class SuiteRun:
             self.suite, self.context, self.preparation.locks,
             slots=options.jobs, fresh=options.fresh,
         )  # fmt: skip
-        cases, executor = inside.collected(cells)
+        cases, executor = inside.collect(cells)
         plan = make_plan(cases, cells, self.exclusions)
         info = make_run_info(
             plan, request={}, matrix=options.matrix or ("" if options.cell else DEFAULT_MATRIX),
@@ -160,7 +165,7 @@ class CollectedRun:
         """
         options, directory = self.origin.options, self.origin.directory
         session = Session(context=self.origin.context, fresh=options.fresh)
-        judge = session.judge(directory.blobs)
+        judge = session.make_judge(directory.blobs)
         if options.repeat is None:
             run = Run(
                 self.plan, directory, self.executor, session.results, judge, progress=progress
@@ -230,8 +235,10 @@ def prepare_suite_run(context: ProjectContext, options: SuiteRunOptions) -> Suit
         examples=options.suite.examples, standard=options.suite.standard,
         home=SuiteHome(context=context, path=options.suite.path),
     )  # fmt: skip
-    cells, left_out = context.cells(options.matrix, options.cell)
-    preparation = prepare_suite(context, cells, suite_wanted(context, options.wanted, suite))
+    cells, left_out = context.select_cells(options.matrix, options.cell)
+    preparation = prepare_suite(
+        context, cells, resolve_suite_requirements(context, options.wanted, suite)
+    )
     exclusions = (*left_out, *preparation.exclusions)
     if not preparation.cells:
         reasons = "; ".join(f"{one.cell}: {one.reason}" for one in exclusions)

@@ -1,4 +1,4 @@
-"""A test of a suite as the target of a search: found, and run, as `conformance suite run` does."""
+"""A test of a suite as the target of a search, collected and run like `conformance suite run`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.app.suites import (
+    SuiteHome,
+    SuiteInCells,
+    prepare_suite,
+    resolve_suite_requirements,
+)
 from conformance.errors import UsageError
 from conformance.report.text import join_names
 from conformance.suites.catalogue.request import NODE
@@ -63,7 +68,7 @@ class SuiteTest:
         """Return what can be planned of some cells, each with pytest."""
         return prepare_suite(self.context, cells, self.wanted)
 
-    def found(
+    def collect(
         self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock], *, slots: int
     ) -> tuple[Case, Executor]:
         """Return the test, and what runs it.
@@ -79,7 +84,7 @@ class SuiteTest:
             InfrastructureError: If no cell can be provided.
         """
         inside = SuiteInCells(self.suite, self.context, locks, slots=slots)
-        cases, executor = inside.collected(ends)
+        cases, executor = inside.collect(ends)
         if len(cases) == 1:
             return cases[0], executor
         executor.close()
@@ -90,7 +95,7 @@ class SuiteTest:
         )
 
 
-def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
+def is_test_name(text: str, when: str | None = None, fact: str = "") -> bool:
     """Say whether a target is a test of a suite.
 
     Args:
@@ -105,7 +110,7 @@ def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
     return is_node and not (of_process and head.endswith(".py"))
 
 
-def suite_target(
+def make_suite_test(
     context: ProjectContext, text: str, asked: InSuite, *, timeout: float, wanted: Sequence[str]
 ) -> SuiteTest:
     """Return the test of a suite that a text names.
@@ -125,5 +130,5 @@ def suite_target(
         [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=asked.examples,
         standard=asked.standard, home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
-    needs = suite_wanted(context, wanted, suite)
+    needs = resolve_suite_requirements(context, wanted, suite)
     return SuiteTest(text=text, context=context, suite=suite, wanted=needs)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def looked_after(suite: Suite, context: ProjectContext) -> Iterator[None]:
+def watch_files(suite: Suite, context: ProjectContext) -> Iterator[None]:
     """Keep a suite's files while it is used, and tell what its tests leave among them.
 
     Those in the cache are then made what they were; a user's own are left as they are.
@@ -64,11 +64,11 @@ def looked_after(suite: Suite, context: ProjectContext) -> Iterator[None]:
             yield
     finally:
         if left := compare_scans(before, suite.scan_files()):
-            said = f"its folder is not as it was before the run: {_words(left, suite)}"
-            print_note(f"{suite.name}: {said}{_undone(suite, checkouts)}")
+            said = f"its folder is not as it was before the run: {_describe_traces(left, suite)}"
+            print_note(f"{suite.name}: {said}{_undo(suite, checkouts)}")
 
 
-def _undone(suite: Suite, checkouts: Checkouts) -> str:
+def _undo(suite: Suite, checkouts: Checkouts) -> str:
     """Undo it where that is ours to do, and return what is told of it."""
     if suite.checkout is None or suite.checkout.own:
         return ""
@@ -76,7 +76,7 @@ def _undone(suite: Suite, checkouts: Checkouts) -> str:
     return "; that is undone" if tidy else "; the next run undoes that"
 
 
-def _words(left: FileChanges, suite: Suite) -> str:
+def _describe_traces(left: FileChanges, suite: Suite) -> str:
     parts = (("added", left.added), ("changed", left.changed), ("removed", left.removed))
     return ", ".join(
         f"{how} {join_names([os.path.relpath(path, suite.root) for path in paths])}"
@@ -111,7 +111,7 @@ class SuiteHome:
         return Checkouts(self.context.cache, print_note).get(suite)
 
 
-def suite_wanted(
+def resolve_suite_requirements(
     context: ProjectContext, wanted: Iterable[str], suite: Suite | None = None
 ) -> tuple[str, ...]:
     """Return what cells are to have beside their own packages, as requirements, for a suite.
@@ -121,7 +121,7 @@ def suite_wanted(
         wanted: As for cases; pytest itself is added unless it is named.
         suite: The suite: what it requires is added, too, unless it is named.
     """
-    own = Session(context=context).requirements(wanted)
+    own = Session(context=context).build_requirements(wanted)
     named = {parse_requirement(text).name for text in own}
     more = (*(() if suite is None else suite.definition.requires), PYTEST)
     return (*own, *(text for text in more if parse_requirement(text).name not in named))
@@ -163,14 +163,14 @@ def _has_pytest(cell: Cell) -> bool:
 
 @dataclass(frozen=True)
 class SuiteInCells:
-    """A suite in cells: what is collected there, and what runs it.
+    """A suite in cells: its collected tests, and their executor.
 
     Attributes:
         suite: The suite.
         context: The project.
         locks: Lock of each cell, by cell id; may grow.
         slots: Sessions at the same time.
-        fresh: Whether what was collected before does not count.
+        fresh: Whether earlier collections are ignored.
     """
 
     suite: Suite
@@ -184,28 +184,28 @@ class SuiteInCells:
         return SuiteCells(self.locks, self.context.cache, self.suite)
 
     @cached_property
-    def _turns(self) -> DeviceLock:
+    def _device_lock(self) -> DeviceLock:
         return Session(context=self.context).device_lock
 
-    def collected(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
-        """Return the tests that are collected in some cell, and what runs them.
+    def collect(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
+        """Return the tests that are collected in some cell, and their executor.
 
         Args:
             planned: The cells to look in.
 
         Raises:
             NothingSelectedError: If there are no tests, or no cell can run any.
-            UsageError: If pytest cannot collect anything anywhere.
+            UsageError: If pytest cannot collected anything anywhere.
             InfrastructureError: If no cell can be provided.
         """
         # Whatever the command does with the tests: their files are watched until it ends.
-        hold_until_end(looked_after(self.suite, self.context))
+        hold_until_end(watch_files(self.suite, self.context))
         cells = list(planned)
         cases: list[Case] = []
         found, why = [], []
         for suite in self.suite.split_standards():
             try:
-                own, collected = replace(self, suite=suite)._collected(cells)  # noqa: SLF001 - of this class
+                own, collected = replace(self, suite=suite)._collect_suite(cells)  # noqa: SLF001 - of this class
             except NothingSelectedError as error:
                 why.append(error)
             else:
@@ -213,12 +213,14 @@ class SuiteInCells:
                 found.append(collected)
         if not found:
             raise why[0]
-        return tuple(cases), SuiteExecutor(found, slots=self.slots, devices=self._turns)
+        return tuple(cases), SuiteExecutor(found, slots=self.slots, devices=self._device_lock)
 
-    def _collected(self, cells: Sequence[PlannedCell]) -> tuple[tuple[Case, ...], CollectedSuite]:
+    def _collect_suite(
+        self, cells: Sequence[PlannedCell]
+    ) -> tuple[tuple[Case, ...], CollectedSuite]:
         """Return the tests of one suite, and where they were collected."""
         with ThreadPoolExecutor(self.slots) as threads:
-            unable = list(zip(cells, threads.map(self._unable, cells), strict=True))
+            unable = list(zip(cells, threads.map(self._find_obstacle, cells), strict=True))
         able = [one for one, why in unable if not why]
         if not able:
             reasons = "; ".join(dict.fromkeys(f"{one.cell.id}: {why}" for one, why in unable))
@@ -227,22 +229,22 @@ class SuiteInCells:
             )
             raise error(f"{self.suite.name}: no cell runs tests; {reasons}")
         pools = collect_suite(
-            self.suite, able, cells=self._cells, slots=self.slots, devices=self._turns,
+            self.suite, able, cells=self._cells, slots=self.slots, devices=self._device_lock,
             cache=CollectionCache(self.context.cache, fresh=self.fresh),
         )  # fmt: skip
         try:
-            return self._looked(able, pools)
+            return self._collect_in(able, pools)
         except BaseException:
             for pool in pools:
                 pool.close()
             raise
 
-    def _looked(
+    def _collect_in(
         self, able: Sequence[PlannedCell], pools: Sequence[SuiteWorkerPool]
     ) -> tuple[tuple[Case, ...], CollectedSuite]:
         """Return what is collected in cells that run tests."""
         found = [pool.collection for pool in pools]
-        good = self._good(able, found)
+        good = self._find_first_collection(able, found)
         cases = self.suite.cases(found)
         if not cases:
             where = f" in {able[0].cell.id}" if len(able) == 1 else f" in any of {len(able)} cells"
@@ -257,8 +259,8 @@ class SuiteInCells:
         )  # fmt: skip
         return cases, collected
 
-    def _unable(self, planned: PlannedCell) -> str:
-        return _unable(planned) or self._cells.explain_refusal(planned)
+    def _find_obstacle(self, planned: PlannedCell) -> str:
+        return _find_obstacle(planned) or self._cells.explain_refusal(planned)
 
     def _refuse_dead(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> None:
         """Refuse known failures of tests that there are no more, where all tests are looked for."""
@@ -276,8 +278,10 @@ class SuiteInCells:
             lambda name: name in names or any(problem.covers(name) for problem in problems),
         )  # fmt: skip
 
-    def _good(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> Collection:
-        """Return what was collected in the first cell in which anything could be."""
+    def _find_first_collection(
+        self, able: Sequence[PlannedCell], found: Sequence[Collection]
+    ) -> Collection:
+        """Return the collection of the first cell in which it did not fail."""
         good = next((one for one in found if not one.failure), None)
         if good is not None:
             return good
@@ -287,11 +291,11 @@ class SuiteInCells:
             raise InfrastructureError(f"{where}: {first.failure}")
         raise UsageError(
             f"{self.suite.name}: cannot be collected in any cell; {where}: {first.failure}"
-            f"{_hint(first.failure)}"
+            f"{_suggest_plugins(first.failure)}"
         )
 
 
-def _unable(planned: PlannedCell) -> str:
+def _find_obstacle(planned: PlannedCell) -> str:
     """Return why a cell runs no tests, empty if it does."""
     place = planned.cell.place
     if place.compile_only:
@@ -301,7 +305,7 @@ def _unable(planned: PlannedCell) -> str:
     return planned.missing or planned.failure
 
 
-def _hint(failure: str) -> str:
+def _suggest_plugins(failure: str) -> str:
     """Return what may help where a plugin of pytest is not there."""
     missing = "unrecognized arguments" in failure or "ModuleNotFoundError" in failure
     return "; name what the suite needs, its plugins too, by --with" if missing else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
-from conformance.app.suite_target import SuiteTest, names_a_test, suite_target
+from conformance.app.suite_target import SuiteTest, is_test_name, make_suite_test
 from conformance.cells.cell import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.errors import UsageError
@@ -48,7 +48,7 @@ def read_report(script: str) -> tuple[str, str]:
         UsageError: If it cannot be read, or is no text.
     """
     if script == STDIN:
-        return _as_text(sys.stdin.buffer.read(LARGEST + 1), "standard input")
+        return _decode(sys.stdin.buffer.read(LARGEST + 1), "standard input")
     try:
         with Path(script).open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -56,10 +56,10 @@ def read_report(script: str) -> tuple[str, str]:
         raise UsageError(
             f"{script}: cannot be read: {describe_os_error(error)}; expected a script"
         ) from None
-    return _as_text(data, script)
+    return _decode(data, script)
 
 
-def _as_text(data: bytes, name: str) -> tuple[str, str]:
+def _decode(data: bytes, name: str) -> tuple[str, str]:
     if len(data) > LARGEST:
         raise UsageError(f"{name}: is larger than {LARGEST >> 20} MiB, expected a script")
     try:
@@ -74,17 +74,17 @@ def _as_text(data: bytes, name: str) -> tuple[str, str]:
 Target: TypeAlias = Case | ProgramTarget | SuiteTest
 
 
-def name_of(target: Target) -> str:
+def get_name(target: Target) -> str:
     """Return the id of a case, else the text that named the target."""
     return target.id if isinstance(target, Case) else target.text
 
 
-def tolerance_of(target: Target) -> Tolerance:
+def get_tolerance(target: Target) -> Tolerance:
     """Return how far values of a target may differ: what a case states, else the default."""
     return Tolerance.of(target) if isinstance(target, Case) else Tolerance()
 
 
-def preparer_of(context: ProjectContext, target: Target, wanted: tuple[str, ...]) -> Prepare:
+def make_preparer(context: ProjectContext, target: Target, wanted: tuple[str, ...]) -> Prepare:
     """Return what looks up the locks of cells for a target.
 
     Args:
@@ -99,14 +99,14 @@ def preparer_of(context: ProjectContext, target: Target, wanted: tuple[str, ...]
     return partial(Session(context=context).prepare, wanted=needed)
 
 
-def log_name_of(target: Target, question: str) -> str:
+def make_log_name(target: Target, question: str) -> str:
     """Return the name of the folder in which searches about a target are logged.
 
     Args:
         target: The target.
         question: The words that name the question.
     """
-    name = name_of(target)
+    name = get_name(target)
     digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
     word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
     return f"{word.strip('-')}-{digest}"
@@ -129,13 +129,13 @@ def find_target(
         UsageError: If it names nothing.
         InfrastructureError: If a named suite cannot be fetched.
     """
-    if not is_command and NODE in target and (calls := context.snapshots(target)):
+    if not is_command and NODE in target and (calls := context.find_snapshots(target)):
         return calls[0]
-    if not is_command and names_a_test(target, asked.when, asked.fact):
-        return suite_target(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
+    if not is_command and is_test_name(target, asked.when, asked.fact):
+        return make_suite_test(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
     program = None if is_command else find_script(context, target)
     program = program or find_program(target, command=is_command)
-    return program or context.case(target)
+    return program or context.find_case(target)
 
 
 def find_script(context: ProjectContext, target: str) -> ProgramTarget | None:
@@ -149,13 +149,13 @@ def find_script(context: ProjectContext, target: str) -> ProgramTarget | None:
         UsageError: If a report holds no Python.
     """
     if target == STDIN or is_report(Path(target)):
-        return _reported(context, target)
+        return _write_reported_script(context, target)
     if target.endswith(".py") and Path(target).is_file():
         return ProgramTarget(kind=ProgramKind.SCRIPT, text=target)
     return None
 
 
-def on_one_cpu(selector: str) -> str:
+def select_one_cpu(selector: str) -> str:
     """Return a selector that names one CPU where it names no platform.
 
     Args:
@@ -165,7 +165,7 @@ def on_one_cpu(selector: str) -> str:
     return selector if named else f"{selector}@cpu1"
 
 
-def _reported(context: ProjectContext, target: str) -> ProgramTarget:
+def _write_reported_script(context: ProjectContext, target: str) -> ProgramTarget:
     """Return the script that a report holds, written where it can be run."""
     text, called = read_report(target)
     folder = context.project.root / "reports" / "pasted"

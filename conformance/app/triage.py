@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.app.investigation import Investigation, Services
 from conformance.app.output_files import print_note
-from conformance.app.run_request import request_of
+from conformance.app.run_request import load_request
 from conformance.cells.cell import is_cell_id
 from conformance.engine.root_causes import find_root_causes
 from conformance.engine.run_loader import add_evidence, forget_evidence, load_run, read_evidence
@@ -117,8 +117,8 @@ class Triage:
             forget_evidence(self.directory)
         known = read_evidence(self.directory)
         of = {one.id: known[one.id] for one in causes if one.id in known}
-        request = request_of(self.directory)
-        cases = {case.id: case for case in self.context.cases(request.select)}
+        request = load_request(self.directory)
+        cases = {case.id: case for case in self.context.select_cases(request.select)}
         cells = self._find_cells(causes, request)
         for number, cause in enumerate(causes, 1):
             first = cause.reason.strip().partition("\n")[0][:200]
@@ -126,11 +126,11 @@ class Triage:
             if cause.id in of and not of[cause.id].unfinished:
                 self._take(of[cause.id])
                 continue
-            if why := find_objection(cause) or self._limit_reached():
+            if why := find_objection(cause) or self._find_reached_limit():
                 self.left_out.append(LeftOut(cause=cause.id, said=cause.reason, why=why))
                 self.say(f"  not looked into: {why}")
                 continue
-            of[cause.id] = self._look_into(cause, cells, cases, request)
+            of[cause.id] = self._investigate(cause, cells, cases, request)
             add_evidence(self.directory, of[cause.id], self.jobs, print_note)
             self._take(of[cause.id])
 
@@ -140,18 +140,18 @@ class Triage:
         found = {}
         for name in filter(is_cell_id, wanted):
             try:
-                found[name] = self.context.cell(name)
+                found[name] = self.context.find_cell(name)
             except ConformanceError:
                 continue
         if found.keys() != wanted.keys():  # an environment is known by its path alone
             for text in request.cell:
                 try:
-                    found |= {cell.id: cell for cell in self.context.cells(None, [text])[0]}
+                    found |= {cell.id: cell for cell in self.context.select_cells(None, [text])[0]}
                 except ConformanceError:
                     continue
         return found
 
-    def _look_into(
+    def _investigate(
         self, cause: RootCause, cells: Mapping[str, Cell], cases: Mapping[str, Case],
         request: RunRequest,
     ) -> Evidence:  # fmt: skip
@@ -166,14 +166,14 @@ class Triage:
             record, case, cell = choose_representative(cause, cells, cases)
             return Investigation(
                 services, cause.id, record, case, cell, self.options.blame
-            ).evidence()
+            ).collect()
         except ConformanceError as error:
             return msgspec.structs.replace(nothing, untold=(str(error),))
         except Exception as error:  # noqa: BLE001 - a fault of ours in one cause ends no other
             said = f"{type(error).__name__}: {error}; please report"
             return msgspec.structs.replace(nothing, untold=(said,), unfinished=True)
 
-    def _limit_reached(self) -> str:
+    def _find_reached_limit(self) -> str:
         """Return why no other root cause is begun, empty if the next one is."""
         timeout, limit = self.options.timeout, self.options.limit
         if timeout is not None and time.monotonic() >= self._start + timeout:

@@ -8,11 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.app.axes import nightlies_answer, upgrade_points
+from conformance.app.axes import check_nightlies, make_upgrade_points
 from conformance.app.blame import blame_case
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.session import Session
-from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.app.suites import (
+    SuiteHome,
+    SuiteInCells,
+    prepare_suite,
+    resolve_suite_requirements,
+)
 from conformance.engine.plan import Plan
 from conformance.engine.run_directory import Results, RunDirectory, allocate_run
 from conformance.engine.runner import finish_run, make_run_info
@@ -101,7 +106,7 @@ class UpgradeSubject:
     described: RunSuite | None = None
 
 
-def subject_of(
+def make_subject(
     context: ProjectContext, select: Sequence[str], options: UpgradeOptions
 ) -> UpgradeSubject:
     """Return the cases or tests of an upgrade.
@@ -118,12 +123,12 @@ def subject_of(
     wanted, slots = options.wanted, options.jobs
     if not options.suites:
         session = Session(context=context)
-        requirements = session.requirements(wanted)
+        requirements = session.build_requirements(wanted)
         return UpgradeSubject(
             root=context.project.root, wanted=requirements,
             prepare=lambda cells: session.prepare(cells, requirements),
             collect=lambda _, locks: (
-                context.cases(select), session.executor(locks, slots=slots)
+                context.select_cases(select), session.make_executor(locks, slots=slots)
             ),
         )  # fmt: skip
     if select and not select[0].startswith("-"):
@@ -134,13 +139,13 @@ def subject_of(
         examples=asked.examples, standard=asked.standard,
         home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
-    requirements = suite_wanted(context, wanted, suite)
+    requirements = resolve_suite_requirements(context, wanted, suite)
     return UpgradeSubject(
         root=suite.root, wanted=requirements,
         prepare=lambda cells: prepare_suite(context, cells, requirements),
         collect=lambda ends, locks: SuiteInCells(
             suite, context, locks, slots=slots, fresh=options.fresh
-        ).collected(ends),
+        ).collect(ends),
         # Of the releases in between only those that differ are tried.
         described=replace(suite.describe(), complete=False),
     )  # fmt: skip
@@ -205,11 +210,11 @@ class UpgradeRun:
         options: UpgradeOptions,
     ) -> None:
         self._context, self._options = context, options
-        self._subject = subject_of(context, select, options)
-        check = partial(nightlies_answer, context)
+        self._subject = make_subject(context, select, options)
+        check = partial(check_nightlies, context)
         points = {
             platform: AxisCells(
-                upgrade_points(context, ends, platform), self._subject.prepare, check=check
+                make_upgrade_points(context, ends, platform), self._subject.prepare, check=check
             )
             for platform in options.places
         }
@@ -219,11 +224,11 @@ class UpgradeRun:
             self._locks |= found.locks
         both = (found[n] for found in points.values() for n in (0, -1))
         cases, self._executor = self._subject.collect(both, self._locks)
-        self._runner = Session(context=context, fresh=options.fresh).job_runner(
+        self._runner = Session(context=context, fresh=options.fresh).make_job_runner(
             self._executor, self.directory.blobs
         )
         self._upgrade = Upgrade(
-            cases, [_axis(name, found) for name, found in points.items()],
+            cases, [_make_axis(name, found) for name, found in points.items()],
             root=self._subject.root, runner=self._runner, blobs=self.directory.blobs,
             thorough=options.thorough,
         )  # fmt: skip
@@ -295,11 +300,11 @@ class UpgradeRun:
             plan, request={}, matrix="", root=self._subject.root, suite=self._subject.described
         )
         self.directory.write_run(
-            finish_run(info, exit_code_of(upgraded), self._executor.identities)
+            finish_run(info, find_exit_code(upgraded), self._executor.identities)
         )
 
 
-def exit_code_of(upgraded: UpgradeResult) -> ExitCode:
+def find_exit_code(upgraded: UpgradeResult) -> ExitCode:
     """Return the exit status of an upgrade.
 
     Args:
@@ -310,7 +315,7 @@ def exit_code_of(upgraded: UpgradeResult) -> ExitCode:
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
 
 
-def _axis(platform: str, points: AxisCells) -> UpgradeAxis:
+def _make_axis(platform: str, points: AxisCells) -> UpgradeAxis:
     return UpgradeAxis(platform=platform, cells=tuple(points), labels=points.labels)
 
 

@@ -16,7 +16,7 @@ from conformance.app.lifetime import lifetime
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cli.commands import Commands, keep_examples
 from conformance.cli.environment_block import erase_environment_block
-from conformance.cli.guarded_output import guarded_output
+from conformance.cli.guarded_output import guard_output
 from conformance.engine.environment import is_allowed
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
@@ -64,13 +64,13 @@ def main(arguments: list[str] | None = None) -> int:
     """
     if arguments is None:  # this process is all ours
         erase_environment_block(is_allowed)
-    with guarded_output():
-        return _status(arguments)
+    with guard_output():
+        return _run(arguments)
 
 
-def _status(arguments: list[str] | None) -> int:
+def _run(arguments: list[str] | None) -> int:
     try:
-        with _ended_like_interrupted(), lifetime():
+        with _handle_signals(), lifetime():
             result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
     except click.exceptions.Abort:  # how click spells KeyboardInterrupt
         click.echo("conformance: interrupted", err=True)
@@ -89,7 +89,7 @@ def _status(arguments: list[str] | None) -> int:
 
 
 @contextlib.contextmanager
-def _ended_like_interrupted() -> Iterator[None]:
+def _handle_signals() -> Iterator[None]:
     """Make a polite request to end, by a job scheduler or a closing terminal, one like Ctrl-C.
 
     Each of them ends the child processes that other threads wait for, too.

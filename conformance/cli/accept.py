@@ -8,10 +8,10 @@ import click
 
 from conformance.app.acceptance import (
     accept_run,
-    acceptance_data,
-    acceptance_lines,
     convert_goldens,
+    make_acceptance_json,
     remove_goldens_of_no_case,
+    render_acceptance,
 )
 from conformance.app.context import load_context
 from conformance.cli.options import recorded_options
@@ -69,6 +69,8 @@ def command(
         done = "to convert" if dry_run else f"converted, {len(result['removed'])} files removed"
         output.show(result, [f"{len(result['converted'])} {done}"])
         return 0
-    accepted = accept_run(context, context.run(run), select=select, cells=cell, dry_run=dry_run)
-    output.show(acceptance_data(accepted), acceptance_lines(accepted))
+    accepted = accept_run(
+        context, context.open_run(run), select=select, cells=cell, dry_run=dry_run
+    )
+    output.show(make_acceptance_json(accepted), render_acceptance(accepted))
     return 1 if accepted.refused else 0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.cache_disk import (
-    cache_lines,
+    make_prune_json,
     measure_cache,
     prune_cache,
-    pruned_data,
-    pruned_lines,
+    render_cache,
+    render_prune,
 )
 from conformance.app.context import load_context
 from conformance.cli.output import json_option
@@ -55,12 +55,12 @@ def prune(*, output: Output, **options: Any) -> int:
 def show_cache(output: Output) -> int:
     """Show the disk usage of the cache, also for the earlier `doctor --disk`."""
     data = measure_cache(load_context())
-    output.show(data, cache_lines(data))
+    output.show(data, render_cache(data))
     return ExitCode.OK
 
 
 def show_pruned(output: Output, *, unused_days: float | None, dry_run: bool) -> int:
     """Prune the cache, also for the earlier `matrix --prune`."""
     pruned = prune_cache(load_context(), unused_days=unused_days, dry_run=dry_run)
-    output.show(pruned_data(pruned, dry_run=dry_run), pruned_lines(pruned, dry_run=dry_run))
+    output.show(make_prune_json(pruned, dry_run=dry_run), render_prune(pruned, dry_run=dry_run))
     return ExitCode.OK

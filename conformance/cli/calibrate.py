@@ -10,7 +10,7 @@ from conformance.app.calibrate import (
     ATTEMPTS,
     CalibrateOptions,
     calibrate_host,
-    calibration_lines,
+    render_calibration,
 )
 from conformance.app.context import load_context
 from conformance.cli.options import cells_options, jobs_option, with_option
@@ -53,6 +53,6 @@ def command(*, show: bool, output: Output, **options: Any) -> int:
     else:
         calibration, compared = calibrate_host(context, CalibrateOptions(**options), output.print)
         code = ExitCode.OK if compared else ExitCode.INFRA
-    output.print(*calibration_lines(calibration))
+    output.print(*render_calibration(calibration))
     output.write_json(calibration)
     return code

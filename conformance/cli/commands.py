@@ -117,7 +117,7 @@ class Commands(click.Group):
             return None
         entry = COMMANDS[cmd_name]
         if COMPLETING in os.environ:
-            completed = importlib.import_module(COMPLETION).command_to_complete
+            completed = importlib.import_module(COMPLETION).load_completion
             found: click.Command = completed(cmd_name, entry.module)
             return found
         command: click.Command = importlib.import_module(entry.module).command

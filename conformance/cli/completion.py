@@ -55,14 +55,14 @@ class Described(msgspec.Struct, kw_only=True):
     commands: list[Described] = []
 
 
-def command_to_complete(name: str, module: str) -> click.Command:
+def load_completion(name: str, module: str) -> click.Command:
     """Return a subcommand that completes as the real one does, and does nothing.
 
     Args:
         name: Its name.
         module: The module of the real one.
     """
-    file = _file(name)
+    file = _find_file(name)
     try:
         found = msgspec.json.decode(file.read_bytes(), type=Described) if file else None
     except (OSError, msgspec.MsgspecError):
@@ -75,7 +75,7 @@ def command_to_complete(name: str, module: str) -> click.Command:
     return restore(found)
 
 
-def _file(name: str) -> Path | None:
+def _find_file(name: str) -> Path | None:
     """Return where a subcommand is described, by the state of the files of the command line."""
     try:
         files = sorted((PACKAGE / "cli").glob("*.py"))
@@ -100,12 +100,12 @@ def describe(command: click.Command) -> Described:
     return Described(
         name=command.name or "",
         help=command.get_short_help_str(),
-        params=[_described(param) for param in command.params],
+        params=[_describe_param(param) for param in command.params],
         commands=inner,
     )
 
 
-def _described(param: click.Parameter) -> Described:
+def _describe_param(param: click.Parameter) -> Described:
     kind = "file" if isinstance(param.type, click.Path) else param.type.name
     choices = list(map(str, param.type.choices)) if isinstance(param.type, click.Choice) else []
     return Described(
@@ -126,14 +126,14 @@ def restore(found: Described) -> click.Command:
     Args:
         found: What was written down.
     """
-    params = [_restored(param) for param in found.params]
+    params = [_restore_param(param) for param in found.params]
     if not found.commands:
         return click.Command(found.name, params=params, short_help=found.help)
     commands = {one.name: restore(one) for one in found.commands}
     return click.Group(found.name, commands, params=params, short_help=found.help)
 
 
-def _restored(param: Described) -> click.Parameter:
+def _restore_param(param: Described) -> click.Parameter:
     type_: Any = KINDS.get(param.kind)
     if param.choices:
         type_ = click.Choice(param.choices)

@@ -42,7 +42,7 @@ class GuardedStream(io.TextIOWrapper):
 
 
 @contextlib.contextmanager
-def guarded_output() -> Iterator[None]:
+def guard_output() -> Iterator[None]:
     """Guard standard output and standard error until the block ends."""
     guarded = {
         name: stream

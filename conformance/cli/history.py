@@ -11,15 +11,15 @@ import click
 from conformance.app.context import load_context
 from conformance.app.history import (
     add_runs,
-    added_lines,
-    case_data,
-    case_lines,
     find_spans,
+    make_case_json,
+    make_regressions_json,
     open_store,
-    pruned_line,
-    regression_data,
-    regression_lines,
-    run_lines,
+    render_added_runs,
+    render_case,
+    render_regressions,
+    render_removed_runs,
+    render_runs,
 )
 from conformance.app.output_files import print_note
 from conformance.cli.options import run_option, store_option
@@ -74,10 +74,10 @@ def add(*, folders: tuple[Path, ...], run: str | None, store: str | None, output
     """
     context = load_context()
     if run is not None or not folders:
-        folders = (*folders, context.run(run).path)
+        folders = (*folders, context.open_run(run).path)
     added = add_runs(context, store, folders)
     data = [{"run": name, "number": number} for name, number in added.numbers]
-    output.show({"runs": data, "problems": added.problems}, added_lines(added))
+    output.show({"runs": data, "problems": added.problems}, render_added_runs(added))
     for problem in added.problems:
         print_note(problem)
     return ExitCode.USAGE if added.problems else ExitCode.OK
@@ -89,7 +89,7 @@ def add(*, folders: tuple[Path, ...], run: str | None, store: str | None, output
 def runs(*, store: str | None, output: Output) -> int:
     """List the runs, in the order they were added."""
     found = open_store(load_context(), store).runs()
-    output.show(found, run_lines(found))
+    output.show(found, render_runs(found))
     return ExitCode.OK
 
 
@@ -103,7 +103,7 @@ def show(*, case: str, store: str | None, output: Output) -> int:
     Nightly cells have one name for all dates; `conformance history runs --json -` has the release.
     """
     spans = find_spans(open_store(load_context(), store), case)
-    output.show(case_data(case, spans), case_lines(spans))
+    output.show(make_case_json(case, spans), render_case(spans))
     return ExitCode.OK
 
 
@@ -115,7 +115,7 @@ def regressions(*, every: bool, store: str | None, output: Output) -> int:
     """List regressions by root cause: new, confirmed, known or reopened, with their first run."""
     found, events = open_store(load_context(), store).regressions()
     shown = [regression for regression in found if every or regression.fixed_in is None]
-    output.show(regression_data(shown, events), regression_lines(shown))
+    output.show(make_regressions_json(shown, events), render_regressions(shown))
     return ExitCode.OK
 
 
@@ -132,7 +132,7 @@ def link(
     if remove is (issue is not None):
         raise UsageError("expected either an issue or --remove")
     linked = open_store(load_context(), store).link(regression, issue or "")
-    output.show(regression_data([linked], ()), regression_lines([linked]))
+    output.show(make_regressions_json([linked], ()), render_regressions([linked]))
     return ExitCode.OK
 
 
@@ -146,5 +146,5 @@ def link(
 def prune(*, keep_days: int, store: str | None, output: Output) -> int:
     """Remove old runs, and jobs that no remaining run has; keep the state that runs begin with."""
     pruned = open_store(load_context(), store).prune(datetime.now(UTC) - timedelta(days=keep_days))
-    output.show(pruned, [pruned_line(pruned)])
+    output.show(pruned, [render_removed_runs(pruned)])
     return ExitCode.OK

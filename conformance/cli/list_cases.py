@@ -42,10 +42,10 @@ def command(*, select: tuple[str, ...], output: Output, template: str | None) ->
     if template is not None:
         if select or output.json_file is not None:
             raise UsageError("--template prints one file: give neither SELECT nor --json with it")
-        click.echo(render_template(load_context().cases(()), template), nl=False)
+        click.echo(render_template(load_context().select_cases(()), template), nl=False)
         return 0
-    cases = load_context().cases(select)
-    output.show(list(map(case_data, cases)), [_render_list(cases)])
+    cases = load_context().select_cases(select)
+    output.show(list(map(make_case_json, cases)), [_render_list(cases)])
     return 0
 
 
@@ -65,7 +65,7 @@ def _render_list(cases: Sequence[Case]) -> Text:
     return text.append(plural(len(cases), "case"))
 
 
-def case_data(case: Case) -> dict[str, Any]:
+def make_case_json(case: Case) -> dict[str, Any]:
     """Return a case as the `--json` of `conformance list` has it."""
     return {
         "case": case.id,

@@ -8,12 +8,12 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.matrix import (
-    cell_lines,
-    cell_rows,
+    list_cells,
     list_topologies,
     lock_cells,
     provision_cells,
     refresh_release_table,
+    render_cells,
 )
 from conformance.app.session import Session
 from conformance.cells.matrix import list_matrices
@@ -91,7 +91,7 @@ def command(
         names = list_matrices(context.matrix_folders)
         output.show(names, names)
     elif lock:
-        _show_steps(output, lock_cells(context, context.cells(name, cell)[0]))
+        _show_steps(output, lock_cells(context, context.select_cells(name, cell)[0]))
     else:
         return _show_cells(context, name, cell, output, provision=provision)
     return ExitCode.OK
@@ -105,16 +105,16 @@ def _show_cells(
     *,
     provision: bool,
 ) -> ExitCode:
-    cells, left_out = context.cells(matrix, selectors)
+    cells, left_out = context.select_cells(matrix, selectors)
     # To show cells, no Python is downloaded; to create environments, one may have to be.
     preparation = Session(context=context).prepare(cells, download=provision)
     if provision:
         _show_steps(output, provision_cells(context, preparation))
         failed = any(planned.failure for planned in preparation.cells)
         return ExitCode.INFRA if failed else ExitCode.OK
-    rows = cell_rows(context, preparation)
+    rows = list_cells(context, preparation)
     exclusions = [*left_out, *preparation.exclusions]
-    output.show({"cells": rows, "exclusions": exclusions}, cell_lines(rows, exclusions))
+    output.show({"cells": rows, "exclusions": exclusions}, render_cells(rows, exclusions))
     return ExitCode.OK
 
 

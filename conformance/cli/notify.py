@@ -9,9 +9,9 @@ import click
 from conformance.app.context import load_context
 from conformance.app.notification import (
     NotifyOptions,
-    notification_data,
-    notification_lines,
+    make_notification_json,
     notify,
+    render_notification,
 )
 from conformance.app.output_files import print_note
 from conformance.cli.options import HiddenArgument, run_option, store_option
@@ -59,8 +59,8 @@ def command(*, directory: str | None, run: str | None, output: Output, **options
     conformance notify --github owner/repo --yes --url https://owner.example/site
     """
     notification = notify(load_context(), NotifyOptions(run=run or directory, **options))
-    output.print(*notification_lines(notification))
-    output.write_json(notification_data(notification))
+    output.print(*render_notification(notification))
+    output.write_json(make_notification_json(notification))
     problems = [result.problem for result in notification.done if result.problem]
     for problem in problems:
         print_note(problem)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.app.context import HISTORY_STORE, default_jobs
+from conformance.app.context import HISTORY_STORE, count_usable_cores
 from conformance.cells.interpreters import DOWNLOADS, forbid_downloads
 from conformance.cli.words import CELLS, MATRICES
 
@@ -126,7 +126,7 @@ def jobs_option(text: str = "Number of parallel jobs.") -> Decorator:
         text: The help.
     """
     return click.option(
-        "--jobs", "-j", type=click.IntRange(1, MOST_JOBS), default=default_jobs,
+        "--jobs", "-j", type=click.IntRange(1, MOST_JOBS), default=count_usable_cores,
         show_default="one per core", help=text,
     )  # fmt: skip
 

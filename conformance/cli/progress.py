@@ -91,11 +91,11 @@ class ProgressLines:
     def __init__(self, total: int = 0) -> None:
         self._total = total
         self._counts: Counter[str] = Counter()
-        self._told = 0
+        self._printed = 0
         self._last = time.monotonic()
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._tell_of_silence, daemon=True)
+        self._thread = threading.Thread(target=self._print_periodically, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -114,19 +114,19 @@ class ProgressLines:
         with self._lock:
             self._counts[record.verdict] += 1
             done, since = self._counts.total(), time.monotonic() - self._last
-            tenth = bool(self._total) and (done - self._told) * TENTHS >= self._total
+            tenth = bool(self._total) and (done - self._printed) * TENTHS >= self._total
             if since >= INTERVAL or (tenth and since >= LEAST):
-                self._tell()
+                self._print()
 
-    def _tell_of_silence(self) -> None:
+    def _print_periodically(self) -> None:
         while not self._over.wait(min(INTERVAL, 1.0)):
             with self._lock:
                 if time.monotonic() - self._last >= INTERVAL:
-                    self._tell()
+                    self._print()
 
-    def _tell(self) -> None:
+    def _print(self) -> None:
         done = self._counts.total()
-        self._last, self._told = time.monotonic(), done
+        self._last, self._printed = time.monotonic(), done
         counts = ", ".join(
             f"{count:,} {verdict}" for verdict, count in sorted(self._counts.items())
         )

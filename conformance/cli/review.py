@@ -14,11 +14,11 @@ from conformance.app.review import (
     ReviewOptions,
     apply_decisions,
     check_outcomes,
-    exit_code_of,
+    find_exit_code,
+    make_review_json,
     open_review,
     parse_range,
-    review_data,
-    review_lines,
+    render_review,
 )
 from conformance.cli.options import recorded_options
 from conformance.cli.output import json_option
@@ -99,9 +99,9 @@ def command(
     if review.groups and asks and in_terminal():
         return review_by_keys(review, partial(check_outcomes, context))
     outcomes, written = apply_decisions(context, review, options)
-    lines = map(sanitize, review_lines(review, outcomes, written=written))
-    output.show(review_data(review, outcomes, written=written), lines)
+    lines = map(sanitize, render_review(review, outcomes, written=written))
+    output.show(make_review_json(review, outcomes, written=written), lines)
     if review.changed and not output.prints_json:
         names = join_names([case.id for case in review.changed])
         print_note(sanitize(f"not judged: {names} changed since the run; run them again"))
-    return exit_code_of(review)
+    return find_exit_code(review)

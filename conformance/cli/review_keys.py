@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.app.review import pending_lines
+from conformance.app.review import render_pending
 from conformance.cli.review_plain import PlainFrontEnd
 from conformance.model.outcome import ExitCode
 from conformance.report.text import sanitize
@@ -50,7 +50,7 @@ def review_by_keys(review: Review, check: Callable[[Outcomes], None]) -> ExitCod
     except KeyboardInterrupt:
         status = ExitCode.INTERRUPTED
     with contextlib.suppress(OSError):  # the terminal may have hung up
-        for text in pending_lines(review):
+        for text in render_pending(review):
             click.echo(sanitize(text))
     if status is not None:
         return status

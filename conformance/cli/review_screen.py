@@ -72,13 +72,13 @@ class ReviewApp(App[ExitCode]):
         Widgets handle keys in tasks of their own: of several that come at once, by paste or from a
         slow connection, a later one could overtake the one that opens a question.
         """
-        if isinstance(event, events.Key) and not event.is_forwarded and not self._asks:
+        if isinstance(event, events.Key) and not event.is_forwarded and not self._is_asking:
             await self._handle_key(event)
         else:
             await super().on_event(event)
 
     @property
-    def _asks(self) -> bool:
+    def _is_asking(self) -> bool:
         return isinstance(self.screen, Questions)
 
     async def _handle_key(self, event: events.Key) -> None:

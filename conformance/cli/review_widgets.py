@@ -31,8 +31,8 @@ CSS: Final = """
 #title { height: 1; text-style: bold; text-wrap: nowrap; }
 #message { height: 2; color: ansi_yellow; }
 .keys { height: 1; text-style: bold; text-wrap: nowrap; }
-Evidence { border-top: ascii ansi_bright_black; border-bottom: ascii ansi_bright_black; }
-Evidence { scrollbar-size: 0 0; border-subtitle-align: left; }
+EvidencePane { border-top: ascii ansi_bright_black; border-bottom: ascii ansi_bright_black; }
+EvidencePane { scrollbar-size: 0 0; border-subtitle-align: left; }
 ModalScreen { background: transparent; align: left bottom; }
 Questions VerticalScroll { height: auto; max-height: 100%; background: ansi_default; }
 Questions VerticalScroll { border-top: ascii ansi_bright_black; scrollbar-size: 0 0; }

@@ -9,7 +9,7 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import print_note
-from conformance.app.suite_acceptance import accept_suite_runs, newest_suite_run
+from conformance.app.suite_acceptance import accept_suite_runs, find_newest_suite_run
 from conformance.app.suite_history import update_history
 from conformance.cli.options import HiddenArgument
 from conformance.cli.output import json_option
@@ -56,9 +56,9 @@ def accept(
     """
     context = load_context()
     suite = load_suite(name, context.project.suites)
-    directories = [context.run(run) for run in (*more_runs, *runs)]
+    directories = [context.open_run(run) for run in (*more_runs, *runs)]
     if not directories:
-        directories = [newest_suite_run(context, name)]
+        directories = [find_newest_suite_run(context, name)]
         output.print(f"from {directories[0].path}")
     accepted = accept_suite_runs(context, suite, directories, dry_run=dry_run)
     output.print(*accepted.lines)
@@ -109,7 +109,7 @@ def history(
     """
     context = load_context()
     suite = load_suite(name, context.project.suites)
-    paths = (*folders, *(context.run(run).path for run in runs))
+    paths = (*folders, *(context.open_run(run).path for run in runs))
     update = update_history(context, suite, paths, file, check=check)
     output.write_json(update.data)
     if check:

@@ -42,7 +42,7 @@ class Pattern(PatternType):
             self.fail(f"{value}: {error}; expected a regular expression", param, ctx)
 
 
-def _add(options: Sequence[Decorator], command: Command) -> Command:
+def _add_options(options: Sequence[Decorator], command: Command) -> Command:
     """Add options to a command, in the order in which its help lists them."""
     return reduce(lambda inner, option: option(inner), reversed(options), command)
 
@@ -73,7 +73,7 @@ def predicate_options(command: Command) -> Command:
         ),
         click.option("--fresh", is_flag=True, help="Ignore the log of earlier searches."),
     )  # fmt: skip
-    return _add(options, command)
+    return _add_options(options, command)
 
 
 def program_options(command: Command) -> Command:
@@ -84,7 +84,7 @@ def program_options(command: Command) -> Command:
         click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
         no_downloads_option,
     )
-    return _add(options, command)
+    return _add_options(options, command)
 
 
 SUITE_OPTIONS = (
@@ -128,4 +128,4 @@ def suite_options(command: Command) -> Command:
         suite = InSuite(path=suite_path, examples=examples, standard=standard)
         return command(suite=suite, **others)
 
-    return _add(SUITE_OPTIONS, call)
+    return _add_options(SUITE_OPTIONS, call)

@@ -11,7 +11,7 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, exit_code_of
+from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, find_exit_code
 from conformance.cli.options import (
     fresh_option,
     jobs_option,
@@ -133,7 +133,7 @@ def command(
         write_site_of(run.directory.path)
     if not complete:
         click.echo(INTERRUPTED, err=True)
-    return exit_code_of(upgraded) if complete else ExitCode.INTERRUPTED
+    return find_exit_code(upgraded) if complete else ExitCode.INTERRUPTED
 
 
 @contextmanager

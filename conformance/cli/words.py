@@ -65,7 +65,7 @@ class Words(Base):
         return items
 
 
-def _families(context: ProjectContext, incomplete: str) -> Iterator[str]:
+def _list_families(context: ProjectContext, incomplete: str) -> Iterator[str]:
     folder = context.project.cases
     yield from sorted({one.family for one in context.settings.functions})
     for family in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -73,9 +73,9 @@ def _families(context: ProjectContext, incomplete: str) -> Iterator[str]:
             yield family.name
 
 
-def _cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
+def _list_cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
     """Yield families; the cases of one when it alone can be meant: no other file is read."""
-    families = list(_families(context, incomplete.partition("/")[0]))
+    families = list(_list_families(context, incomplete.partition("/")[0]))
     yield from families
     meant = [name for name in families if name.startswith(incomplete.partition("/")[0])]
     if "/" in incomplete:
@@ -88,7 +88,7 @@ def _cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
             yield from (f"{case.family}/{case.name}", case.id)
 
 
-def _cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
+def _list_cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
     """Yield releases, the newest first, and what may follow them: a platform."""
     release, sign, _ = incomplete.partition("@")
     if sign:
@@ -101,13 +101,13 @@ def _cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
         yield f"jax{version}-py{known.find_python(version).replace('.', '')}-cpu8"
 
 
-CASES: Final = Words("case", _cases, files=True)
+CASES: Final = Words("case", _list_cases, files=True)
 """Families and cases, or files of cases."""
-FAMILIES: Final = Words("family", _families)
+FAMILIES: Final = Words("family", _list_families)
 """Families."""
-CELLS: Final = Words("cell", _cells)
+CELLS: Final = Words("cell", _list_cells)
 """Cell ids and selectors."""
-RELEASES: Final = Words("release", _cells, files=True)
+RELEASES: Final = Words("release", _list_cells, files=True)
 """An end of a range: a release or a file of pins."""
 PLATFORM: Final = Words("platform", lambda *_: PLATFORMS)
 """Platforms."""

@@ -63,7 +63,7 @@ class World:
 
 def found(world: Any, *, blame: bool = True) -> Any:
     """Find out."""
-    return Investigation(world, "c", WRONG, CASE, CELL, blame).evidence()
+    return Investigation(world, "c", WRONG, CASE, CELL, blame).collect()
 
 
 def test_one_package_that_differs_is_the_culprit() -> None:

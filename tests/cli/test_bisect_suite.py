@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app.suite_target import names_a_test
+from conformance.app.suite_target import is_test_name
 
 if TYPE_CHECKING:
     from .conftest import MakeProject
@@ -43,7 +43,7 @@ class TestMap:
 )
 def test_what_is_a_test(target: str, when: str | None, fact: str, *, is_one: bool) -> None:
     """By its node; what a process prints or compiles is known of one that runs alone."""
-    assert names_a_test(target, when, fact) is is_one
+    assert is_test_name(target, when, fact) is is_one
 
 
 @pytest.mark.cell

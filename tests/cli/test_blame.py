@@ -101,9 +101,10 @@ def test_a_case_for_another_search(project: Project) -> None:
     locks: dict[str, Lock] = {}
     blobs = BlobStore(project.path / "blobs")
     session = Session(context=context)
-    runner = session.job_runner(session.executor(locks), blobs)
+    runner = session.make_job_runner(session.make_executor(locks), blobs)
     found = blame_case(
-        context, context.case("numbers/doubled"), (context.cell("0.6.0"), context.cell("0.6.1")),
+        context, context.find_case("numbers/doubled"),
+        (context.find_cell("0.6.0"), context.find_cell("0.6.1")),
         prepare=session.prepare, runner=runner, locks=locks,
     )  # fmt: skip
     assert [str(moved) for moved in found.culprits] == ["numpy 2.2.4 -> 2.2.6"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from conformance.cli.guarded_output import guarded_output
+from conformance.cli.guarded_output import guard_output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ def test_output_is_masked_and_escaped(
     """Colours stay: they are escape codes, too."""
     monkeypatch.setenv("APITOKEN", "hunter22")
     before = getattr(sys, name)
-    with guarded_output():
+    with guard_output():
         print("\x1b[1mhunter22\x1b[0m \u202egnp.exe", file=getattr(sys, name))
     print("after", file=getattr(sys, name))
     assert getattr(sys, name) is before
@@ -33,7 +33,7 @@ def test_click_prints_through_it(
 ) -> None:
     """Errors of the command line are printed by click."""
     monkeypatch.setenv("APITOKEN", "hunter22")
-    with guarded_output():
+    with guard_output():
         click.echo("no hunter22", err=True)
     assert capsys.readouterr().err == "no ***\n"
 
@@ -45,6 +45,6 @@ def test_a_character_that_the_stream_lacks_is_escaped(tmp_path: Path) -> None:
         pytest.MonkeyPatch.context() as patched,
     ):
         patched.setattr(sys, "stdout", log)
-        with guarded_output():
+        with guard_output():
             print("é")  # noqa: T201
     assert (tmp_path / "log").read_text() == "\\xe9\n"
