@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--require-platform",
         action="store_true",
-        help="an accelerator (gpu, tpu) that is not there is an error, not a skip",
+        help="fail if an accelerator (gpu, tpu) is missing instead of skipping",
     )
     group.addoption("--fresh", action="store_true", help="run jobs that have not changed too")
 

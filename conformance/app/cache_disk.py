@@ -119,7 +119,7 @@ def render_cache(data: Mapping[str, Any]) -> Iterator[Text]:
     )
     yield Text(f"largest of a kind, apparent: {kinds or 'none'}")
     yield Text(f"results of earlier runs: {format_bytes(data['results'])}")
-    yield Text(f"packages beside those of cells: {format_bytes(data['beside'])}")
+    yield Text(f"packages in addition to those of cells: {format_bytes(data['beside'])}")
     yield Text(f"checkouts of suites: {format_bytes(data['checkouts'])}")
     yield Text(f"free: {format_bytes(data['free'])}")
 

@@ -71,7 +71,7 @@ def _check_pages(pages: Mapping[Path, str]) -> None:
     for page, text in pages.items():
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             raise StaleStateError(
-                f"{page}: is not what the goldens have; make it anew: conformance report --goldens"
+                f"{page}: differs from the goldens; regenerate it: conformance report --goldens"
             )
 
 

@@ -205,7 +205,7 @@ def render_added_runs(added: AddedRuns) -> Iterator[str]:
         added: The result of adding runs.
     """
     for run, number in added.numbers:
-        yield f"{run}: {'is there already' if number is None else f'added as {number}'}"
+        yield f"{run}: {'already stored' if number is None else f'added as {number}'}"
 
 
 def render_runs(runs: Sequence[StoredRun]) -> Iterator[str]:

@@ -282,7 +282,7 @@ class Investigation:
         if len(differ) == 1:
             return _find_culprits(differ)
         if not self.blame:
-            self._notes.append(f"{len(differ)} packages differ, and were not told apart")
+            self._notes.append(f"{len(differ)} packages differ, and were not separated")
             return ()
         blamed = self.services.blame(self.case, before.cell, after.cell, when)
         self._notes += list_doubts(blamed)

@@ -144,7 +144,7 @@ def render_notification(notification: Notification) -> Iterator[str]:
     if held:
         yield f"{plural(held, 'root cause')} held back by --limit {options.limit}"
     if not done:
-        yield "nothing to tell"
+        yield "nothing to report"
     if any(one.action.acts for one in done) and not options.yes:
         yield "nothing was done; --yes does it"
 

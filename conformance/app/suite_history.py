@@ -122,7 +122,7 @@ def update_history(
     """
     file = file or find_history_file(context, suite.definition.title)
     if check and runs:
-        raise UsageError("--check tells of what is there: name no run with it")
+        raise UsageError("--check compares the present pages: give it no run")
     if file.suffix != ".json":
         raise UsageError(f"--file: expected a name that ends in .json, got {file}")
     with nullcontext() if check else lock_folders({file.parent}, print_note):
@@ -209,7 +209,7 @@ def _add_runs(
                 print_note(f"{run.id}: is passed over: {error}")
                 continue
             raise UsageError(
-                f"{run.id}: {error}; keep it under another --file, or begin anew without the data"
+                f"{run.id}: {error}; keep it under another --file, or start again without the data"
             ) from None
     if known is None:
         return None
@@ -287,6 +287,6 @@ def _compare_files(files: Mapping[Path, bytes], suite: str) -> None:
     for path, content in files.items():
         if not path.exists() or path.read_bytes() != content:
             raise StaleHistoryError(
-                f"{path}: is not what the data, the groups and the goldens give; make it anew: "
+                f"{path}: is differs from the data, the groups and the goldens; regenerate it: "
                 f"conformance suite history {suite}"
             )

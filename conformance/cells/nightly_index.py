@@ -188,8 +188,8 @@ class NightlyIndex:
         admitted = [v for v in known if v <= jax and specifier.contains(v)]
         if not admitted:
             raise NotInstallableError(
-                f"jax {jax}: cannot be installed: it requires jaxlib {requires}, and there is "
-                "none of that date or before"
+                f"jax {jax}: cannot be installed: it requires jaxlib {requires}, and the "
+                "index has none of that date or before"
             )
         return str(max(admitted)), tuple(sorted(known[max(admitted)], key=Version))
 

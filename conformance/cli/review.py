@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 @click.argument("select", nargs=-1, type=CASES)
 @recorded_options
 @click.option("--accept", multiple=True, metavar="ID", help="Make a group golden; repeatable.")
-@click.option("--reject", multiple=True, metavar="ID", help="Leave a group as it is; repeatable.")
+@click.option("--reject", multiple=True, metavar="ID", help="Leave a group unchanged; repeatable.")
 @click.option(
     "--deviation", multiple=True, metavar="ID",
-    help="Declare what a group shows in its case files, or end what it shows no more; repeatable.",
+    help="Declare the deviation of a group in its case files, or end one; repeatable.",
 )  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Accept every group that can be.")
 @click.option("--reason", default="", metavar="TEXT", help="Why; of --reject and --deviation.")

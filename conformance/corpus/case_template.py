@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 FUTURE, OTHER, KIT, RELATIVE = GROUPS = ("future", "other", "kit", "relative")
 """Groups of imports, in order."""
 _HEAD: Final = '''\
-"""What this topic shows, and why it is worth a file.
+"""The behaviour that this topic shows, and why it deserves a file.
 
-Made from {id}, to be edited. As {family}/<topic>.py beside it:
+Generated from {id}, to be edited. Save it as {family}/<topic>.py, then:
 conformance run {family}/<case> --matrix releases
 """
 '''

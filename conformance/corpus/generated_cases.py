@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FUNCTION_NAME: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)")
 """Form of a reference to a function, `module:name`."""
 _HEAD: Final = '''\
-"""Functions as they are, listed by their project."""
+"""Functions that the project lists, unmodified."""
 
 import importlib
 
@@ -166,7 +166,7 @@ def hash_case_files(texts: Mapping[str, str]) -> str:
 SNAPSHOT: Final = "snapshot"
 _SNAPSHOT_HEAD: Final = '''\
 """Calls of a script, each a case."""
-# the script and what lies beside it: {digest}
+# hash of the script and the modules next to it: {digest}
 
 import importlib
 import sys

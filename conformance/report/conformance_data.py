@@ -88,7 +88,7 @@ def decode_history(content: bytes, where: str) -> SuiteHistory:
         raise UsageError(f"{where}: expected the data of a conformance history: {error}") from None
     if data.format != FORMAT:
         raise UsageError(
-            f"{where}: format {data.format}, expected {FORMAT}; remove it, and make it anew"
+            f"{where}: format {data.format}, expected {FORMAT}; remove it, and generate it again"
         )
     names = [held.release for held in data.releases]
     return SuiteHistory(

@@ -26,7 +26,7 @@ HEAD: Final = """\
 # What JAX does, release by release
 
 Made by `conformance report --goldens` from the goldens and the declared deviations of the cases:
-what was run, reviewed and recorded, each release with the dependencies of its day. `56 of 59` are
+what was run, reviewed and recorded, each release with the dependencies of its date. `56 of 59` are
 the cases that do what their own reference says, of those that the release can run; the others are
 declared deviations, each with its reason and its upstream thread in the case's file. What a
 release changed is seen against the one before: `regressed` and `fixed` by those references,

@@ -150,7 +150,7 @@ class Section:
         body = [self.gap.join(taken)] if told else []
         if left:
             jobs = sum(entry.jobs for entry in left)
-            of = f", which tell of {jobs:,} jobs" if jobs else ""
+            of = f", which show {jobs:,} jobs" if jobs else ""
             body.append(f"*{len(left):,} more {self.what} are left out here{of}.*")
         return "\n\n".join(part for part in (self.head, *body, self.end) if part)
 

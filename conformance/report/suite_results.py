@@ -310,7 +310,7 @@ def render_warnings(
     if not warnings:
         return
     told = warnings[:most]
-    yield f"warnings: {len(warnings)}, each told once"
+    yield f"warnings: {len(warnings)}, each shown once"
     for one in told:
         tests = one.tests[0] if len(one.tests) == 1 else plural(len(one.tests), "test")
         tests = tests if one.tests else "as tests are collected"

@@ -241,7 +241,7 @@ def _check(
     if msgspec.structs.replace(after, deviations=before.deviations) != before:
         raise _make_error(function, "something else in it would change")
     if list(map(_normalize, after.deviations)) != list(map(_normalize, wanted)):
-        raise _make_error(function, "the deviation would not be read back as it is meant")
+        raise _make_error(function, "the written deviation would be read differently")
 
 
 def _make_error(function: str, why: str) -> UsageError:

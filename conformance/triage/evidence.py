@@ -69,8 +69,8 @@ def choose_representative(
     if not known:
         first = cause.records[0]
         raise UsageError(
-            f"{first.case} on {first.cell}: the case or the cell is not there any more, "
-            "expected both as they were in the run"
+            f"{first.case} on {first.cell}: the case or the cell no longer exists, "
+            "expected both as in the run"
         )
     one = min(known, key=lambda record: _rank_needs(record, cells[record.cell], cases[record.case]))
     return one, cases[one.case], cells[one.cell]

@@ -116,7 +116,7 @@ def _last_words(output: str) -> str:
     if logged:
         return logged[1].strip()
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def describe_topologies(env: Env, topologies: Mapping[str, Mapping[str, Any]]) -> Observed:  # noqa: ARG001 - a probe

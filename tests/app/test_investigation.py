@@ -84,7 +84,7 @@ def test_what_the_host_keeps_from_being_found_out_is_for_another_time() -> None:
 def test_packages_are_not_told_apart_where_that_is_not_wanted() -> None:
     """It is said that they are not."""
     one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}), blame=False)
-    assert one.untold == ("2 packages differ, and were not told apart",)
+    assert one.untold == ("2 packages differ, and were not separated",)
     assert not one.unfinished
 
 

@@ -54,13 +54,13 @@ def made(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: A
 
 
 def test_runs_are_added_and_listed(project: Project) -> None:
-    """In the project's own file; one that is there already is told so."""
+    """In the project's own file; one that already stored is told so."""
     first = made(project, 1)
     ending = project.run("history", "add", first)
     assert (ending.code, ending.out, ending.err) == (0, "night-1: added as 1\n", "")
     made(project, 2, Verdict.REGRESSED)
     ending = project.run("history", "add", "reports/runs")
-    assert ending.out == "night-1: is there already\nnight-2: added as 2\n"
+    assert ending.out == "night-1: already stored\nnight-2: added as 2\n"
     assert (project.path / "reports" / "history.db").is_file()
     lines = project.run("history", "runs").out.splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2"]

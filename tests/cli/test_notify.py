@@ -133,7 +133,7 @@ def test_from_the_store_alone(project: Project, server: GithubServer) -> None:
     assert ending.out.startswith("open f/a regressed")
     assert server.requests == []
     night(project, 2, FINE)
-    assert project.run("notify").out == "nothing to tell\n"
+    assert project.run("notify").out == "nothing to report\n"
     ending = project.run("notify", "--yes")
     assert ending.code == ExitCode.USAGE
     assert ending.error == "--yes: expected --github OWNER/REPO with it"

@@ -32,7 +32,7 @@ def test_a_hash_that_does_not_match(
     (reason,) = records["one"].reasons
     assert f"{CELL}: {lock}: " in reason
     assert "Hash mismatch for `" in reason
-    assert "lock again if the index is to be trusted" in reason
+    assert "lock again if you trust the index" in reason
     assert list((tmp_path / "cache" / "envs").glob("*[!k]/bin/python")) == []
 
 

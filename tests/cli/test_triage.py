@@ -203,4 +203,4 @@ def test_a_release_is_searched_from_the_one_before_it(new_project: MakeProject) 
     assert (found["last_good"], found["first_bad"], found["confirmed"]) == ("0.6.1", "0.6.2", True)
     assert found["command"] == f"uv run repro/{found['cause']}.py"
     (told,) = found["untold"]
-    assert told.endswith("packages differ, and were not told apart")
+    assert told.endswith("packages differ, and were not separated")

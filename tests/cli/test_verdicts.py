@@ -133,7 +133,7 @@ def test_a_json_file_that_cannot_be_written_is_told_before_the_run(
         (["run", "--run", "cases"], "cases is not empty; continue it with --resume, or name"),
         (["run", "--resume"], "runs holds no run, expected one; `conformance run` makes it"),
         (["run", "--resume", "--run", "none"], "none/run.json: cannot be read: no such file"),
-        (["accept", "--run", "none"], "'none' does not exist"),
+        (["accept", "--run", "none"], "none: no such run"),
     ],
 )
 def test_wrong_usage_is_exit_2(new_project: MakeProject, arguments: list[str], words: str) -> None:

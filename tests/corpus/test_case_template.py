@@ -55,7 +55,7 @@ def test_the_smallest_case_with_what_it_uses(tmp_path: Path) -> None:
     (tmp_path / "family").mkdir()
     (tmp_path / "family" / "topic.py").write_text(TOPIC)
     text = render_template(select_cases((), tmp_path), "family")
-    assert "Made from family/small" in text
+    assert "Generated from family/small" in text
     assert text.endswith('''
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def test_what_does_not_fit_is_counted(tmp_path: Path, most: int) -> None:
             made.job(f"f/case{number}", cell, verdict=Verdict.CHANGED, reasons=(reason,))
     text = render_markdown(made.report(), most)
     assert len(text) <= most
-    assert "more root causes are left out here, which tell of" in text
+    assert "more root causes are left out here, which show" in text
     assert headings(text)[-1] == "Families by release"
     assert text.count("```text") * 2 == text.count("```")
 

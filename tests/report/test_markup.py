@@ -74,7 +74,7 @@ def test_a_text_has_at_most_so_many_characters(most: int) -> None:
     assert text.count("x") == ones * 90
     if ones < 40:
         left = 40 - ones
-        assert f"*{left} more ones are left out here, which tell of {2 * left} jobs.*" in text
+        assert f"*{left} more ones are left out here, which show {2 * left} jobs.*" in text
     if twos < 9:
         assert f"*{9 - twos} more twos are left out here.*" in text
     assert text.endswith("\n\nend\n")

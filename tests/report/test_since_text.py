@@ -119,4 +119,4 @@ def test_markdown_stays_within_its_bounds(tmp_path: Path) -> None:
     new = tuple(cause(f"f/{number}", "x" * 5000) for number in range(2000))
     text = render_markdown(Report((run,), since=since(new=new)))
     assert len(text) < 60_000
-    assert "more lines are left out here, which tell of" in text
+    assert "more lines are left out here, which show" in text

@@ -76,7 +76,7 @@ def test_known_failures_are_told_apart() -> None:
 
 
 def test_warnings() -> None:
-    """The first of them, each told once."""
+    """The first of them, each shown once."""
     warning = RunWarning(
         category="FutureWarning", message="x will go", where=("a.py",), tests=("t::a", "t::b"),
         cells=(CELL,), count=9, new_in=("0.6.0",),

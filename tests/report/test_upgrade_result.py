@@ -104,9 +104,9 @@ def test_what_could_not_be_told(tmp_path: Path) -> None:
     said = f"the package was not found: no Python goes with both; {COMMAND}"
     assert said in lines(upgraded)
     assert "| not found: no Python goes with both |" in render_upgrade_markdown(upgraded)
-    apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), untold="not told apart: without flax")
+    apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), untold="not separated: without flax")
     assert "to blame: numpy 2.2.0 -> 2.3.0, flax 0.2.2.0 -> 0.2.3.0" in lines(apart)
-    assert f"not told apart: without flax; {COMMAND}" in lines(apart)
+    assert f"not separated: without flax; {COMMAND}" in lines(apart)
 
 
 def test_what_may_import_anything(tmp_path: Path) -> None:

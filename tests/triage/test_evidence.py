@@ -92,7 +92,7 @@ def test_the_job_that_needs_least(best: Any, other: Any) -> None:
 
 def test_what_is_gone_stands_for_nothing() -> None:
     """It is said which it is."""
-    with pytest.raises(UsageError, match="f/gone on plain: the case or the cell is not there"):
+    with pytest.raises(UsageError, match="f/gone on plain: the case or the cell no longer exists"):
         choose_representative(RootCause(id="", reason="", records=(job("gone"),)), CELLS, CASES)
 
 

@@ -204,7 +204,7 @@ def _merge_known(
 ) -> tuple[SuiteHistory, tuple[str, ...]]:
     """Return a history with what is known of other releases, and what is to be told of that."""
     if wrong := explain_incomplete(run):
-        return own, (f"The run does not tell all of the suite: {wrong}.",)
+        return own, (f"The run does not cover the whole suite: {wrong}.",)
     others = [
         (one, f"run {earlier_run.id}")
         for earlier_run in earlier

@@ -32,7 +32,7 @@ OUTCOMES: Final = ("raised", "crashed", "timed_out", "out_of_memory")
 HEAD: Final = """\
 # Failures of this suite that are known, written by `conformance suite accept` from what runs
 # showed. A failure that was not declared here is a regression, one that is gone is a fix. `match`,
-# `reason`, `issue` and `may_pass` are kept as they are written by hand; comments are not.
+# `reason`, `issue` and `may_pass` are edited by hand and kept; comments are not kept.
 """
 _ENTRY: Final = re.compile(r"(?m)^[ \t]*\[\[[ \t]*deviation[ \t]*\]\]")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")

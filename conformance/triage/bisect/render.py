@@ -169,7 +169,7 @@ def _render_borrowed(answer: BisectAnswer) -> Iterator[str]:
     for point in sorted(answer.states):
         jax, jaxlib = (answer.points[point].versions.get(name) for name in ("jax", "jaxlib"))
         if jax and jaxlib and is_nightly(jax) and jaxlib != jax:
-            yield f"{jax} went with jaxlib {jaxlib}: there is none of that night"
+            yield f"{jax} went with jaxlib {jaxlib}: no run of that night exists"
 
 
 def make_answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _render_needed(answer: BlameAnswer, guilty: MinimalSet[Unit]) -> Iterator[st
 def _render_unresolved_units(guilty: MinimalSet[Unit]) -> Iterator[str]:
     if guilty.unresolved and len(guilty.culprits) > 1:
         names = ", ".join(name for unit in guilty.unresolved for name in unit)
-        yield f"not told apart: without {names} nothing is shown that could be compared"
+        yield f"not separated: without {names} nothing is shown that could be compared"
 
 
 def _list_reasons(answer: BlameAnswer, names: Collection[str]) -> list[str]:
@@ -126,7 +126,7 @@ def _render_held(answer: BlameAnswer) -> Iterator[str]:
     others = f", with {format_some(names, NAMED)}, which cannot go without it" if names else ""
     gone = answer.without_culprits is SetResult.NOT_ENOUGH
     result = "the change is gone" if gone else "it shows neither of the two"
-    yield f"held back{f' ({pins})' if pins else ''}{others}, and all else moved: {result}"
+    yield f"held back{f' ({pins})' if pins else ''}{others}, and all other packages moved: {result}"
 
 
 def _list_flaky(answer: BlameAnswer) -> Iterator[str]:

@@ -56,7 +56,7 @@ def format_step(step: SearchStep[Setting]) -> str:
 
 def _format_disabled(disabled: Sequence[str]) -> str:
     if not disabled:
-        return "as it is"
+        return "unchanged"
     if len(disabled) <= LISTED:
         return f"without {', '.join(disabled)}"
     return f"without {plural(len(disabled), 'pass', 'passes')}: {disabled[0]} ... {disabled[-1]}"

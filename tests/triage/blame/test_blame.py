@@ -108,7 +108,7 @@ def test_a_culprit(tmp_path: Path) -> None:
     assert {dict(v)["numpy"] for v in twice} == {"1.26.4", "2.0.2"}
     lines = list(render_answer(found))
     assert lines[0] == "to blame: numpy 1.26.4 -> 2.0.2 (after: ends with KeyError)"
-    assert "held back (numpy==1.26.4), and all else moved: the change is gone" in lines
+    assert "held back (numpy==1.26.4), and all other packages moved: the change is gone" in lines
     assert "confirmed: both sides showed the same once more" in lines
     (line,) = (line for line in lines if line.startswith("always together: "))
     assert line.startswith("always together: jax, jaxlib: jax 0.6.0 asks for jaxlib==0.6.0, not")
@@ -163,7 +163,7 @@ def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
     assert names(found) == {"numpy", "scipy"}
     lines = list(render_answer(found))
     assert any(line.startswith("says nothing: ") and "ImportError" in line for line in lines)
-    assert any(line.startswith("  not told apart: ") for line in lines)
+    assert any(line.startswith("  not separated: ") for line in lines)
     told = make_answer_json(found, "x")
     assert told["not_told_apart"] == ["numpy", "scipy"]
     assert {entry["reason"] for entry in told["unresolved"]} == {"ImportError"}

@@ -127,7 +127,7 @@ def test_a_step_in_a_line(bad: StoredJob) -> None:
     """Its setting, and how the program failed."""
     many = step(bad, state=UNKNOWN, disabled=("a", "b", "c"))
     assert format_step(many) == "unknown   0.50 s  without 3 passes: a ... c: XlaError: no"
-    assert format_step(step(bad, again=True)) == "flips     0.50 s  as it is (again): XlaError: no"
+    assert format_step(step(bad, again=True)) == "flips     0.50 s  unchanged (again): XlaError: no"
 
 
 def test_data(bad: StoredJob) -> None:

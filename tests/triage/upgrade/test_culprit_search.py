@@ -101,4 +101,4 @@ def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
         one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", unresolved=True)
     )
     assert len(found.guilty[0]) == 2
-    assert found.untold.startswith("not told apart: without jax, numpy nothing is shown")
+    assert found.untold.startswith("not separated: without jax, numpy nothing is shown")
