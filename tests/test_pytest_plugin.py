@@ -319,4 +319,4 @@ def test_the_same_id_twice_is_refused(project: Project) -> None:
     project.write({"cases/fam/again.py": f"{HEAD}\n\n\n{ONE}"})
     code, said = run_pytest(project, "cases", "--cell", "0.6.2")
     assert code == pytest.ExitCode.INTERRUPTED
-    assert "the id fam/one stands at " in said
+    assert "the id fam/one is also that of " in said

@@ -189,7 +189,7 @@ def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProje
     verdicts = {record["cell"]: record["verdict"] for record in data["results"]}
     assert verdicts == {CELL: "new", MISSING: "infra"}
     first, reason = _first_lines(ending.out)
-    assert (first, reason[:48]) == (
+    assert (first, reason[:49]) == (
         f"infra 2 cases on {MISSING}",
         "  python 3.10: no interpreter runs on this host (",
     )

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.cell
 
 def groups(project: Project, *arguments: str) -> dict[str, Any]:
     """Return the groups of the newest run, by the name of their first case."""
-    found = project.run("review", "--json", *arguments).json["groups"]
+    found = project.run("review", *arguments, "--json", "-").json["groups"]
     return {group["cases"][0].partition("/")[2]: group for group in found}
 
 

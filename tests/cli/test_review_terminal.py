@@ -245,7 +245,7 @@ def test_a_range_as_people_write_it(reviewed: Project, opened: Open) -> None:
     """With the name; what is no range, or does not cover what is seen, is said and not kept."""
     terminal = opened("fam/breaks")
     terminal.until("1/1")
-    for releases, words in (("soon", "no specifier"), ("jax<0.5", "would still be")):
+    for releases, words in (("soon", "not a specifier"), ("jax<0.5", "would still be")):
         terminal.press("d")
         answer(terminal, ("releases it is for", releases))
         answer(terminal, ("platform", ""), ("pattern", ""), ("reason:", "x"), ("issue", ""))

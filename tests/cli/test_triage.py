@@ -188,7 +188,7 @@ def test_what_is_not_looked_into_is_said(project: Project) -> None:
     inspect_path_environment.cache_clear()
     ending = project.run("triage")
     assert ending.code == 1
-    assert "is not there any more" in ending.out
+    assert "no longer exists" in ending.out
 
 
 def test_a_release_is_searched_from_the_one_before_it(new_project: MakeProject) -> None:

@@ -71,6 +71,6 @@ def test_what_is_no_package(project: Project, tmp_path: Path) -> None:
     """One error, before anything is run."""
     with zipfile.ZipFile(tmp_path / "odd.whl", "w"):
         pass
-    for text, said in (("./nothing", "no such file"), (f"{tmp_path}/odd.whl", "no wheel")):
+    for text, said in (("./nothing", "no such file"), (f"{tmp_path}/odd.whl", "not a wheel")):
         ending = project.run("run", "--with", text)
         assert (ending.code, said in ending.error) == (2, True), ending

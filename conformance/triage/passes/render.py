@@ -133,7 +133,7 @@ def _list_flaky(answer: PassAnswer) -> list[str]:
                 tried = f"without {', '.join(setting.disabled)}"
             first, then = map(_format_verdict, seen)
             change = f"{first} at first, {then} then ({step.summary})"
-            lines.append(f"{tried or 'as it is'}: {change}")
+            lines.append(f"{tried or 'unchanged'}: {change}")
     return lines
 
 
