@@ -86,7 +86,7 @@ def test_a_night_that_nothing_goes_with_cannot_be_installed(three: FakeIndex) ->
     """Said with what it wants."""
     version = "0.8.2.dev20251117"
     three.add("jax", version, requires="jaxlib>=0.8.2")
-    with pytest.raises(NotInstallableError, match=r"requires jaxlib >=0.8.2, and the index has none"):
+    with pytest.raises(NotInstallableError, match=r"jaxlib >=0.8.2, and the index has none"):
         opened().get(version)
 
 

@@ -172,7 +172,8 @@ def test_what_is_told_later(project: Project) -> None:
     assert "cases/family/goes_wrong.html#cpu8@0.6.2" in page
     (run / "upgrade.json").write_text("{")
     ending = project.run("report", run)
-    assert (ending.code, ending.error.count("upgrade.json: expected the JSON of an upgrade")) == (2, 1)
+    expected = "upgrade.json: expected the JSON of an upgrade"
+    assert (ending.code, ending.error.count(expected)) == (2, 1)
     assert ending.out.split()[-1] == (run / "report/index.html").as_uri()
     assert not (run / "report/upgrade.html").exists()
     assert "upgrade.json: expected" in (run / "report/index.html").read_text()
