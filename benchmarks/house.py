@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from house_language import language
+from house_language import case_files, language
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,8 @@ def main() -> int:
     parser.add_argument("--seconds", action="store_true", help="also time commands")
     given = parser.parse_args()
     trees = {file: ast.parse(file.read_bytes()) for file in modules()}
-    figures = {**sizes(trees), **compositions(trees), **imported(), **language(trees)}
+    figures = {**sizes(trees), **compositions(trees), **imported()}
+    figures |= language(trees, int(figures["code lines"])) | case_files(PACKAGE.parent / "cases")
     if given.seconds:
         figures |= start_up()
     for name, value in figures.items():

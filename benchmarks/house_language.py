@@ -6,10 +6,11 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _PARTICIPLES = """
@@ -56,7 +57,7 @@ SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)")
 FORMATTING = re.compile(r"#\s*(?:noqa|type:|fmt:|pragma)")
 
 
-def language(trees: dict[Path, ast.Module]) -> dict[str, float]:
+def language(trees: dict[Path, ast.Module], code: int) -> dict[str, float]:
     """Return how names, docstrings and comments of modules read.
 
     A function is named by a bare participle if its name is one word, such as `told`. Properties
@@ -64,27 +65,67 @@ def language(trees: dict[Path, ast.Module]) -> dict[str, float]:
 
     Args:
         trees: The modules.
+        code: Number of their code lines.
     """
     functions = [node for tree in trees.values() for node in functions_of(tree)]
     names = [name for node in functions if (name := node.name.strip("_"))]
     acting = [n.name.strip("_") for n in functions if not (is_property(n) or n.name[:2] == "__")]
     verbs = sum(starts_with_verb(name) for name in acting)
     docs = [doc for tree in trees.values() for doc in docstrings(tree)]
-    comments, code = 0, 0
-    for file in trees:
-        text = file.read_text(encoding="utf-8")
-        comments += sum(not FORMATTING.match(comment) for comment in comments_of(text))
-        code += sum(bool(line.strip()) for line in text.splitlines())
+    comments = sum(
+        not FORMATTING.match(comment)
+        for file in trees
+        for comment in comments_of(file.read_text(encoding="utf-8"))
+    )
     return {
         "functions named by a bare participle": sum(map(is_participle, names)),
         "functions whose name starts with a verb, per cent": round(100 * verbs / len(acting)),
         "docstrings that open with What": sum(doc.startswith("What") for doc in docs),
         "arguments documented by a pronoun": sum(len(PRONOUNS.findall(doc)) for doc in docs),
-        "comments per 100 lines": round(100 * comments / code, 1),
+        "comments per 100 code lines": round(100 * comments / code, 1),
         "suppressions (noqa, type: ignore)": sum(
             len(SUPPRESSION.findall(file.read_text(encoding="utf-8"))) for file in trees
         ),
     }
+
+
+def case_files(folder: Path) -> dict[str, float]:
+    """Return how much of the case files is metadata.
+
+    Args:
+        folder: Folder of the families.
+    """
+    longer = cases = repeated = 0
+    for file in sorted(folder.glob("*/[!_]*.py")):
+        deviations: Counter[str] = Counter()
+        for node in ast.parse(file.read_bytes()).body:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            decorators = [one for one in node.decorator_list if _is_case(one)]
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            cases += bool(decorators)
+            longer += bool(decorators) and count_lines(decorators) > count_lines(body)
+            deviations.update(
+                ast.unparse(call)
+                for call in ast.walk(ast.Module(body=[node], type_ignores=[]))
+                if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "deviation"
+            )
+        repeated += sum(count - 1 for count in deviations.values())
+    return {
+        "cases": cases,
+        "cases whose decorator is longer than the body": longer,
+        "deviations repeated within their file": repeated,
+    }
+
+
+def count_lines(nodes: Sequence[ast.expr] | Sequence[ast.stmt]) -> int:
+    """Return the number of lines of some nodes that follow each other."""
+    return (nodes[-1].end_lineno or 0) - nodes[0].lineno + 1 if nodes else 0
+
+
+def _is_case(decorator: ast.expr) -> bool:
+    name = getattr(decorator.func, "id", "") if isinstance(decorator, ast.Call) else ""
+    return name in {"program", "probe"}
 
 
 def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

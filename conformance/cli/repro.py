@@ -52,7 +52,7 @@ def command(
     The header pins the packages of the cell (PEP 723): run the file with `uv run FILE`. It exits
     with status 0 if the case conforms, else with the same exception, or an assertion on the value
     or the facts. The command checks this in an empty folder. The file contains the modules that no
-    index has: those of --with, and those beside a script.
+    index has: those of --with, and those next to a script.
 
     conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
     conformance repro CASE --cell 0.6.2 --out bug.py --issue > issue.md

@@ -70,12 +70,12 @@ def command(
     output: Output,
     **given: Any,
 ) -> int:
-    """Decide on what a run showed: make it golden, reject it, or declare it as a deviation.
+    """Decide on the changes of a run: accept them, reject them, or declare deviations.
 
-    What changed in the same way is one group, however many cases and cells it is in. In a terminal
-    groups are decided on by single keys; decisions are kept beside the run until they are written.
-    Flags decide and write at once, or with --export make patches and leave all files as they are.
-    What a nightly showed is never golden.
+    Equal changes are one group, in any number of cases and cells. In a terminal, single keys
+    decide on a group; decisions are kept in the run directory until they are written. Flags decide
+    and write at once, or with --export make patches and leave all files unchanged. Results of
+    nightlies never become goldens.
 
     conformance review                                   in a terminal: decide by keys
     conformance review shard_map_while --json -          what is pending, for scripts

@@ -101,7 +101,7 @@ def _compare_signatures(
 def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "not said" if value is None else str(value)
+    return "not stated" if value is None else str(value)
 
 
 class StyledLine(NamedTuple):

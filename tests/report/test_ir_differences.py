@@ -34,7 +34,7 @@ from conformance.report.ir_differences import (
         (
             {"results": [{"type": "f32[]"}]},
             {"results": [{"type": "f32[]", "memory": "host"}]},
-            ["! results[0] memory: not said -> host"],
+            ["! results[0] memory: not stated -> host"],
         ),
         ({"results": []}, {"results": [{"type": "f32[]"}]}, ["! results: 0 of them -> 1"]),
     ],
