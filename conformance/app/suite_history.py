@@ -287,6 +287,6 @@ def _compare_files(files: Mapping[Path, bytes], suite: str) -> None:
     for path, content in files.items():
         if not path.exists() or path.read_bytes() != content:
             raise StaleHistoryError(
-                f"{path}: is differs from the data, the groups and the goldens; regenerate it: "
+                f"{path}: differs from the data, the groups and the goldens; regenerate it: "
                 f"conformance suite history {suite}"
             )

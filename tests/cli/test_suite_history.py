@@ -94,7 +94,7 @@ def test_the_page_is_what_the_data_give(project: Project) -> None:
     page.write_text(page.read_text("utf-8").replace("0.6.2", "0.6.1"))
     ending = project.run("suite", "history", "signs", "--check")
     assert ending.code == 1
-    assert "signs-of-zeros.md: is not what the data" in ending.error
+    assert "signs-of-zeros.md: differs from the data" in ending.error
     assert ending.error.endswith("make it anew: conformance suite history signs")
     assert project.run("suite", "history", "signs").code == 0
     assert project.run("suite", "history", "signs", "--check").code == 0
@@ -150,7 +150,7 @@ def test_bad_input(project: Project) -> None:
         (("nothing",), "nothing: no such suite, expected one of signs"),
         (("signs", project.path), "expected the directory of a run"),
         (("signs", "--file", "x.toml"), "expected a name that ends in .json"),
-        (("signs", project.path, "--check"), "name no run with it"),
+        (("signs", project.path, "--check"), "give it no run"),
     ):
         ending = project.run("suite", "history", *arguments)
         assert ending.code == 2
