@@ -157,13 +157,13 @@ class Instruction:
         self.operands = tuple([producer for producer, _ in pairs])
         self.paths = tuple([path for _, path in pairs])
 
-    def get_number(self, name: str) -> int:
-        """Return an attribute that is a number by construction, 0 if it is missing.
+    def get_number(self, name: str, default: int | None = None) -> int:
+        """Return an attribute that is a number by construction.
 
         Raises:
-            IrSyntaxError: If it is anything else.
+            IrSyntaxError: If it is anything else, or missing without a default.
         """
-        value = self.attributes.get(name, 0)
+        value = self.attributes.get(name, default)
         if not isinstance(value, int):
             raise IrSyntaxError(f"{self.name}: got {name} {value!r}, expected a number")
         return value

@@ -62,7 +62,7 @@ class Slots:
 
 def find_slots(instruction: Instruction) -> Slots | None:
     """Return the slots of an instruction in normal form, None if it has none."""
-    captured = instruction.get_number("captured")
+    captured = instruction.get_number("captured", 0)
     if instruction.op == "while":
         return Slots(instruction, 0, len(instruction.operands) - captured)
     if instruction.op in BRANCHES or captured:

@@ -88,7 +88,7 @@ def _is_complete(instruction: Instruction) -> bool:
     given = _split_sharding(instruction.attributes.get("in_shardings"))
     taken = _split_sharding(instruction.attributes.get("out_shardings"))
     region = instruction.bodies[0][1] if len(instruction.bodies) == 1 else None
-    captured = instruction.get_number("captured")
+    captured = instruction.get_number("captured", 0)
     return (
         region is not None
         and len(given) + captured == len(instruction.operands)
