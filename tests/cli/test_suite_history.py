@@ -95,7 +95,7 @@ def test_the_page_is_what_the_data_give(project: Project) -> None:
     ending = project.run("suite", "history", "signs", "--check")
     assert ending.code == 1
     assert "signs-of-zeros.md: differs from the data" in ending.error
-    assert ending.error.endswith("make it anew: conformance suite history signs")
+    assert ending.error.endswith("regenerate it: conformance suite history signs")
     assert project.run("suite", "history", "signs").code == 0
     assert project.run("suite", "history", "signs", "--check").code == 0
 
