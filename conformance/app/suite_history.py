@@ -223,7 +223,7 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
     """Return the runs of a suite, the oldest first, and of each whether it is named itself.
 
     A folder holds runs of all kinds: of its runs those that are of another suite are passed over,
-    and those that are not complete are told of, as are those that do not go with what is kept.
+    and those that are incomplete, or do not match the stored data, are reported.
 
     Raises:
         UsageError: If a run that is named itself is of another suite, or not complete.

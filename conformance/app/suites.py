@@ -69,7 +69,7 @@ def watch_files(suite: Suite, context: ProjectContext) -> Iterator[None]:
 
 
 def _undo(suite: Suite, checkouts: Checkouts) -> str:
-    """Undo it where that is ours to do, and return what is told of it."""
+    """Restore a checkout that the harness owns, and describe the result for the message."""
     if suite.checkout is None or suite.checkout.own:
         return ""
     tidy = checkouts.restore(suite.checkout)

@@ -115,18 +115,18 @@ def make_log_name(target: Target, question: str) -> str:
 def find_target(
     context: ProjectContext, target: str, asked: BisectOptions, suite: InSuite, *, is_command: bool
 ) -> Target:
-    """Return what a target names.
+    """Find the case, test, script or command that a text names.
 
     Args:
         context: The project.
-        target: What is named.
-        asked: What is asked of it: what a test prints, holds or compiles is told of a whole
-            process, so it is a program then.
-        suite: What is asked of the suite, where it is a test.
-        is_command: Whether it is a command line for sure.
+        target: The text, as given on the command line.
+        asked: Options of the search. If they ask for output, memory or compilations, a test is run
+            as a whole program, because these are properties of a process.
+        suite: Options of the suite, if the target is a test.
+        is_command: Whether the text is known to be a command line.
 
     Raises:
-        UsageError: If it names nothing.
+        UsageError: If the text names nothing.
         InfrastructureError: If a named suite cannot be fetched.
     """
     if not is_command and NODE in target and (calls := context.find_snapshots(target)):

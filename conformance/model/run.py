@@ -149,7 +149,7 @@ class RunInfo:
         exit_reason: Why the exit status is that one, empty for a run in which all is as expected.
         not_compared: Why the run was not compared with an earlier one; empty if it was, or if
             that was not asked for.
-        root: Folder of the project, which files of cases are told from.
+        root: Folder of the project; paths of case files are shown relative to it.
         request: What was asked for.
         matrix: Name or file of the matrix, empty where cells were named.
         versions: Of this project, its kit and the Python it ran on.

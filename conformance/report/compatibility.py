@@ -31,9 +31,9 @@ def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> st
     """Return a page with a matrix for each parameter.
 
     Args:
-        title: What is written and read.
-        tables: What becomes of it, by parameter.
-        about: What a reader should know first, empty for nothing.
+        title: Title of the page.
+        tables: Result of each pair of writer and reader, by parameter.
+        about: Introduction, or empty.
     """
     said = [wrap(about)] if about else []
     parts = [f"# {title}", wrap(HEAD), *said, "## All", _render_share(tables)]

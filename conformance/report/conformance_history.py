@@ -307,7 +307,7 @@ def shorten_test(test: str) -> str:
 
 
 def find_failure_cause(test: str, result: SuiteResult) -> tuple[str, ...]:
-    """Return what failures are told together by: a declared reason, else the function of the test.
+    """Return the key that groups failures: a declared reason, otherwise the function of the test.
 
     Args:
         test: The test.

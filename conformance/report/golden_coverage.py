@@ -70,9 +70,9 @@ class RecordedState:
 
     Attributes:
         plan: Every case in every cell.
-        recorded: What is recorded, by case id and cell id.
+        recorded: Recorded outcomes by case id and cell id.
         dates: Day of each release.
-        root: Folder of the project, which files are told from.
+        root: Folder of the project; paths are shown relative to it.
     """
 
     plan: Plan
@@ -85,7 +85,7 @@ def render_state(state: RecordedState) -> str:
     """Return the page, Markdown with links that are relative to a folder of the project.
 
     Args:
-        state: What is recorded.
+        state: The recorded outcomes.
     """
     cells = (
         RunCell(id=p.cell.id, versions=dict(p.versions)) for p in state.plan.cells if p.versions
@@ -139,11 +139,11 @@ def _find_steps(
 
 
 def classify_step(before: Recorded, after: Recorded) -> TransitionKind:
-    """Return what a change between two releases is to those who upgrade.
+    """Classify a change between two releases from the point of view of an upgrade.
 
     Args:
-        before: What is recorded of the older.
-        after: What is recorded of the newer.
+        before: Recorded outcome in the older release.
+        after: Recorded outcome in the newer release.
     """
     if before.deviates is not after.deviates:
         return TransitionKind.FIXED if before.deviates else TransitionKind.REGRESSED

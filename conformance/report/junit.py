@@ -32,7 +32,7 @@ HOST: Final = "localhost"
 ERRORS: Final = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.INFRA})
 SKIPPED: Final = frozenset({Verdict.KNOWN, Verdict.EXCLUDED})
 MOST_REASONS, MOST_MESSAGE, MOST_TEXT, MOST_OUTPUT = 20, 500, 4_000, 8_000
-"""Reasons that are told, and characters of a message, of one text, and of what a job printed."""
+"""Limits: reasons, and characters of a message, of a text, and of the output of a job."""
 _PRINTED: Final = {"system-out": "stdout", "system-err": "stderr"}
 
 
@@ -134,7 +134,7 @@ def _list_reasons(record: Record) -> Iterator[str]:
 
 
 def _describe_end(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
-    """Yield what is told of an unexpected end; also the error where it is told as a whole."""
+    """Yield the lines about an unexpected ending, with the error if it is shown in full."""
     yield from _list_reasons(record)
     if record.error is not None:
         if whole:

@@ -136,7 +136,7 @@ def _make_sections(report: Report) -> Iterator[Section]:
 
 
 def _make_since(since: Since) -> Section:
-    """Return what changed since the last night: root causes that are new are told first."""
+    """Render the changes since the last nightly run, new root causes first."""
     told = [
         (
             f"**{kind}**",
@@ -163,7 +163,7 @@ def _render_bullet(text: str) -> str:
 
 
 def _render_cause(report: Report, cause: RootCause) -> str:
-    """Return what is told of jobs that are unexpected for one reason, and what was found out."""
+    """Render the jobs of a root cause, and the results of triage."""
     members, looked_into = cause.records, report.evidence.get(cause.id)
     first = members[0]
     cases = list(dict.fromkeys(member.case for member in members))

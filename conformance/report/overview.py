@@ -93,7 +93,7 @@ def make_overview(report: Report) -> Overview:
 
 
 GRAVEST_FIRST: Final = (TransitionKind.REGRESSED, TransitionKind.CHANGED, TransitionKind.FIXED)
-"""Changes that are told, in the order they are."""
+"""Kinds of changes that an overview shows, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class TransitionJson(TypedDict):
     Attributes:
         case: Case id.
         track: What the cells have in common, e.g. `cpu8` or `tpu:v5e:2x2`.
-        kind: What the change is.
+        kind: Kind of the change.
         changed: What differs: `ending`, `value`, `facts`, and IRs that do other work, by name.
         before: The newest release that shows the old; the cell's id where it is not known.
         after: The oldest release that shows the new.
@@ -169,10 +169,11 @@ def _cells(report: Report) -> list[CellJson]:
 
 
 def find_exit_code(report: Report) -> ExitCode:
-    """Return the exit status that a report amounts to.
+    """Return the exit status of a report.
 
-    What is unexpected counts first, unless the one run that is told was asked not to fail for it;
-    without it, neither a run that could not be read nor a job that never ended passes for success.
+    Unexpected results decide first, unless the report has a single run that was started with a
+    `--fail-on` that ignores them. Without unexpected results, a run that could not be read, or a
+    job that never ended, is not a success either.
 
     Args:
         report: The runs to report.

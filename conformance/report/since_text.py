@@ -17,7 +17,7 @@ LONGEST: Final = 300
 """Characters of one reason."""
 NEW: Final = "new"
 MOST: Final = 10
-"""Root causes of one kind that are told one by one in a terminal, but for those that are new."""
+"""Root causes of a kind that a terminal lists singly; new ones are always listed."""
 
 
 def count_changes(since: Since) -> str:
@@ -51,7 +51,7 @@ def render_since(since: Since, most: int = MOST) -> Iterator[str]:
 
     Args:
         since: What changed.
-        most: Root causes of one kind that are told one by one; of those that are new all are.
+        most: Root causes of a kind that are listed singly; new ones are always listed.
     """
     yield f"since {flatten(since.run)} of {format_day(since.started)}: {count_changes(since)}"
     for kind, causes in group_causes(since).items():

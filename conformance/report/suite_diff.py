@@ -32,11 +32,11 @@ WORDS: Final = {
 LONGEST: Final = 300
 """Characters of one ending."""
 SLOWEST: Final = 10
-"""Tests that are told to be slower, where not all are."""
+"""Number of slower tests that are listed."""
 GROUPS: Final = 40
 """Groups that are shown of each kind, where not all are."""
 ALONE: Final = frozenset({SuiteTestChange.ADDED, SuiteTestChange.REMOVED})
-"""What is told of tests that only one side has."""
+"""Changes of tests that only one side has."""
 
 
 def render_suite_diff(

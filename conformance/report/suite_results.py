@@ -48,7 +48,7 @@ DECLARED: Final = "known failures"
 LONGEST: Final = 2_000
 """Characters of one reason."""
 MOST_WARNINGS: Final = 5
-"""Warnings that are told, where not every one is asked for."""
+"""Number of warnings that are shown, unless all are requested."""
 
 
 def render_suite(
@@ -148,7 +148,7 @@ class GivenWarning(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         category: Its class.
         message: What it says.
-        where: File and line that it is told of.
+        where: File and line of the warning.
         count: How often.
     """
 
@@ -170,7 +170,7 @@ class RunWarning:
     Attributes:
         category: Its class.
         message: What it says, as it was said first.
-        where: Files that it is told of, without lines, the most frequent first.
+        where: Files of the warning, without lines, the most frequent first.
         tests: The tests that give it; none where collecting them does.
         cells: Ids of the cells in which they do, in order.
         count: How often it is given in all.
@@ -305,7 +305,7 @@ def render_warnings(
     Args:
         warnings: The warnings.
         cells: How many cells were run.
-        most: How many are told, None for all.
+        most: Number of warnings to show, None for all.
     """
     if not warnings:
         return

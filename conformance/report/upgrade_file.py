@@ -267,7 +267,7 @@ def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
     before, after = upgraded.axes[0].ends
     whole = upgraded.whole
     changes = [UpgradeCaseStep(case, step) for case in whole for step in case.steps]
-    # Equal changes of two cases are two transitions: they are told apart by identity.
+    # Equal changes of two cases are two transitions, distinguished by identity.
     numbers = {id(change.step): number for number, change in enumerate(changes)}
     counts = Counter(case.effect for case in whole)
 

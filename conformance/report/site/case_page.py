@@ -82,7 +82,7 @@ class PointView:
         before: The last release that shows the old.
         after: The first that shows the new.
         cells: Ids of their cells.
-        kind: What the change is.
+        kind: Kind of the change.
         changed: What differs, by name.
         regrouped: IRs that do the same work otherwise.
         endings: How the jobs ended, line by line; empty when alike.
@@ -267,12 +267,12 @@ def _list_rows(history: Timeline) -> list[str]:
 
 
 class _Evidence:
-    """Gathers what a page shows of changes; what it has shown already is referred to.
+    """Collects the evidence of the changes of a page; repeated evidence becomes a reference.
 
     Args:
-        differ: Says how two texts of an IR differ.
-        roots: Folders of projects, which files are told from.
-        again: Returns what runs the case again in some cells.
+        differ: Compares two texts of an IR.
+        roots: Folders of projects; paths are shown relative to them.
+        again: Returns the command that reruns the case in some cells.
     """
 
     def __init__(self, differ: Differ, roots: Iterable[str], again: Callable[..., str]) -> None:

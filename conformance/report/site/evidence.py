@@ -62,12 +62,12 @@ class Excerpt:
 
 
 def make_excerpt(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
-    """Return a pattern as a page shows it.
+    """Return the excerpt of a pattern for a page.
 
     Args:
-        change: The pattern.
-        case: Id of the case, from whose project files are told.
-        roots: Folders of the project, where they are known.
+        change: A pattern of an IR diff.
+        case: Id of the case whose files the excerpt names.
+        roots: Folders of the project, if known; paths are shown relative to them.
     """
     about = f" ({change.about})" if change.about else ""
     times = f" x{change.count}" if change.count > 1 else ""

@@ -140,7 +140,7 @@ class UpgradeSegment:
 
     @property
     def range(self) -> str:
-        """The releases, as they are told."""
+        """The releases as text."""
         return self.first if self.length == 1 else f"{self.first} to {self.last}"
 
 

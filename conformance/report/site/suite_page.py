@@ -57,7 +57,7 @@ class ShareCell:
 
     Attributes:
         counts: How its tests ended.
-        anchor: Where its failures are told, empty if there are none.
+        anchor: Anchor of its failures, empty without failures.
     """
 
     counts: Counts

@@ -226,7 +226,7 @@ class _Drawing:
         )
 
     def _describe_side(self, change: UpgradeChange, cell: str, told: str) -> tuple[str, ...]:
-        """Return what one side shows: of an ending all that was said, else what is told of it."""
+        """Return the text of one side: the whole message of an ending, otherwise its summary."""
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
             return (_format_side(change, told),)
@@ -271,7 +271,7 @@ class _Drawing:
 
 
 def _format_side(change: UpgradeChange, told: str) -> str:
-    """Return what is told of one side, large numbers so that they can be read."""
+    """Return the summary of one side, with readable large numbers."""
     return f"{int(told):,}" if change.artifact in COST_METRICS and told.isdecimal() else told
 
 
