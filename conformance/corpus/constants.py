@@ -17,6 +17,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from conformance.corpus.python_source import get_callee_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -55,11 +57,9 @@ def find_defaults(tree: ast.Module) -> Iterator[ast.Call]:
         tree: The syntax tree of a case file.
     """
     for node in tree.body:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            callee = node.value.func
-            name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
-            if name == "defaults":
-                yield node.value
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and get_callee_name(call) == "defaults":
+            yield call
 
 
 def resolve_constants(node: Any, constants: Mapping[str, ast.expr]) -> Any:

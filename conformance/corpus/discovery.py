@@ -17,7 +17,7 @@ from conformance.corpus.metadata import (
     select_budgets,
     select_deviations,
 )
-from conformance.corpus.python_source import get_statement_text, parse
+from conformance.corpus.python_source import get_callee_name, get_statement_text, parse
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.garbage_collection import pause_garbage_collection
@@ -192,8 +192,7 @@ def _parse_file(
 
 
 def _find_kind(decorator: ast.expr) -> Kind | None:
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    name = get_callee_name(decorator)
     return next((kind for kind in KINDS if kind == name), None)
 
 

@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, find_claim_problem
+from conformance.corpus.python_source import get_callee_name
 from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
 from conformance.wording import plural
 
@@ -246,7 +247,7 @@ def _read_declarations(node: ast.expr, listed: str) -> list[Any]:
 
 def _read_declaration(node: ast.expr, listed: str) -> Any:
     name, struct, places = _DECLARED[listed]
-    if not isinstance(node, ast.Call) or _get_callee(node) != name:
+    if not isinstance(node, ast.Call) or get_callee_name(node) != name:
         raise MetadataError(
             node.lineno,
             f"`{listed}` has `{ast.unparse(node)}`, expected {name}(...) or a "
@@ -292,10 +293,6 @@ def _check_pattern(text: str, line: int) -> None:
         raise MetadataError(
             line, f"deviation match `{text}` is not a regular expression: {error}"
         ) from None
-
-
-def _get_callee(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _convert(given: Mapping[Any, Any], struct: type[T], where: str, line: int) -> T:

@@ -37,6 +37,16 @@ def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
         raise SyntaxError(str(error)) from None
 
 
+def get_callee_name(node: ast.expr) -> str:
+    """Return the last part of the name that a call or a decorator names, or an empty text.
+
+    Args:
+        node: A call such as `kit.program(...)`, or its callee `kit.program`.
+    """
+    callee = node.func if isinstance(node, ast.Call) else node
+    return callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+
+
 def get_statement_text(node: ast.stmt, lines: Sequence[str]) -> str:
     """Return a statement as written, with its decorators.
 

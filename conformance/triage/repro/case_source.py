@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import FOR_CASES
-from conformance.corpus.python_source import parse
+from conformance.corpus.python_source import get_callee_name, parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Module:
         kept = [
             "\n".join(lines[decorator.lineno - 1 : decorator.end_lineno])
             for decorator in getattr(node, "decorator_list", ())
-            if _callee_name(decorator) not in MARKERS
+            if get_callee_name(decorator) not in MARKERS
         ]
         return "\n".join([*kept, *lines[node.lineno - 1 : node.end_lineno]])
 
@@ -239,15 +239,10 @@ def _used_nodes(module: _Module) -> list[ast.stmt]:
     return sorted(module.used, key=lambda node: node.lineno)
 
 
-def _callee_name(node: ast.expr) -> str:
-    target = node.func if isinstance(node, ast.Call) else node
-    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-
-
 def _iter_parts(node: ast.stmt) -> Iterator[ast.AST]:
     """Yield the children of a statement, without decorators of the kit."""
     decorators = getattr(node, "decorator_list", ())
-    markers = [decorator for decorator in decorators if _callee_name(decorator) in MARKERS]
+    markers = [decorator for decorator in decorators if get_callee_name(decorator) in MARKERS]
     yield from (child for child in ast.iter_child_nodes(node) if child not in markers)
 
 
@@ -320,7 +315,7 @@ def _find_env_uses(nodes: Iterable[ast.stmt], name: str) -> Iterator[str]:
             ):
                 explained.add(base)
                 yield attr
-            case ast.Call() if _callee_name(node.func) in functions:
+            case ast.Call() if get_callee_name(node.func) in functions:
                 explained.update((*node.args, *(keyword.value for keyword in node.keywords)))
             case _:
                 pass
