@@ -7,13 +7,12 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.corpus.constants import find_constants, find_defaults, resolve_constants
 from conformance.corpus.metadata import (
     Metadata,
     MetadataError,
-    check_defaults,
     normalize_specifier,
     read_metadata,
+    read_shared_metadata,
     select_budgets,
     select_deviations,
 )
@@ -170,16 +169,18 @@ def _parse_file(
     if INDENTED.search(source):
         errors.extend(_find_nested(tree, file))
     lines = source.decode(errors="replace").splitlines()
-    constants = find_constants(tree)
     try:
-        defaults = [resolve_constants(call, constants) for call in find_defaults(tree)]
-        check_defaults(defaults)
+        shared = read_shared_metadata(tree)
     except MetadataError as error:
         errors.append(FileError(file, error.line, str(error)))
         return
+    except RecursionError:
+        message = "the keywords of defaults() are nested too deeply to be read"
+        errors.append(FileError(file, 1, message))
+        return
     for function, kind, call in _find_decorated(tree, file, errors):
         try:
-            metadata = read_metadata(resolve_constants(call, constants), kind, defaults)
+            metadata = read_metadata(call, kind, shared)
         except MetadataError as error:
             errors.append(FileError(file, error.line, str(error)))
             continue

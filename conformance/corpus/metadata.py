@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, find_claim_problem
+from conformance.corpus.constants import find_constants, find_defaults, resolve_constants
 from conformance.corpus.python_source import get_callee_name
 from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
 from conformance.wording import plural
@@ -114,34 +115,51 @@ _OF_ONE_CASE: Final = ("params", "records")
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
 
 
-def check_defaults(calls: Sequence[ast.Call]) -> None:
-    """Check the calls of `defaults` in a case file.
+class SharedMetadata(NamedTuple):
+    """The constants and defaults that the decorators of a case file share.
+
+    Attributes:
+        constants: Values of the names that the file assigns once.
+        defaults: Keywords of its call of `defaults`.
+    """
+
+    constants: Mapping[str, ast.expr]
+    defaults: Mapping[str, Any]
+
+
+def read_shared_metadata(tree: ast.Module) -> SharedMetadata:
+    """Read the constants and the defaults of a case file.
 
     Args:
-        calls: The calls, without names of constants.
+        tree: The syntax tree of the file.
 
     Raises:
-        MetadataError: If there are several, or a keyword is unknown, no literal, or of the wrong
-            type.
+        MetadataError: If `defaults` is called twice, or a keyword is unknown, no literal, or of
+            the wrong type.
     """
+    constants = find_constants(tree)
+    calls = [resolve_constants(call, constants) for call in find_defaults(tree)]
     for call in calls[1:]:
         raise MetadataError(call.lineno, "a second call of defaults(); a file has one")
+    given: dict[str, Any] = {}
     for call in calls:
         if call.args:
             raise MetadataError(call.lineno, "defaults() takes keywords only")
         given = _read_keywords(call, "defaults")
         if name := next((name for name in _OF_ONE_CASE if name in given), None):
             raise MetadataError(call.lineno, f"defaults() has no `{name}`: it is of one case")
+        # Here rather than in each case, so that the error has the line of the defaults.
         _check(_convert(given, Metadata, "defaults", call.lineno), call.lineno)
+    return SharedMetadata(constants, given)
 
 
-def read_metadata(call: ast.Call, kind: str, defaults: Sequence[ast.Call] = ()) -> Metadata:
+def read_metadata(call: ast.Call, kind: str, shared: SharedMetadata) -> Metadata:
     """Return the metadata of a decorator call.
 
     Args:
-        call: `program(...)` or `probe(...)`, without names of constants.
+        call: `program(...)` or `probe(...)`, as written in the file.
         kind: Name of the decorator.
-        defaults: Calls whose keywords apply where the decorator does not give them.
+        shared: Constants and defaults of the file.
 
     Returns:
         The validated keywords.
@@ -149,6 +167,7 @@ def read_metadata(call: ast.Call, kind: str, defaults: Sequence[ast.Call] = ()) 
     Raises:
         MetadataError: If a keyword is unknown, no literal, or of the wrong type.
     """
+    call = resolve_constants(call, shared.constants)
     if call.args:
         raise MetadataError(call.lineno, f"@{kind} takes keywords only, got a positional argument")
     given = _read_keywords(call, kind)
@@ -157,14 +176,12 @@ def read_metadata(call: ast.Call, kind: str, defaults: Sequence[ast.Call] = ()) 
             raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {reason}")
     if kind == "program" and "records" in given:
         raise MetadataError(call.lineno, "@program has no `records`: give it a reference")
-    for default in defaults:
-        of_kind = {
-            name: value
-            for name, value in _read_keywords(default, "defaults").items()
-            if name not in _OF_PROGRAMS or kind == "program"
-        }
-        given = of_kind | given
-    metadata = _convert(given, Metadata, f"@{kind}", call.lineno)
+    defaults = {
+        name: value
+        for name, value in shared.defaults.items()
+        if name not in _OF_PROGRAMS or kind == "program"
+    }
+    metadata = _convert(defaults | given, Metadata, f"@{kind}", call.lineno)
     _check(metadata, call.lineno)
     return metadata
 

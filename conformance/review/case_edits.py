@@ -16,6 +16,7 @@ from conformance.corpus.metadata import (
     MetadataError,
     normalize_specifier,
     read_metadata,
+    read_shared_metadata,
     select_deviations,
 )
 from conformance.corpus.rewriting import (
@@ -90,7 +91,8 @@ def _read(module: cst.Module, function: str) -> tuple[cst.Call, Metadata]:
     call = _find_decorator(module, function)
     tree: Any = ast.parse(module.code_for_node(call), mode="eval").body
     try:
-        return call, read_metadata(tree, str(_get_kind(call)))
+        shared = read_shared_metadata(ast.parse(module.bytes))
+        return call, read_metadata(tree, str(_get_kind(call)), shared)
     except MetadataError as error:
         raise UsageError(f"{function}: {error}") from None
 

@@ -70,6 +70,7 @@ def test_defaults_apply_where_a_decorator_is_silent(write: Write) -> None:
         ("defaults(4)\n@probe()", 1, "defaults() takes keywords only"),
         ("defaults(device=4)\n@probe()", 1, "unknown keyword `device`; did you mean `devices`?"),
         ("defaults(params={'a': {}})\n@probe()", 1, "defaults() has no `params`"),
+        (f"defaults(timeout={'-' * 800}1)\n@probe()", 1, "defaults() are nested too deeply"),
         ("defaults()\ndefaults()\n@probe()", 2, "a second call of defaults(); a file has one"),
     ],
 )  # fmt: skip
