@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import libcst as cst
 import msgspec
@@ -148,17 +148,69 @@ def _end_deviation(
     if number is None or found is None:
         releases = edit.ends.releases if edit.ends else ""
         raise UsageError(f"{edit.function}: declares no such deviation (jax{releases})")
+    if len(found[1].elements) != len(before.deviations):
+        raise _make_error(edit.function, "a part of its list is a constant")
     left = list(before.deviations)
+    item: Any = found[1].elements[number].value
+    named = _find_constant(module, item)
+    is_shared = named is not None and _count_uses(module, named.name) > 1
     if edit.releases is not None:
         wanted = f"jax{edit.releases}" if edit.releases else ""
         left[number] = msgspec.structs.replace(left[number], releases=wanted)
-        item: Any = found[1].elements[number].value
-        return replace_node(module, item, _set_range(item, wanted)), tuple(left)
+        declared: Any = item if named is None else named.value.deep_clone()
+        # Other cases keep a constant that they share: this one gets its own deviation.
+        target = item if named is None or is_shared else named.value
+        return replace_node(module, target, _set_range(declared, wanted)), tuple(left)
     del left[number]
     items = BracketedItems(found[1] if left else call)
     items.remove(number if left else found[0])
     module = replace_node(module, found[1] if left else call, items.build())
+    if named is not None and not is_shared:
+        module = module.with_changes(
+            body=[line for line in module.body if _get_constant_name(line) != named.name]
+        )
     return (module if left else remove_import(module, KIT, NAME, width)), tuple(left)
+
+
+class _Constant(NamedTuple):
+    """A module constant with a deviation."""
+
+    name: str
+    value: cst.BaseExpression
+
+
+def _find_constant(module: cst.Module, item: cst.BaseExpression) -> _Constant | None:
+    """Return the constant that an element of a list names, None for any other element."""
+    if not isinstance(item, cst.Name):
+        return None
+    for line in module.body:
+        if _get_constant_name(line) == item.value:
+            statement: Any = line
+            return _Constant(item.value, statement.body[0].value)
+    return None
+
+
+def _get_constant_name(line: cst.CSTNode) -> str | None:
+    """Return the name that a statement assigns a value to, None for any other statement."""
+    match line:
+        case cst.SimpleStatementLine(
+            body=[
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))])
+                | cst.AnnAssign(target=cst.Name(value=name), value=cst.BaseExpression())
+            ]
+        ):
+            return name
+        case _:
+            return None
+
+
+def _count_uses(module: cst.Module, name: str) -> int:
+    """Count where a module reads a constant; it assigns it once."""
+    tree = ast.walk(ast.parse(module.bytes))
+    return sum(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in tree
+    )
 
 
 def _is_same(one: DeviationMetadata, deviation: Deviation | None) -> bool:

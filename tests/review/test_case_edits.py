@@ -220,3 +220,81 @@ def test_a_deviation_that_is_not_declared_does_not_end() -> None:
     """It is named."""
     with pytest.raises(UsageError, match="declares no such deviation"):
         ended(case_file(DECORATORS["list"]), SEEN, None)
+
+
+NAMED = (
+    'OLD = deviation("jax<0.4.35", error="X")\n\n\n'
+    "@probe(devices=2, deviations=[OLD])\ndef sharing(env): ...\n\n\n"
+)
+"""A named deviation, and another case that shares it."""
+
+
+def test_a_deviation_is_added_after_a_named_one(tmp_path: Path) -> None:
+    """The constant is unchanged, and so is the case that shares it."""
+    text = case_file(f"{NAMED}@probe(deviations=[OLD])").replace("deviation(", "deviation(", 1)
+    new = declared(text, VALUE)
+    found = read(new, tmp_path)
+    assert [one.releases for one in found["case"]] == ["<0.4.35", "<0.5"]
+    assert [one.releases for one in found["sharing"]] == ["<0.4.35"]
+    assert NAMED in new
+
+
+def test_a_named_deviation_of_one_case_gets_another_range(tmp_path: Path) -> None:
+    """The constant itself changes, because no other case has it."""
+    alone = NAMED.partition("@probe")[0]
+    text = case_file(f"{alone}@probe(deviations=[OLD])")
+    (old,) = read(text, tmp_path)["case"]
+    assert ended(text, old, "<0.4.33") == text.replace("jax<0.4.35", "jax<0.4.33")
+
+
+def test_a_named_deviation_that_ends_leaves_no_constant(tmp_path: Path) -> None:
+    """Neither the constant nor the import that only it used."""
+    alone = NAMED.partition("@probe")[0]
+    text = case_file(f"{alone}@probe(deviations=[OLD])")
+    (old,) = read(text, tmp_path)["case"]
+    new = ended(text, old, None)
+    assert "OLD" not in new
+    assert "deviation" not in new
+    assert read(new, tmp_path)["case"] == ()
+
+
+@pytest.mark.parametrize(("releases", "left"), [("<0.4.33", ["<0.4.33"]), (None, [])])
+def test_a_shared_deviation_changes_for_one_case_alone(
+    releases: str | None, left: list[str], tmp_path: Path
+) -> None:
+    """The other case keeps the constant."""
+    text = case_file(f"{NAMED}@probe(deviations=[OLD])")
+    (old,) = read(text, tmp_path)["case"]
+    new = ended(text, old, releases)
+    found = read(new, tmp_path)
+    assert [one.releases for one in found["case"]] == left
+    assert found["sharing"] == (old,)
+    assert NAMED in new
+
+
+def test_a_list_that_is_a_constant_is_edited_manually(tmp_path: Path) -> None:
+    """Which cases the edit is meant for cannot be known."""
+    text = case_file('ALL = [deviation("jax<0.4.35")]\n\n\n@probe(deviations=ALL)')
+    (old,) = read(text, tmp_path)["case"]
+    with pytest.raises(UsageError, match="cannot be edited here"):
+        declared(text, VALUE)
+    with pytest.raises(UsageError, match="declares no such deviation"):
+        ended(text, old, "<0.4.33")
+
+
+def test_a_list_with_a_part_that_is_a_constant_is_edited_manually(tmp_path: Path) -> None:
+    """An element of the list is not a deviation then."""
+    text = case_file(
+        'PART = [deviation("jax<0.4.35"), deviation("jax>=0.9")]\n\n\n@probe(deviations=[*PART])'
+    )
+    old = read(text, tmp_path)["case"][1]
+    with pytest.raises(UsageError, match="cannot be edited here"):
+        ended(text, old, ">=0.9,<0.10")
+
+
+def test_keywords_that_are_defaults_stay(tmp_path: Path) -> None:
+    """The case has them before and after the edit."""
+    text = case_file("defaults(devices=4)\n\n\n@probe()").replace(
+        "import Observed", "import Observed, defaults", 1
+    )
+    assert [one.releases for one in read(declared(text, VALUE), tmp_path)["case"]] == ["<0.5"]
