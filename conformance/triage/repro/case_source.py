@@ -12,6 +12,7 @@ import builtins
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.constants import find_defaults
 from conformance.corpus.project import FOR_CASES
 from conformance.corpus.python_source import get_callee_name, parse
 from conformance.errors import UsageError
@@ -122,8 +123,10 @@ class _SourceCollector:
                 for name in _bound_names(node):
                     module.bound.setdefault(name, []).append(node)
             self._modules[path] = module
+            metadata = set(find_defaults(module.tree))
             for node in module.tree.body[bool(ast.get_docstring(module.tree)) :]:
-                if isinstance(node, ast.Expr):  # has an effect, although nothing reads it
+                # Any other expression has an effect, although nothing reads it.
+                if isinstance(node, ast.Expr) and node.value not in metadata:
                     self._use_statement(module, node)
         return self._modules[path]
 

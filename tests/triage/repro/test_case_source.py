@@ -146,3 +146,11 @@ def test_one_name_cannot_mean_two_things() -> None:
     text = "SCALE = 5\n\n\n@probe()\ndef case(env):\n    return scaled(env, SCALE)\n"
     with pytest.raises(NotStaticError, match="both define SCALE"):
         read(text)
+
+
+def test_defaults_and_named_deviations_are_left_out() -> None:
+    """They are metadata of the case, as its decorator is."""
+    head = HEAD.replace("import Observed", "import defaults, Observed")
+    named = 'defaults(devices=2)\nOLD = deviation("jax<1")\n\n\n'
+    case = CASE.replace('[deviation("jax<1")]', "[OLD]")
+    assert read(named + case, head=head) == read(CASE)
