@@ -8,8 +8,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
-from conformance.files import write_atomically
-from conformance.golden.cleanup import finish_write
 from conformance.golden.contents import (
     Content,
     encode,
@@ -24,7 +22,6 @@ from conformance.golden.layout import (
     DOCUMENT,
     ENDING,
     EXACT,
-    LARGE_FOLDER,
     OK,
     PENDING,
     assign_file_names,
@@ -33,6 +30,7 @@ from conformance.golden.layout import (
     golden_folder,
 )
 from conformance.golden.spans import insert, is_release, lookup, version
+from conformance.golden.writing import write_goldens
 from conformance.ir.fact_table import STATED_BY
 from conformance.ir.graph import CROSS_LOWERED
 from conformance.ir.normal.forms import VERSION
@@ -308,14 +306,9 @@ def plan_accept(
 
 
 def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
-    """Write a plan, one case after the other.
+    """Write a plan, unless the environment is that of CI.
 
     The caller holds the lock under which the plan was made, see `conformance.locking`.
-
-    Killed at any moment, each case has either its old or its new goldens. Contents keep their
-    names when they change, so they are first written to pending files; replacing the document is
-    the step that commits, after which the pending files are renamed. A reader accepts a pending
-    file with the recorded hash, and the next write of the case completes the renaming.
 
     Args:
         plan: The files to write.
@@ -326,16 +319,7 @@ def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
         InfrastructureError: If the disk refuses.
     """
     refuse_in_ci(env)
-    for file, data in plan.contents.items():
-        if file.parent.name == LARGE_FOLDER:
-            write_atomically(file, data, durable=True)
-    for document, text in plan.documents.items():
-        folder = document.parent
-        for file, data in plan.contents.items():
-            if file.parent == folder:
-                write_atomically(file.with_name(file.name + PENDING), data, durable=True)
-        write_atomically(document, text.encode(), durable=True)
-        finish_write(folder)
+    write_goldens(plan.contents, plan.documents)
 
 
 def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:

@@ -6,18 +6,16 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
-from conformance.files import TEMPORARY, disk_error, sync_to_disk
+from conformance.files import TEMPORARY, disk_error
 from conformance.golden.document import GoldenDocument, loads
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     DOCUMENT,
     LARGE_FOLDER,
     PENDING,
-    content_file,
     golden_folder,
     is_file_name,
 )
-from conformance.golden.store import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,60 +55,49 @@ def remove_goldens(folders: Iterable[Path]) -> None:
         except OSError as error:
             raise disk_error(folder, error) from error
     for topic in sorted({folder.parent for folder in folders}):
-        _remove_files(_find_unnamed_large(topic, {}))
+        remove_files(_find_unnamed_large(topic, {}))
         for empty in (topic / LARGE_FOLDER, topic):
             if empty.is_dir() and not any(empty.iterdir()):
                 empty.rmdir()
 
 
-def finish_write(folder: Path) -> None:
-    """Rename pending contents of a case, and remove contents that its document does not name.
-
-    Args:
-        folder: Golden folder of a case. If its document cannot be read, or has another format,
-            the folder is left alone.
+def remove_files(files: Iterable[Path]) -> None:
+    """Remove files; those that are already missing do not matter.
 
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    try:
-        text = (folder / DOCUMENT).read_text(encoding="utf-8")
-        document = loads(text, folder / DOCUMENT)
-        for content, name in document.files.items():
-            file = content_file(folder, name)
-            pending = file.with_name(file.name + PENDING)
-            if pending.exists() and read_content(file, content) == pending.read_bytes():
-                pending.replace(file)
-        sync_to_disk(folder)
-    except (GoldenError, UnicodeDecodeError):
-        return  # a file is damaged: leave all to the person who repairs it
-    except OSError as error:
-        raise disk_error(folder, error) from error
-    _remove_files(find_unreferenced(folder))
+    for file in files:
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(file, error) from error
 
 
-def find_unreferenced(folder: Path, planned: Mapping[Path, str] | None = None) -> tuple[Path, ...]:
-    """Return the files of a case, and the large values of its topic, that no document names.
+def find_unreferenced(documents: Mapping[Path, str]) -> tuple[Path, ...]:
+    """Return the files of cases, and the large values of their topics, that no document names.
 
     Args:
-        folder: Golden folder of a case.
-        planned: Documents that are about to be written, by path; the others are read.
+        documents: Documents of the cases by path, as they are or will be written.
 
     Returns:
-        The files. None if a document of the topic cannot be read or has another format.
+        The files; no large value of a topic with a document that cannot be read or has another
+        format, which may name it.
     """
-    planned = planned or {}
-    document = _load_document(folder / DOCUMENT, planned)
-    if document is None or not folder.is_dir():
-        return ()
-    named = {DOCUMENT, *document.files.values()}
-    unnamed = (
-        file
-        for file in sorted(folder.iterdir())
-        if file.name not in named
-        and (is_file_name(file.name.removesuffix(PENDING)) or _is_abandoned(file))
-    )
-    return (*unnamed, *_find_unnamed_large(folder.parent, planned))
+    found: list[Path] = []
+    for file in documents:
+        document = _load_document(file, documents)
+        if document is not None and file.parent.is_dir():
+            named = {DOCUMENT, *document.files.values()}
+            found += (
+                other
+                for other in sorted(file.parent.iterdir())
+                if other.name not in named
+                and (is_file_name(other.name.removesuffix(PENDING)) or _is_abandoned(other))
+            )
+    for topic in sorted({file.parent.parent for file in documents}):
+        found += _find_unnamed_large(topic, documents)
+    return tuple(found)
 
 
 def _find_unnamed_large(topic: Path, planned: Mapping[Path, str]) -> tuple[Path, ...]:
@@ -125,22 +112,14 @@ def _find_unnamed_large(topic: Path, planned: Mapping[Path, str]) -> tuple[Path,
     return tuple(file for file in sorted(large.iterdir()) if file.name not in named)
 
 
-def _load_document(file: Path, planned: Mapping[Path, str] | None = None) -> GoldenDocument | None:
+def _load_document(file: Path, planned: Mapping[Path, str]) -> GoldenDocument | None:
     """Return a document, None if it cannot be read or has another format."""
     try:
-        text = (planned or {}).get(file) or file.read_text(encoding="utf-8")
+        text = planned.get(file) or file.read_text(encoding="utf-8")
         document = loads(text, file)
     except (GoldenError, UnicodeDecodeError, OSError):
         return None
     return None if document.tainted else document
-
-
-def _remove_files(files: Iterable[Path]) -> None:
-    for file in files:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise disk_error(file, error) from error
 
 
 def _is_abandoned(file: Path) -> bool:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tomllib
 
-from conformance.files import describe_os_error, disk_error, write_atomically
-from conformance.golden.cleanup import finish_write
+from conformance.files import describe_os_error
+from conformance.golden.cleanup import remove_files
 from conformance.golden.contents import Content, encode
 from conformance.golden.document import GoldenDocument, dumps
 from conformance.golden.errors import GoldenError
@@ -31,6 +31,7 @@ from conformance.golden.layout import (
     track_of,
 )
 from conformance.golden.spans import Span, parse, version
+from conformance.golden.writing import write_goldens
 from conformance.ir.graph import kind_of_artifact
 from conformance.model.value import CorruptValueError, decode_value
 
@@ -99,8 +100,8 @@ def _old_document(case: Case) -> Path:
 def migrate_goldens(cases: Iterable[Case]) -> tuple[int, tuple[Path, ...]]:
     """Convert the goldens of format 1 of some cases, and remove the files of that format.
 
-    Interrupted at any moment, it can be repeated: the old files of a topic are removed after all
-    of its cases are converted.
+    Interrupted at any moment, it can be repeated: the old files are removed after all cases are
+    converted.
 
     Args:
         cases: The cases, with the folders that their goldens are in.
@@ -109,10 +110,11 @@ def migrate_goldens(cases: Iterable[Case]) -> tuple[int, tuple[Path, ...]]:
         The number of cases converted, and the files removed.
 
     Raises:
-        GoldenError: If a document or a content is malformed. Nothing of its topic is removed.
+        GoldenError: If a document or a content is malformed. Nothing is written or removed then.
         InfrastructureError: If the disk refuses.
     """
-    converted = 0
+    contents: dict[Path, bytes] = {}
+    documents: dict[Path, str] = {}
     old_files: set[Path] = set()
     for case in cases:
         folder, old = golden_folder(case.families, case), _old_document(case)
@@ -120,21 +122,17 @@ def migrate_goldens(cases: Iterable[Case]) -> tuple[int, tuple[Path, ...]]:
             continue
         conversion = _Conversion(old)
         document = _convert_document(conversion, case.id)
-        if not (folder / DOCUMENT).exists():
-            for content, name in document.files.items():
-                write_atomically(content_file(folder, name), conversion.data[content], durable=True)
-            write_atomically(folder / DOCUMENT, dumps(document).encode(), durable=True)
-            finish_write(folder)
-            converted += 1
         old_files |= {old, *conversion.old_files}
+        if (folder / DOCUMENT).exists():  # converted by a run that was interrupted
+            continue
+        documents[folder / DOCUMENT] = dumps(document)
+        for content, name in document.files.items():
+            contents[content_file(folder, name)] = conversion.data[content]
+    write_goldens(contents, documents)
     still_named = _names_of_unknown_cases(old_files)
     removed = tuple(sorted(old_files - still_named))
-    for file in removed:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise disk_error(file, error) from error
-    return converted, removed
+    remove_files(removed)
+    return len(documents), removed
 
 
 def _names_of_unknown_cases(old_files: set[Path]) -> set[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ from conformance.golden.layout import (
     OK,
     PENDING,
     content_file,
+    content_id,
     golden_folder,
     is_large,
 )
@@ -240,10 +240,10 @@ def read_content(file: Path, content: str) -> bytes:
         except OSError as error:
             found = f"cannot be read: {describe_os_error(error)}"
             continue
-        digest = hashlib.sha256(data).hexdigest()[:32]
-        if digest in content:
+        actual = content_id(content.partition("-")[0], data, large=is_large(content))
+        if actual == content:
             return data
-        found = found or f"content hashes to {digest}"
+        found = found or f"content hashes to {actual.partition('-')[2]}"
     if found is None:
         raise GoldenError.of(file, "is missing", "the content a golden names", _REMEDY)
     expected = f"{content.partition('-')[2]}; goldens are not edited by hand"

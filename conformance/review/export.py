@@ -81,9 +81,9 @@ def _collect_golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | 
     for plan in outcomes.plans:
         files |= plan.contents
         files |= {file: text.encode() for file, text in plan.documents.items()}
-        for folder in {file.parent for file in plan.documents}:
-            gone = set(find_unreferenced(folder, plan.documents)) - set(plan.contents)
-            files |= dict.fromkeys(gone & list_tracked(root, [folder]))
+        gone = set(find_unreferenced(plan.documents)) - set(plan.contents)
+        topics = sorted({file.parent.parent for file in plan.documents})
+        files |= dict.fromkeys(gone & list_tracked(root, topics))
     return files
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
-from conformance.golden import accept
+from conformance.golden import writing
 from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
@@ -211,7 +211,7 @@ def test_killed_at_any_write_the_goldens_are_whole(
         done += 1
         write_atomically(file, data, durable=durable)
 
-    monkeypatch.setattr(accept, "write_atomically", dying)
+    monkeypatch.setattr(writing, "write_atomically", dying)
     seen = [_seen("0.6.0", ok(f32(2))), _seen("0.6.0", raised(), case=other)]
     plan = plan_accept(GoldenStore(tmp_path), seen, KNOWN)
     if writes < len(plan.contents) + len(plan.documents):
