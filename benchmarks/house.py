@@ -184,10 +184,12 @@ def start_up() -> dict[str, float]:
 
 def python(code: str) -> str:
     """Return what a fresh interpreter prints."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # As users have it: where it is set, every process compiles every module.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        check=False,
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.stdout
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.corpus.metadata import (
@@ -24,7 +26,6 @@ from conformance.model.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from conformance.corpus.case_index import CaseIndex
     from conformance.model.case import Kind
@@ -73,13 +74,20 @@ def find_case_files(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path.resolve()]
-    return sorted(file.resolve() for file in path.rglob("*.py") if _is_case_file(file, path))
+    found: list[Path] = []
+    for folder, subfolders, names in os.walk(path):
+        # Goldens are 95 % of the folders: entering them took a fifth of the time of `list`.
+        subfolders[:] = [name for name in subfolders if name != "golden" and not _is_hidden(name)]
+        found.extend(
+            Path(folder, name).resolve()
+            for name in names
+            if name.endswith(".py") and name != "conftest.py" and not _is_hidden(name)
+        )
+    return sorted(found)
 
 
-def _is_case_file(file: Path, root: Path) -> bool:
-    parts = file.relative_to(root).parts
-    hidden = any(part.startswith(("_", ".")) or part == "golden" for part in parts)
-    return not hidden and file.name != "conftest.py"
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
 
 
 def discover(files: Iterable[Path], index: CaseIndex | None = None) -> tuple[Case, ...]:
