@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003 - msgspec reads the annotations at run time
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 

@@ -103,13 +103,13 @@ def keep_examples(command: click.Command) -> click.Command:
 class Commands(click.Group):
     """The subcommands, in the order of their groups."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands."""
         return list(COMMANDS)
 
     def get_command(
         self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
+        ctx: click.Context,
         cmd_name: str,
     ) -> click.Command | None:
         """Import a subcommand and return it, None for an unknown name."""
@@ -126,7 +126,7 @@ class Commands(click.Group):
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
+        ctx: click.Context,
         formatter: click.HelpFormatter,
     ) -> None:
         """Write the subcommands in their groups, without importing them."""

@@ -45,7 +45,7 @@ class RenamedOption(click.Option):
 class HiddenArgument(click.Argument):
     """An argument of an earlier release, accepted for scripts and not shown in the usage."""
 
-    def get_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return no piece of the usage line."""
         return []
 

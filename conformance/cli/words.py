@@ -50,8 +50,8 @@ class Words(Base):
 
     def shell_complete(
         self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        param: click.Parameter,  # noqa: ARG002 - click's signature
+        ctx: click.Context,
+        param: click.Parameter,
         incomplete: str,
     ) -> list[CompletionItem]:
         """Return the words that begin with what was typed; where none does, maybe files."""

@@ -12,7 +12,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE, hash_code
 from conformance.files import MALFORMED
-from conformance.model.case import Case  # noqa: TC001 - msgspec reads the annotations
+from conformance.model.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

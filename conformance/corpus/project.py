@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import tomllib
 
-from conformance.corpus.generated_cases import Function  # noqa: TC001 - msgspec reads the annotations
+from conformance.corpus.generated_cases import Function
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 

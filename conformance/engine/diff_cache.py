@@ -16,7 +16,7 @@ from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.process_pool import map_in_processes
 from conformance.files import MALFORMED
-from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the annotations
+from conformance.ir.change import Change
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def shard_map(
         return jax.shard_map(
             f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check, **manual
         )
-    from jax.experimental.shard_map import shard_map as experimental  # noqa: PLC0415 - removed later
+    from jax.experimental.shard_map import shard_map as experimental  # removed later
 
     auto = frozenset() if axis_names is None else frozenset(mesh.axis_names) - set(axis_names)
     return experimental(f, mesh, in_specs, out_specs, check_rep=check, auto=auto)
@@ -72,7 +72,7 @@ def pvary(x: Any, axes: str | Sequence[str]) -> Any:
         return jax.tree_util.tree_map(lambda leaf: lax.pcast(leaf, names, to="varying"), x)
     if hasattr(lax, "pvary"):
         return lax.pvary(x, names)
-    from jax.experimental.shard_map import pbroadcast  # noqa: PLC0415 - gone from 0.6.0
+    from jax.experimental.shard_map import pbroadcast  # gone from 0.6.0
 
     return jax.tree_util.tree_map(lambda leaf: pbroadcast(leaf, names), x)
 
@@ -143,7 +143,7 @@ def enable_x64(value: bool = True) -> contextlib.AbstractContextManager[Any]:
     """Return a context with 64-bit types on or off; `jax.enable_x64` from 0.8.0."""
     if callable(getattr(jax, "enable_x64", None)):
         return jax.enable_x64(value)
-    from jax.experimental import enable_x64 as experimental  # noqa: PLC0415 - gone from 0.9.0
+    from jax.experimental import enable_x64 as experimental  # gone from 0.9.0
 
     return experimental(value)
 

@@ -25,7 +25,7 @@ def refusal(call: Callable[[], Any], *words: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             call()
-    except Exception as error:  # noqa: BLE001 - any error is an outcome
+    except Exception as error:  # any error is an outcome
         return f"{type(error).__name__}: {', '.join(w for w in words if w in str(error))}"
     return "ran"
 
@@ -43,7 +43,7 @@ def ending(f: Callable[..., Any], *args: Any, words: Sequence[str] = ()) -> str:
     """
     try:
         jax.block_until_ready(f(*args))
-    except Exception as error:  # noqa: BLE001 - any error is an outcome
+    except Exception as error:  # any error is an outcome
         found = next((word for word in words if word in str(error)), "")
         return f"{type(error).__name__}: {found}".removesuffix(": ")
     return "accepted"

@@ -21,7 +21,7 @@ PACKAGES = ("conformance", "conformance.suites", "conformance.worker")
 if __name__ == "__main__":
     # No folder of this project may be on the path: packages next to it would hide the cell's. The
     # suite may have a package `conformance` of its own, so the stand-ins are removed later.
-    script = os.path.abspath(__file__)  # noqa: PTH100 - importing pathlib takes time
+    script = os.path.abspath(__file__)
     here, _ = os.path.split(script)
     above, _ = os.path.split(here)
     for package, folder in zip(PACKAGES, (above, here, f"{above}{os.sep}worker"), strict=True):
@@ -38,7 +38,7 @@ if __name__ == "__main__":
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGES[0]]:
         del sys.modules[name]
     descriptor = int(sys.argv[2])
-    with open(sys.argv[3], encoding="utf-8") as file:  # noqa: PTH123 - importing pathlib takes time
+    with open(sys.argv[3], encoding="utf-8") as file:
         order = json.load(file)
     sys.argv[1:] = order["arguments"]
     del __file__

@@ -130,7 +130,7 @@ def list_hlo_modules(compiled: Any) -> list[Any]:
     """Return the modules of an executable, empty if it does not give them."""
     try:
         return list(compiled.runtime_executable().hlo_modules())
-    except Exception:  # noqa: BLE001 - jaxlib's error types move from release to release
+    except Exception:  # jaxlib's error types move from release to release
         return []
 
 
@@ -166,7 +166,7 @@ def _compile_dumping(lowered: Any, compile_: Callable[..., Any], folder: str) ->
     options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
     try:
         return compile_(lowered, {**options, "xla_dump_large_constants": True})
-    except Exception:  # noqa: BLE001 - an option that older releases do not have
+    except Exception:  # an option that older releases do not have
         return compile_(lowered, options)
 
 
@@ -259,8 +259,8 @@ def _hlo_sharding(sharding: Any, array: Any) -> str | None:
     if len(getattr(sharding, "device_set", ())) <= 1:
         return None
     try:  # there is no public name for it
-        return str(sharding._to_xla_hlo_sharding(len(array.shape)))  # noqa: SLF001
-    except Exception:  # noqa: BLE001 - of a kind that no release spells, or not there
+        return str(sharding._to_xla_hlo_sharding(len(array.shape)))
+    except Exception:  # an unknown kind, or a missing method
         return None
 
 
@@ -272,7 +272,7 @@ def _memory_kind(sharding: Any) -> str | None:
     if kind is None:
         try:
             kind = next(iter(sharding.device_set)).default_memory().kind
-        except Exception:  # noqa: BLE001 - topology devices and some backends have no memories
+        except Exception:  # topology devices and some backends have no memories
             return None
     return str(kind)
 

@@ -82,7 +82,7 @@ def _look(env: Env) -> None:
         os.dup2(os.open(SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         found = _describe_devices(env)
         Path(FOUND).write_text(found, encoding="utf-8")
-    except BaseException:  # noqa: BLE001 - reported on standard error
+    except BaseException:  # reported on standard error
         traceback.print_exc()
     finally:
         os._exit(0)
@@ -100,7 +100,7 @@ def _describe_devices(env: Env) -> str:
         return f"devices {len(devices)}"
     except Unsupported as reason:
         return f"unsupported {reason}"
-    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+    except Exception as error:  # a plugin may raise anything
         # A missing backend is reported as a RuntimeError, or as an error of the plugin.
         return f"unsupported {_first_line(error)}"
 

@@ -70,8 +70,8 @@ class MemoryGroup:
     def remove(self) -> bool:
         """Remove it, and return whether it is gone; as long as a process is in it, it stays."""
         with contextlib.suppress(OSError):
-            os.rmdir(self._path)  # noqa: PTH106 - hot path
-        return not os.path.isdir(self._path)  # noqa: PTH112 - hot path
+            os.rmdir(self._path)
+        return not os.path.isdir(self._path)
 
 
 class MemoryGroups:
@@ -118,12 +118,12 @@ class MemoryGroups:
 def _remove_abandoned(folder: str) -> None:
     """Remove the cgroups of processes that were killed before they could."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(folder):  # noqa: PTH208 - names are enough
+        for name in os.listdir(folder):
             owner = name.removeprefix(PREFIX).partition("-")[0]
             is_ours = name.startswith(PREFIX) and owner.isdecimal()
-            if is_ours and not os.path.isdir(f"/proc/{owner}"):  # noqa: PTH112
+            if is_ours and not os.path.isdir(f"/proc/{owner}"):
                 with contextlib.suppress(OSError):
-                    os.rmdir(f"{folder}/{name}")  # noqa: PTH106
+                    os.rmdir(f"{folder}/{name}")
 
 
 def _place(mounts: str, own: str) -> tuple[str, int] | None:
@@ -138,7 +138,7 @@ def _place(mounts: str, own: str) -> tuple[str, int] | None:
     for mount, kind, _ in table:
         if kind == "cgroup2" and paths.get("", "/").strip("/"):
             # Processes of version 2 are in leaves, so a job's cgroup is a sibling of ours.
-            folder = os.path.dirname(mount + paths[""])  # noqa: PTH120
+            folder = os.path.dirname(mount + paths[""])
             if "memory" in _read(f"{folder}/cgroup.subtree_control").split():
                 return folder, 2
     return None
@@ -146,12 +146,12 @@ def _place(mounts: str, own: str) -> tuple[str, int] | None:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
     except OSError:
         return ""
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:  # noqa: PTH123
+    with open(path, "w", encoding="ascii") as file:
         file.write(text)

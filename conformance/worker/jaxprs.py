@@ -189,7 +189,7 @@ def encode_literal(value: Any, aval: Any) -> Any:
     """Return a literal's value as plain data, rounded to its type: `0.1` of f32 is an f32."""
     try:
         return encode_scalar(np.asarray(value).astype(aval.dtype)[()])
-    except Exception:  # noqa: BLE001 - literals of key or opaque types have no NumPy form
+    except Exception:  # literals of key or opaque types have no NumPy form
         return encode_constant(value)
 
 
@@ -201,7 +201,7 @@ def encode_constant(value: Any) -> Any:
         if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
             value = jax.random.key_data(value)
         array = np.asarray(value)
-    except Exception:  # noqa: BLE001 - sharded over other processes, deleted, or no array at all
+    except Exception:  # sharded over other processes, deleted, or no array at all
         return None
     if array.dtype == object:
         return _text(value)
@@ -319,7 +319,7 @@ def _describe_aval(aval: Any) -> list[Any]:
 def _size(size: Any) -> int | str:
     try:
         return int(size)
-    except Exception:  # noqa: BLE001 - a symbolic dimension
+    except Exception:  # a symbolic dimension
         return strip_addresses(str(size))
 
 

@@ -56,8 +56,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     emit({"stage": "import"})
     set_flags(request)
     # Imported here, not above: the flags must be in the environment before jax is.
-    from conformance.kit import distributed, env  # noqa: PLC0415 - order matters, see above
-    from conformance.worker import stages, variants  # noqa: PLC0415 - order matters, see above
+    from conformance.kit import distributed, env
+    from conformance.worker import stages, variants
 
     try:
         update_config(request)
@@ -68,7 +68,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         emit({"unsupported": str(reason)})
         emit({"end": True})
         return
-    except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
+    except BaseException as error:  # any exception of an import is an observation
         described = stages.describe_error(error)
         described["where"] = described["where"] or find_import_site(error, request["file"])
         emit({"error": described})
@@ -100,7 +100,7 @@ def update_config(request: dict[str, Any]) -> None:
     Raises:
         AttributeError: If jax has no such option.
     """
-    import jax  # noqa: PLC0415 - only the process of a job, or a warmed parent, has jax
+    import jax  # only the process of a job, or a warmed parent, has jax
 
     jax.config.update("jax_enable_x64", request["x64"])
     for name, value in request["config"].items():
@@ -164,7 +164,7 @@ def forbid_backend() -> Iterator[None]:
     A backend fixes the device count and starts threads, after which no fork is safe. jax is
     made to raise at the very call, so that the traceback names the line and none is made.
     """
-    from jax._src import xla_bridge  # noqa: PLC0415 - see configure
+    from jax._src import xla_bridge
 
     make = xla_bridge.backends
 
@@ -246,7 +246,7 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
         fd: Descriptor the jobs' frames go to.
     """
     requests = take_standard_input()
-    folder = os.getcwd()  # noqa: PTH109 - to go back to, whatever it is
+    folder = os.getcwd()  # restored afterwards
     before = _apply_settings(first)
     decoder = frames.Decoder()
     request: dict[str, Any] | None = first
@@ -279,7 +279,7 @@ def _next(requests: int, decoder: frames.Decoder) -> dict[str, Any] | None:
 
 def _reset(folder: str) -> None:
     """Undo the effects of the last job: output buffers, working directory, caches of jax."""
-    import jax  # noqa: PLC0415 - only the process of a job has jax
+    import jax  # only the process of a job has jax
 
     sys.stdout.flush()
     sys.stderr.flush()
@@ -296,7 +296,7 @@ def read_settings(among: Collection[str] = ()) -> dict[str, Any]:
     Returns:
         The settings by name.
     """
-    import jax  # noqa: PLC0415 - only a warmed server has jax
+    import jax  # only a warmed server has jax
 
     found = {f"jax.config.{name}": value for name, value in jax.config.values.items()}
     found |= {"os.environ": dict(os.environ), "sys.path": list(sys.path)}

@@ -22,7 +22,7 @@ def main(mode: str, fd: int) -> None:
     package = types.ModuleType("conformance")
     package.__path__ = [str(here.parent)]
     sys.modules["conformance"] = package
-    from conformance.worker import server  # noqa: PLC0415 - the package exists only now
+    from conformance.worker import server  # the package exists only now
 
     if mode == "job":
         server.run_spawned_job(fd)

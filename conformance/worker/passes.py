@@ -106,7 +106,7 @@ class _Session(Observer):
             reference = bind_reference(built.reference, *values)
             self._reference(reference, self._fn)
             return self._stage_out(built, self._env)
-        except BaseException as error:  # noqa: BLE001 - whatever a case raises is its observation
+        except BaseException as error:  # any exception of a case is its observation
             self._failed(error)
             return None
 
@@ -120,7 +120,7 @@ class _Session(Observer):
             if run:
                 # Built anew: a program may donate its arguments.
                 self._execute(compiled, self._build())
-        except BaseException as error:  # noqa: BLE001 - whatever XLA raises is the answer
+        except BaseException as error:  # any exception of XLA is the answer
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:

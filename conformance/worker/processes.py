@@ -38,13 +38,13 @@ def list_children(pid: int) -> list[int]:
     """Return the children of a process, whichever of its threads forked them."""
     found: list[int] = []
     try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot path
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return found
     for thread in threads:
         with (
             contextlib.suppress(OSError),
-            open(f"/proc/{pid}/task/{thread}/children", "rb") as file,  # noqa: PTH123
+            open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
         ):
             found += map(int, file.read().split())
     return found
@@ -83,7 +83,7 @@ def measure_tree(pid: int, limit: int = 0) -> int:
 def measure_resident(pid: int) -> int:
     """Return the resident bytes of a process, 0 where it is gone."""
     try:
-        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - hot path
+        with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE
     except (OSError, IndexError, ValueError):
         return 0
@@ -99,14 +99,14 @@ def measure_proportional(pid: int) -> int | None:
         The bytes, 0 where it is gone; None where this kernel does not count them.
     """
     try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             for line in file:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * 1024
     except ProcessLookupError:  # it ended, and its parent has not waited for it
         return 0
     except FileNotFoundError:
-        return None if os.path.isdir(f"/proc/{pid}") else 0  # noqa: PTH112 - hot path
+        return None if os.path.isdir(f"/proc/{pid}") else 0
     except (OSError, IndexError, ValueError):
         return None
     return 0  # a zombie holds nothing

@@ -166,7 +166,7 @@ def _become_rank(request: dict[str, Any], run: RunJob, pipes: dict[str, int]) ->
         frames.write(pipes["record"], {"done": True})
         while True:  # the coordinator and the collectives live until the last rank is done
             signal.pause()
-    except BaseException:  # noqa: BLE001 - reported on standard error
+    except BaseException:  # reported on standard error
         traceback.print_exc()
         _flush()
     finally:
@@ -322,7 +322,7 @@ def _runnable(pid: int) -> bool:
 def _processor_seconds(pid: int) -> float:
     """Return the processor seconds of a process, 0 if they are unknown."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - hot path
+        with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return 0.0

@@ -30,7 +30,7 @@ def scout(request: dict[str, Any], fd: int) -> None:
     Emits `{"stage": "import"}`, then `{"error": ...}` if the import raised, then
     `{"scouted": {"modules", "threads", "sets"}}` and `{"end": True}`.
     """
-    from conformance.worker.stages import describe_error  # noqa: PLC0415 - needs jax, the server may not
+    from conformance.worker.stages import describe_error  # needs jax, the server may not
 
     frames.write(fd, {"stage": "import"})
     before, set_before = set(sys.modules), read_settings()
@@ -40,7 +40,7 @@ def scout(request: dict[str, Any], fd: int) -> None:
         else:
             set_flags(request)
             _tiny_program()
-    except BaseException as error:  # noqa: BLE001 - an import may raise anything
+    except BaseException as error:  # an import may raise anything
         described = describe_error(error)
         described["where"] = find_import_site(error, request["file"])
         frames.write(fd, {"error": described})
@@ -56,8 +56,8 @@ def scout(request: dict[str, Any], fd: int) -> None:
 
 
 def _tiny_program() -> None:
-    import jax  # noqa: PLC0415 - only a warmed server has jax
-    import numpy as np  # noqa: PLC0415
+    import jax  # only a warmed server has jax
+    import numpy as np
 
     compiled = jax.jit(lambda x: x + 1).trace(np.ones(4, np.float32)).lower().compile()
     compiled.as_text()
@@ -66,14 +66,14 @@ def _tiny_program() -> None:
 
 def warm() -> None:
     """Do the common start of all jobs in the server, except initialising a backend."""
-    import jax  # noqa: PLC0415 - the point of the function
-    import numpy as np  # noqa: PLC0415
+    import jax  # pays for the import once, before the fork
+    import numpy as np
 
-    from conformance.kit import env  # noqa: F401, PLC0415 - for the jobs
-    from conformance.worker import jaxprs, values, variants  # noqa: F401, PLC0415 - for the jobs
+    from conformance.kit import env  # noqa: F401 - for the jobs
+    from conformance.worker import jaxprs, values, variants  # noqa: F401 - for the jobs
 
     with contextlib.suppress(Exception):  # private: without it, jobs are only slower
-        from jax._src.interpreters import mlir  # noqa: PLC0415
+        from jax._src.interpreters import mlir
 
         mlir.make_ir_context()
     with contextlib.suppress(Exception):  # private, too
@@ -87,10 +87,10 @@ def _discover_plugins() -> None:
 
     If there is a plugin, each job looks for itself: a plugin runs code of its own when it is found.
     """
-    from jax._src import xla_bridge  # noqa: PLC0415 - see warm
+    from jax._src import xla_bridge
 
     if xla_bridge.jax_plugins is None and not entry_points(group="jax_plugins"):
-        xla_bridge._discover_and_register_pjrt_plugins()  # noqa: SLF001 - there is no other
+        xla_bridge._discover_and_register_pjrt_plugins()  # has no public name
 
 
 def warm_again() -> None:
@@ -99,13 +99,13 @@ def warm_again() -> None:
     jax recognises files of users by a pattern that takes 3 ms to compile.
     """
     with contextlib.suppress(Exception):  # private: without it, jobs are only slower
-        from jax._src import source_info_util  # noqa: PLC0415 - see warm
+        from jax._src import source_info_util
 
         source_info_util.is_user_filename(__file__)
 
 
 def _looping(x: Any) -> Any:
-    from jax import lax  # noqa: PLC0415 - see warm
+    from jax import lax
 
     return lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))
 
@@ -119,7 +119,7 @@ def preload(modules: Iterable[str]) -> None:
 
 def find_fork_hazard() -> str:
     """Return why this process must not fork, empty if it may."""
-    from jax._src import xla_bridge  # noqa: PLC0415 - see warm
+    from jax._src import xla_bridge
 
     if sys.platform != "linux":
         return "threads can be counted, and libraries survive a fork, on Linux only"
@@ -132,6 +132,6 @@ def find_fork_hazard() -> str:
 def count_threads() -> int:
     """Return the number of threads of this process, 1 if it is unknown."""
     try:
-        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - hot path
+        return len(os.listdir("/proc/self/task"))
     except OSError:
         return 1

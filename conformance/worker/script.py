@@ -16,7 +16,7 @@ import traceback
 FLAGS = "CONFORMANCE_XLA_FLAGS"
 
 
-class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 - a dict's would not do
+class _Environment(os._Environ):  # type: ignore[type-arg]  # a dict's would not do
     """The environment of a script, whose own flags of XLA do not replace those it is run with."""
 
     def __setitem__(self, name: str, value: str) -> None:
@@ -31,11 +31,11 @@ def main() -> None:
         os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "")
     note, script, *arguments = sys.argv[1:]
     sys.argv = [script, *arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))  # noqa: PTH100, PTH120 - start-up time
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
     try:
         runpy.run_path(script, run_name="__main__")
     except Exception as error:
-        with open(note, "w", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH123
+        with open(note, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(describe_error(error, script), file)
         raise
 
@@ -54,7 +54,7 @@ def describe_error(error: BaseException, script: str) -> "dict[str, str]":
         where = f"{script}:{own[-1].lineno}" if own else ""
     try:
         message = str(error)
-    except Exception as worse:  # noqa: BLE001 - whatever its message raises
+    except Exception as worse:  # its message may raise anything
         message = f"(no message: {type(worse).__name__} while it was made)"
     fields = {"type": type(error).__name__, "message": message, "where": where}
     # A message may hold what UTF-8 cannot, such as the name of a file as Python spells its bytes.

@@ -165,7 +165,7 @@ class Server(RequestLoop):
         request = case_file.parked[0]
         try:
             load_case(file, request["family"], request["name"])
-        except BaseException:  # noqa: BLE001 - jobs import such a file themselves
+        except BaseException:  # jobs import such a file themselves
             return "in_child"
         self._freeze()
         return "loaded"
@@ -186,7 +186,7 @@ def _exec(request: dict[str, Any], fd: int) -> None:
     """Become a fresh interpreter that runs the job."""
     Path(REQUEST).write_bytes(frames.encode(request))
     os.set_inheritable(fd, True)
-    os.execv(sys.executable, [sys.executable, "-s", str(ENTRY), "job", str(fd)])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-s", str(ENTRY), "job", str(fd)])
 
 
 def run_spawned_job(fd: int) -> None:

@@ -74,7 +74,7 @@ class Observer:
         except Unsupported as reason:
             self._emit({"unsupported": str(reason)}, b"")
             return False
-        except BaseException as error:  # noqa: BLE001 - whatever a case raises is its observation
+        except BaseException as error:  # any exception of a case is its observation
             self._emit({"error": describe_error(error, fn)}, b"")
         return self._reference(reference, fn) and ran
 
@@ -167,7 +167,7 @@ class Observer:
         for name, tell in artifacts.items():
             try:
                 text = tell()
-            except Exception as error:  # noqa: BLE001 - the program is none the worse for it
+            except Exception as error:  # the program itself is unaffected
                 name, text = f"no_{name}", f"{type(error).__name__}: {get_message(error)}"  # noqa: PLW2901
             self._text(name, text)
             texts[name] = text
@@ -200,7 +200,7 @@ class Observer:
                 return True
             head, data = flatten(expected, largest=self._largest)
             self._emit({"reference": head}, data)
-        except BaseException as error:  # noqa: BLE001 - a broken reference is the case's fault
+        except BaseException as error:  # a broken reference is the case's fault
             wrong = CaseError(f"the reference raised {type(error).__name__}: {error}")
             self._emit({"error": describe_error(wrong, fn)}, b"")
             return False

@@ -225,7 +225,7 @@ def _become_job(
         status = 0
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001 - reported on standard error
+    except BaseException:  # reported on standard error
         traceback.print_exc()
         sys.stderr.flush()
     finally:

@@ -35,7 +35,7 @@ STDLIB = "python"
 JAX = frozenset({"jax", "jaxlib"})
 """Packages that are tested, and so are libraries also in an environment that develops them."""
 _HARNESS = "conformance"
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - start-up time
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SITES = ("site-packages", "dist-packages")
 _FILTERED = "For simplicity, JAX has removed its internal frames"
 
@@ -104,7 +104,7 @@ def get_message(error: BaseException) -> str:
     """Return the message of an exception, also where making it raises."""
     try:
         return str(error)
-    except Exception as odd:  # noqa: BLE001 - an exception may be of the case's own making
+    except Exception as odd:  # an exception may be of the case's own making
         return f"<its message raised {type(odd).__name__}>"
 
 
@@ -231,7 +231,7 @@ def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
         return (_owner(home, module, hidden)[0] if home else ""), file
     if top in JAX:
         base = getattr(sys.modules.get(top), "__file__", None) or ""
-        return top, _below(file, os.path.dirname(os.path.dirname(base)))  # noqa: PTH120
+        return top, _below(file, os.path.dirname(os.path.dirname(base)))
     return _find_package(file)
 
 
@@ -272,7 +272,7 @@ def _has_dists(folder: str) -> bool:
 
 def _list_folder(folder: str) -> list[str]:
     try:
-        return os.listdir(folder)  # noqa: PTH208 - names are enough
+        return os.listdir(folder)
     except OSError:
         return []
 
@@ -285,10 +285,10 @@ def _find_local_packages(folder: str) -> frozenset[str]:
         if not name.endswith(".dist-info"):
             continue
         try:
-            with open(f"{folder}/{name}/direct_url.json", encoding="utf-8") as file:  # noqa: PTH123
+            with open(f"{folder}/{name}/direct_url.json", encoding="utf-8") as file:
                 if not str(json.load(file).get("url", "")).startswith("file:"):
                     continue
-            with open(f"{folder}/{name}/RECORD", encoding="utf-8", newline="") as file:  # noqa: PTH123
+            with open(f"{folder}/{name}/RECORD", encoding="utf-8", newline="") as file:
                 tops = {row[0].partition("/")[0] for row in csv.reader(file) if row}
             tops.add(name.partition("-")[0])  # a builder may leave the list of files empty
         except (OSError, ValueError, AttributeError):  # most have no such file

@@ -167,6 +167,6 @@ def _memory_kind(leaf: Any) -> str:
     device = next(iter(leaf.sharding.addressable_devices or leaf.sharding.device_set))
     try:
         default = device.default_memory().kind
-    except Exception:  # noqa: BLE001 - some backends have no memories at all
+    except Exception:  # some backends have no memories at all
         return ""
     return "" if kind in (None, default) else str(kind)

@@ -32,8 +32,8 @@ class DataFileLog:
         path, mode, flags = arguments
         if not isinstance(path, (str, bytes)):
             return  # a descriptor
-        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - speed
-        if os.path.splitext(name)[1] in _CODE:  # noqa: PTH122 - speed
+        name = os.path.abspath(os.fsdecode(path))
+        if os.path.splitext(name)[1] in _CODE:
             return
         writes = bool(flags & _WRITING) if isinstance(flags, int) else "w" in str(mode)
         (self._written if writes else self._read).add(name)

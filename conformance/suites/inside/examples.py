@@ -40,8 +40,8 @@ class ExampleSettings:
         """
         if "hypothesis" not in sys.modules:
             return
-        import hypothesis.core  # noqa: PLC0415 - only tests import it
-        from hypothesis import settings  # noqa: PLC0415 - only tests import it
+        import hypothesis.core  # only tests import it
+        from hypothesis import settings  # only tests import it
 
         vars(hypothesis.core)["global_force_seed"] = self._seed  # as --hypothesis-seed does
         _ignore_source_constants()
@@ -93,6 +93,6 @@ def _ignore_source_constants() -> None:
     They depend on the other tests of the process, and a test must draw the same values alone.
     """
     with contextlib.suppress(ImportError):  # older releases do not try them
-        from hypothesis.internal.conjecture import providers  # noqa: PLC0415 - only tests import it
+        from hypothesis.internal.conjecture import providers  # only tests import it
 
         vars(providers)["is_local_module_file"] = lambda _: False

@@ -38,7 +38,7 @@ def _count_threads() -> int | None:
     with contextlib.suppress(OSError):
         return sum(1 for _ in os.scandir("/proc/self/task"))
     try:
-        import psutil  # noqa: PLC0415 - a cell may lack it
+        import psutil  # a cell may lack it
     except ImportError:
         return None
     return max(int(psutil.Process().num_threads()), threading.active_count())
@@ -62,10 +62,10 @@ class ForkServer(RequestLoop):
         # Any: the plugins of pytest set attributes that its types do not declare.
         self._config: Any = config
         self._worker = worker
-        self._folder = os.getcwd()  # noqa: PTH109 - only passed on to chdir
+        self._folder = os.getcwd()  # only passed on to chdir
         self._base: Path | None = None
         with contextlib.suppress(Exception):  # the plugin tmpdir may be disabled
-            self._base = self._config._tmp_path_factory.getbasetemp()  # noqa: SLF001 - no public name
+            self._base = self._config._tmp_path_factory.getbasetemp()
         super().__init__(channel.requests, channel.replies, self._become_worker, reuse=1.0)
 
     def serve(self) -> None:
@@ -94,11 +94,11 @@ class ForkServer(RequestLoop):
         if self._base is not None:
             own = self._base / f"worker{os.getpid()}"
             own.mkdir(mode=0o700)
-            self._config._tmp_path_factory._basetemp = own  # noqa: SLF001 - no public name
+            self._config._tmp_path_factory._basetemp = own
         status = 0
         try:
             self._worker(channel, request)
-        except BaseException as error:  # noqa: BLE001 - pytest ends itself with exceptions, too
+        except BaseException as error:  # pytest ends itself with exceptions, too
             status = 2
             if not isinstance(error, (pytest.Session.Interrupted, pytest.Session.Failed)):
                 excinfo = pytest.ExceptionInfo.from_current()
@@ -133,7 +133,7 @@ def restart_capture(config: Any, out: int, err: int) -> None:
         manager.suspend_global_capture(in_=False)
     # pytest keeps a copy of standard error for the tracebacks of crashes.
     with contextlib.suppress(Exception):  # the plugin may be disabled, or its key renamed
-        from _pytest.faulthandler import fault_handler_stderr_fd_key  # noqa: PLC0415 - may be missing
+        from _pytest.faulthandler import fault_handler_stderr_fd_key  # may be missing
 
         os.dup2(err, config.stash[fault_handler_stderr_fd_key])
     os.close(out)

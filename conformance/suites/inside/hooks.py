@@ -257,7 +257,7 @@ def describe_item(item: pytest.Item) -> dict[str, Any]:
     file, line, _ = item.location
     path = str(getattr(item, "path", ""))
     # A test may be defined in another file than the one it is collected from.
-    known = line is not None and path.endswith(os.path.basename(file))  # noqa: PTH119 - a text of pytest's
+    known = line is not None and path.endswith(os.path.basename(file))  # a text of pytest's
     return {"file": path, "line": (line or 0) + 1 if known else 0, "bound": find_bound(item)}
 
 

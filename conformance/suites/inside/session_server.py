@@ -103,7 +103,7 @@ class SessionServer(RequestLoop):
         os.set_inheritable(fd, True)
         os.chdir(order["folder"])
         command = [sys.executable, "-s", self._entry, "session", str(fd), str(file)]
-        os.execv(sys.executable, command)  # noqa: S606 - no shell is wanted
+        os.execv(sys.executable, command)  # no shell is wanted
 
 
 def find_versions() -> dict[str, str]:

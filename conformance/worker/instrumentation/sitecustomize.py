@@ -19,8 +19,8 @@ INPUTS = "CONFORMANCE_INPUTS"
 TIMES = "CONFORMANCE_TIMES"
 HANG = "CONFORMANCE_HANG"
 _WRITING = os.O_WRONLY | os.O_RDWR
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - start-up time
-_PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 
 
 def _note_inputs(note: str) -> None:
@@ -34,7 +34,7 @@ def _note_inputs(note: str) -> None:
         if not isinstance(path, (str, bytes)):
             return  # a descriptor
         written = bool(int(flags) & _WRITING) if isinstance(flags, int) else "w" in str(mode)
-        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - start-up time
+        name = os.path.abspath(os.fsdecode(path))
         if (name, written) in seen:
             return
         seen.add((name, written))
@@ -46,9 +46,9 @@ def _note_inputs(note: str) -> None:
 
 def _note_own_time(note: str) -> None:
     """Measure the process without its outermost imports, which take seconds of jax alone."""
-    import atexit  # noqa: PLC0415 - start-up time
-    import builtins  # noqa: PLC0415
-    import time  # noqa: PLC0415
+    import atexit
+    import builtins
+    import time
 
     start, importing, depth = time.perf_counter(), 0.0, 0
     original = builtins.__import__
@@ -65,7 +65,7 @@ def _note_own_time(note: str) -> None:
 
     def end() -> None:
         line = json.dumps(["own", "", time.perf_counter() - start - importing])
-        with open(note, "a", encoding="utf-8") as file:  # noqa: PTH123 - start-up time
+        with open(note, "a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     builtins.__import__ = measured  # type: ignore[assignment]
@@ -73,11 +73,11 @@ def _note_own_time(note: str) -> None:
 
 
 def _note_hang(setting: str) -> None:
-    import faulthandler  # noqa: PLC0415 - start-up time
+    import faulthandler
 
     seconds, _, file = setting.partition(":")
     # It stays open for as long as the process lives.
-    out = open(file, "a")  # noqa: PTH123, SIM115
+    out = open(file, "a")  # noqa: SIM115
     faulthandler.dump_traceback_later(float(seconds), file=out)
 
 
@@ -88,19 +88,19 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> object:  # noqa: ARG004
         if name != "conformance":
             return None
-        from importlib.util import spec_from_file_location  # noqa: PLC0415 - start-up time
+        from importlib.util import spec_from_file_location
 
-        file = os.path.join(_PACKAGE, "__init__.py")  # noqa: PTH118
+        file = os.path.join(_PACKAGE, "__init__.py")
         return spec_from_file_location(name, file, submodule_search_locations=[_PACKAGE])
 
 
 def _go_on() -> None:
     """Import the module of this name that the environment has itself."""
-    import importlib  # noqa: PLC0415 - start-up time
+    import importlib
 
     mine = sys.modules.pop(__name__, None)
     path = list(sys.path)
-    sys.path[:] = [entry for entry in path if os.path.abspath(entry) != _HERE]  # noqa: PTH100
+    sys.path[:] = [entry for entry in path if os.path.abspath(entry) != _HERE]
     try:
         importlib.import_module(__name__)
     except ImportError:
