@@ -106,7 +106,7 @@ def find_change(
     ) as trials:  # fmt: skip
         endpoints = EndpointSearch(
             trials=trials, last=len(points) - 1, reverse=asked.find == "fix",
-            when=asked.predicate, fact=asked.fact, scan=scan, every=asked.every,
+            options=asked.predicate, scan=scan, every=asked.every,
             repeat=asked.repeat, seen_on=_find_reported_point(points, target),
         )  # fmt: skip
         answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()

@@ -10,6 +10,7 @@ from conformance.app.context import TIMEOUT, count_usable_cores
 from conformance.engine.job import CALL
 from conformance.errors import UsageError
 from conformance.search.axes import JAX
+from conformance.search.endpoints import PredicateOptions
 from conformance.search.point_predicates import (
     MEMORY,
     PRINTED,
@@ -72,9 +73,9 @@ class BisectOptions:
     repeat: int = 1
 
     @property
-    def predicate(self) -> str:
-        """The name of the predicate; empty for a metric, or any that tells endpoints apart."""
-        return "" if self.measured else self.when or ""
+    def predicate(self) -> PredicateOptions:
+        """The options that name the predicate; none where a metric is measured."""
+        return PredicateOptions("" if self.measured else self.when or "", self.fact)
 
     @property
     def width(self) -> int:

@@ -20,7 +20,7 @@ from conformance.app.target import (
 from conformance.cells.cell import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
-from conformance.search.endpoints import EndpointsError
+from conformance.search.endpoints import ANY_PREDICATE, EndpointsError, PredicateOptions
 from conformance.search.prober import CaseProber
 from conformance.search.trials import Trials
 from conformance.triage.blame.blame import Blame
@@ -81,7 +81,7 @@ def find_package(
         cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
         width=width, wanted=wanted,
     ) as trials:  # fmt: skip
-        blame = Blame(mixtures=mixtures, trials=trials, when=asked.predicate, fact=asked.fact)
+        blame = Blame(mixtures=mixtures, trials=trials, options=asked.predicate)
         try:
             return blame.run()
         except EndpointsError as error:
@@ -93,13 +93,12 @@ def blame_case(
     context: ProjectContext,
     case: Case,
     cells: tuple[Cell, Cell],
+    predicate: PredicateOptions = ANY_PREDICATE,
     *,
     prepare: Callable[[Iterable[Cell]], Preparation],
     runner: JobRunner,
     locks: dict[str, Lock],
     wanted: tuple[str, ...] = (),
-    when: str = "",
-    fact: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> BlameAnswer:
     """Find the package that changed a case, for another search; results are cached as in runs.
@@ -108,12 +107,11 @@ def blame_case(
         context: The project.
         case: The case.
         cells: The cell that is left, and the one that is gone to.
+        predicate: The options that name the predicate.
         prepare: Looks up locks.
         runner: Runs jobs.
         locks: Where the runner finds locks, by cell id; receives those of mixtures.
         wanted: Requirements of the cells in addition to their own packages.
-        when: The value of `--when`; empty for any predicate that tells the ends apart.
-        fact: The value of `--fact`, the name of a fact.
         say: Called with a line for each trial.
 
     Raises:
@@ -132,7 +130,7 @@ def blame_case(
         keep=lambda _: None, tolerance=get_tolerance(case),
         progress=partial(_report_step, say, len(mixtures.packages)),
     )  # fmt: skip
-    return Blame(mixtures=mixtures, trials=trials, when=when, fact=fact).run()
+    return Blame(mixtures=mixtures, trials=trials, options=predicate).run()
 
 
 def _make_mixtures(

@@ -32,6 +32,7 @@ from conformance.judge.ir import FACT
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.run_files import REPRODUCTIONS, Culprit, Evidence
 from conformance.search.axes import find_package_moves
+from conformance.search.endpoints import PredicateOptions
 from conformance.search.equivalence import format_ending, is_same_failure
 from conformance.search.prober import CaseProber
 from conformance.triage.blame.render import list_doubts
@@ -93,22 +94,25 @@ class Services:
         self.say(f"{release}: {record.verdict}")
         return record
 
-    def bisect(self, case: Case, cell: Cell, good: str, when: str) -> BisectAnswer:
+    def bisect(
+        self, case: Case, cell: Cell, good: str, predicate: PredicateOptions
+    ) -> BisectAnswer:
         """Search for the change of a case, from a release to a cell."""
         axis = make_axis_to(self.context, good, cell)
         # The cell is part of the name of the log.
         asked = BisectOptions(
-            good=good, bad=cell.release, platform=cell.id, when=when or None, wanted=self.wanted,
-            fresh=self.fresh,
+            good=good, bad=cell.release, platform=cell.id, when=predicate.when or None,
+            wanted=self.wanted, fresh=self.fresh,
         )  # fmt: skip
         return find_change(self.context, case, asked, self.say, axis=axis).answer
 
-    def blame(self, case: Case, before: Cell, after: Cell, when: str) -> BlameAnswer:
+    def blame(
+        self, case: Case, before: Cell, after: Cell, predicate: PredicateOptions
+    ) -> BlameAnswer:
         """Search for the packages that make a difference between two cells."""
         return blame_case(
-            self.context, case, (before, after), runner=self._runner, locks=self._locks,
+            self.context, case, (before, after), predicate, runner=self._runner, locks=self._locks,
             prepare=partial(self._session.prepare, wanted=self.wanted), wanted=self.wanted,
-            when=when,
         )  # fmt: skip
 
     def reproduce(self, cause: str, record: Record, case: Case, cell: Cell) -> tuple[str, str]:
@@ -228,8 +232,8 @@ class Investigation:
         if good is None:
             return found
         release, record = good
-        when = self._choose_predicate(record)
-        answer = self.services.bisect(self.case, self.cell, release, when)
+        predicate = self._choose_predicate(record)
+        answer = self.services.bisect(self.case, self.cell, release, predicate)
         labels = answer.labels
         if not answer.confirmed:
             names = ", ".join(labels[point] for point in answer.flaky)
@@ -241,7 +245,7 @@ class Investigation:
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
         return self._step(
-            found, lambda one: _replace(one, culprits=self._find_culprits(*between, when)),
+            found, lambda one: _replace(one, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
         )  # fmt: skip
 
@@ -263,17 +267,17 @@ class Investigation:
         )
         return None
 
-    def _choose_predicate(self, good: Record) -> str:
-        """Return the value of `--when`; empty for any predicate that tells the ends apart."""
+    def _choose_predicate(self, good: Record) -> PredicateOptions:
+        """Return the options that name the predicate; none for any that separates the ends."""
         records = (good, self.record)
         failed = [record.outcome is not Outcome.OK for record in records]
         if all(failed) and not is_same_failure(*map(format_ending, records)):
-            return "ending"
+            return PredicateOptions("ending")
         first = next(iter(self.record.reasons), "")
-        return "facts" if first.startswith(FACT) and not any(failed) else ""
+        return PredicateOptions("facts" if first.startswith(FACT) and not any(failed) else "")
 
     def _find_culprits(
-        self, before: PlannedCell, after: PlannedCell, when: str
+        self, before: PlannedCell, after: PlannedCell, predicate: PredicateOptions
     ) -> tuple[Culprit, ...]:
         """Return what makes the difference between two points that are next to each other."""
         differ = find_package_moves(before.versions, after.versions)
@@ -284,7 +288,7 @@ class Investigation:
         if not self.blame:
             self._notes.append(f"{len(differ)} packages differ, and were not separated")
             return ()
-        blamed = self.services.blame(self.case, before.cell, after.cell, when)
+        blamed = self.services.blame(self.case, before.cell, after.cell, predicate)
         self._notes += list_doubts(blamed)
         if not blamed.confirmed:
             return ()

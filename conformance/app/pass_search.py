@@ -16,6 +16,7 @@ from conformance.engine.plan import find_exclusion_reason
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
+from conformance.search.endpoints import PredicateOptions
 from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import Endpoints
 from conformance.triage.passes.pass_bisection import PassBisection, Setting
@@ -167,16 +168,13 @@ class PassSearch:
         )
 
     def _make_predicate(self, good: StoredJob | None, bad: StoredJob) -> Predicate:
-        when, fact, tolerance = (
-            self.options.when or "",
-            self.options.fact,
-            get_tolerance(self.subject),
-        )
+        options = PredicateOptions(self.options.when or "", self.options.fact)
+        tolerance = get_tolerance(self.subject)
         if good is None:
-            return make_cell_predicate(bad, tolerance, when=when, fact=fact)
+            return make_cell_predicate(bad, tolerance, options)
         names = (self.cells[0].cell.id, self.cells[-1].cell.id)
         ends = Endpoints(good=good, bad=bad, names=names, tolerance=tolerance)
-        return make_pair_predicate(ends, when=when, fact=fact)
+        return make_pair_predicate(ends, options)
 
 
 def prepare_pass_search(context: ProjectContext, target: str, options: PassOptions) -> PassSearch:

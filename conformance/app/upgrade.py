@@ -6,11 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from conformance.app.axes import check_nightlies, make_upgrade_points
 from conformance.app.blame import blame_case
-from conformance.app.output_files import check_writable, write_file
 from conformance.app.session import Session
 from conformance.app.suites import (
     SuiteHome,
@@ -19,14 +18,12 @@ from conformance.app.suites import (
     resolve_suite_requirements,
 )
 from conformance.engine.plan import Plan
-from conformance.engine.run_directory import Results, RunDirectory, allocate_run
+from conformance.engine.run_directory import Results, allocate_run
 from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_unclear
-from conformance.report.upgrade_text import render_asides, render_upgrade_markdown
+from conformance.report.upgrade_text import render_asides
 from conformance.search.axes import AxisCells
 from conformance.suites.suite import make_suite
 from conformance.triage.upgrade.comparison import UpgradeAxis
@@ -155,38 +152,6 @@ BLAMED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozens
 """The effects whose package is searched for, by the value of `--blame`."""
 
 
-class UpgradeFiles(NamedTuple):
-    """Files that an upgrade is written to in addition to its run.
-
-    Attributes:
-        json: The file of `--json`.
-        markdown: The file of `--markdown`.
-    """
-
-    json: Path | None
-    markdown: Path | None
-
-    @property
-    def printed(self) -> bool:
-        """Whether one of them is standard output, where nothing else is printed then."""
-        return "-" in {str(self.json), str(self.markdown)}
-
-    def check(self) -> None:
-        """Refuse files that cannot be written, before anything is tried."""
-        for option, file in (("--json", self.json), ("--markdown", self.markdown)):
-            if file is not None:
-                check_writable(option, file)
-
-    def write(self, upgraded: UpgradeResult, directory: RunDirectory) -> None:
-        """Write the result of an upgrade to these files and to the directory of its run."""
-        content = readable_json(make_upgrade_file(upgraded))
-        directory.write_upgrade(content)
-        if self.json is not None:
-            write_file("--json", self.json, content)
-        if self.markdown is not None:
-            write_file("--markdown", self.markdown, render_upgrade_markdown(upgraded).encode())
-
-
 class UpgradeRun:
     """An upgrade whose cells are prepared and whose cases are known.
 
@@ -218,7 +183,7 @@ class UpgradeRun:
             )
             for platform in options.places
         }
-        self.directory: RunDirectory = allocate_run(context.project.root)
+        self.directory = allocate_run(context.project.root)
         self._locks: dict[str, Lock] = {}
         for found in points.values():
             self._locks |= found.locks

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode, Outcome
@@ -28,6 +28,22 @@ from conformance.search.predicates import (
     find_differing_facts,
     get_fact,
 )
+
+
+class PredicateOptions(NamedTuple):
+    """Options that name the predicate of a search.
+
+    Attributes:
+        when: The value of `--when`; empty for any predicate that separates the endpoints.
+        fact: The value of `--fact`, the name of a fact; empty for none.
+    """
+
+    when: str = ""
+    fact: str = ""
+
+
+ANY_PREDICATE: Final = PredicateOptions()
+"""Options that name no predicate."""
 
 
 class EndpointsError(ConformanceError):
@@ -67,20 +83,19 @@ _ON_REQUEST: Final = frozenset({"text"})
 """Predicates that also see facts of the environment, which are no behaviour."""
 
 
-def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predicate:
+def choose_predicate(ends: Endpoints, options: PredicateOptions = ANY_PREDICATE) -> Predicate:
     """Return the predicate that separates two endpoints.
 
     Args:
         ends: Both endpoints.
-        name: The value of `--when`; empty for the first predicate that separates them.
-        fact: The value of `--fact`, the name of a fact.
+        options: The options; where they name no predicate, the first that separates them counts.
 
     Raises:
         EndpointsError: If an endpoint cannot be compared, both fail for different reasons, or they
             are alike.
         UsageError: If the fact does not exist.
     """
-    sides = ends.good, ends.bad
+    (when, fact), sides = options, (ends.good, ends.bad)
     for side, label in zip(sides, ends.names, strict=True):
         if side.record.outcome in SILENT:
             raise EndpointsError(
@@ -91,18 +106,18 @@ def choose_predicate(ends: Endpoints, name: str = "", fact: str = "") -> Predica
         if good == bad:
             raise EndpointsError(f"--fact {fact}: is {json.dumps(good)} at both ends; name another")
         return FactPredicate(fact, bad, good)
-    if name:
-        predicate = PREDICATES[name](ends)
+    if when:
+        predicate = PREDICATES[when](ends)
         _check_predicate(predicate, ends)
         return predicate
     # Otherwise `ending` would separate any two failures, and the search would find the release in
     # which one error became another.
     _refuse_two_failures(ends)
-    for when, build in PREDICATES.items():
+    for name, build in PREDICATES.items():
         # Verbatim output separates any two releases as soon as a program prints a version.
-        if when in _ON_REQUEST:
+        if name in _ON_REQUEST:
             continue
-        if when == "value" and any("value" not in side.record.artifacts for side in sides):
+        if name == "value" and any("value" not in side.record.artifacts for side in sides):
             continue
         predicate = build(ends)
         if predicate.classify(ends.good) == GOOD and predicate.classify(ends.bad) == BAD:

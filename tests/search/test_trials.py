@@ -15,7 +15,7 @@ from conformance.errors import InfrastructureError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.endpoints import choose_predicate
+from conformance.search.endpoints import PredicateOptions, choose_predicate
 from conformance.search.point_predicates import RepeatedPredicate
 from conformance.search.predicates import BAD, GOOD
 from conformance.search.trials import RECOUNTS, Trials
@@ -84,7 +84,9 @@ def trials_of(folder: Path, world: World, known: Iterable[Record] = ()) -> Trial
 
 def by_exit(trials: Trials[int], good: int, bad: int) -> RepeatedPredicate:
     """Return the predicate between two points that were tried."""
-    return RepeatedPredicate(choose_predicate(trials.endpoints(good, bad), "exit"))
+    return RepeatedPredicate(
+        choose_predicate(trials.endpoints(good, bad), PredicateOptions("exit"))
+    )
 
 
 def test_a_record_of_the_same_cell_is_replayed(tmp_path: Path) -> None:

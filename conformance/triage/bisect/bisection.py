@@ -269,7 +269,7 @@ class Bisection:
     @property
     def _is_asked(self) -> bool:
         """Whether the options name the predicate."""
-        return bool(self.endpoints.when or self.endpoints.fact)
+        return any(self.endpoints.options)
 
     def _search(self, predicate: PointPredicate) -> ChangePoint:
         """Try points until every change is between neighbours; return the main one."""

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.endpoints import (
+    ANY_PREDICATE,
     AlikeError,
     DifferentFailuresError,
     EndpointsError,
+    PredicateOptions,
     choose_predicate,
 )
 from conformance.search.equivalence import (
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from conformance.search.predicates import Endpoints
     from conformance.search.trials import Trials
 
+ENDING: Final = PredicateOptions(when="ending")
 MOST_SCANNED: Final = 64
 """Points of an axis that is scanned unasked: all releases, but not the nightlies of a year."""
 _LACKS: Final = re.compile(
@@ -61,8 +64,7 @@ class EndpointSearch:
         trials: The trials of the bisection.
         last: Number of the last point.
         reverse: Whether the good endpoint has the higher number.
-        when: The value of `--when`; empty for any predicate that separates the endpoints.
-        fact: The value of `--fact`, the name of a fact.
+        options: The options that name the predicate.
         scan: Whether all points are tried where the ends alone show no difference.
         every: Whether all points are tried in any case.
         repeat: Samples that make a point good.
@@ -73,8 +75,7 @@ class EndpointSearch:
     trials: Trials[int]
     last: int
     reverse: bool = False
-    when: str = ""
-    fact: str = ""
+    options: PredicateOptions = ANY_PREDICATE
     scan: bool = False
     every: bool = False
     repeat: int = 1
@@ -171,7 +172,7 @@ class EndpointSearch:
             try:
                 return self._choose(good, seen)
             except AlikeError:
-                if not (self.when or self.fact or self.trials.fails(bad)):
+                if not (any(self.options) or self.trials.fails(bad)):
                     predicate = self._choose(bad, seen)
                     self._swap()
                     return predicate
@@ -240,8 +241,8 @@ class EndpointSearch:
         """Return the predicate that separates two points."""
         # The failure that was fixed may have been another one long before.
         is_fixed = self.swapped and self.trials.record(bad).outcome is not Outcome.OK
-        when = self.when or ("exit" if is_fixed else "")
-        predicate = choose_predicate(self._make_endpoints(good, bad), when, self.fact)
+        options = self.options._replace(when=self.options.when or ("exit" if is_fixed else ""))
+        predicate = choose_predicate(self._make_endpoints(good, bad), options)
         if isinstance(predicate, OutputPredicate):
             # Lines that a cell prints differently from run to run are no evidence.
             for point in (good, bad):
@@ -249,12 +250,12 @@ class EndpointSearch:
                     self.trials.try_points([point])
                 texts = map(predicate.read_text, self.trials.samples[point][:2])
                 self._unstable |= find_unstable_lines(*texts)
-            predicate = choose_predicate(self._make_endpoints(good, bad), self.when, self.fact)
+            predicate = choose_predicate(self._make_endpoints(good, bad), self.options)
         return RepeatedPredicate(predicate, self.repeat)
 
     def _choose_by_ending(self, good: int, bad: int) -> RepeatedPredicate:
         return RepeatedPredicate(
-            choose_predicate(self._make_endpoints(good, bad), "ending"), self.repeat
+            choose_predicate(self._make_endpoints(good, bad), ENDING), self.repeat
         )
 
     def _make_endpoints(self, good: int, bad: int) -> Endpoints:
@@ -320,7 +321,7 @@ class EndpointSearch:
 
     def _differs(self, good: int, point: int) -> bool:
         try:
-            choose_predicate(self._make_endpoints(good, point), self.when, self.fact)
+            choose_predicate(self._make_endpoints(good, point), self.options)
         except DifferentFailuresError:
             return True
         except EndpointsError:

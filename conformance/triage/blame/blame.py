@@ -10,7 +10,12 @@ from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 from conformance.search.answers import SearchAnswer
 from conformance.search.ddmin import SetResult, SetTest, classify_set, minimize_all
-from conformance.search.endpoints import EndpointsError, choose_predicate
+from conformance.search.endpoints import (
+    ANY_PREDICATE,
+    EndpointsError,
+    PredicateOptions,
+    choose_predicate,
+)
 from conformance.search.point_predicates import RepeatedPredicate
 from conformance.search.predicates import PointKind
 from conformance.triage.blame.mixtures import Unit
@@ -72,14 +77,12 @@ class Blame:
     Attributes:
         mixtures: The mixtures of both environments.
         trials: The trials of the mixtures.
-        when: The value of `--when`; empty for any predicate that separates the ends.
-        fact: The value of `--fact`, the name of a fact.
+        options: The options that name the predicate.
     """
 
     mixtures: Mixtures
     trials: Trials[MovedUnits]
-    when: str = ""
-    fact: str = ""
+    options: PredicateOptions = ANY_PREDICATE
 
     @property
     def _all(self) -> MovedUnits:
@@ -124,13 +127,11 @@ class Blame:
         trials.try_endpoints(NONE, self._all)
         try:
             forth = trials.endpoints(NONE, self._all)
-            return RepeatedPredicate(choose_predicate(forth, self.when, self.fact))
+            return RepeatedPredicate(choose_predicate(forth, self.options))
         except EndpointsError as error:
             try:
                 back = trials.endpoints(self._all, NONE)
-                return RepeatedPredicate(
-                    choose_predicate(back, self.when, self.fact), inverted=True
-                )
+                return RepeatedPredicate(choose_predicate(back, self.options), inverted=True)
             except EndpointsError:
                 # The error about the direction that the user named.
                 raise error from None

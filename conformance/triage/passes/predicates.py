@@ -10,7 +10,12 @@ from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
 from conformance.judge.values import Agreement, compare_values
 from conformance.model.outcome import Conformance, Outcome
-from conformance.search.endpoints import EndpointsError, choose_predicate
+from conformance.search.endpoints import (
+    ANY_PREDICATE,
+    EndpointsError,
+    PredicateOptions,
+    choose_predicate,
+)
 from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import (
     BAD,
@@ -88,18 +93,21 @@ class BitsPredicate:
         return self.same if compared.agreement is Agreement.EQUAL else self.differ
 
 
-def make_cell_predicate(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
+def make_cell_predicate(
+    bad: StoredJob, tolerance: Tolerance, options: PredicateOptions = ANY_PREDICATE
+) -> Predicate:
     """Return the predicate within one cell.
 
     Args:
         bad: The program there, without any setting.
         tolerance: How far values may differ.
-        when: The value of `--when`; empty for the reference of the case itself.
-        fact: The value of `--fact`, `NAME` or `NAME=JSON`.
+        options: The options that name the predicate; `--fact` is `NAME` or `NAME=JSON`. Where they
+            name none, the reference of the case itself decides.
 
     Raises:
         UsageError: If the predicate does not apply to the program.
     """
+    when, fact = options
     name = f"{bad.record.case} on {bad.record.cell}"
     if fact:
         return _make_fact_predicate(bad, fact, None)
@@ -142,18 +150,18 @@ def make_cell_predicate(bad: StoredJob, tolerance: Tolerance, *, when: str, fact
     )
 
 
-def make_pair_predicate(ends: Endpoints, *, when: str, fact: str) -> Predicate:
+def make_pair_predicate(ends: Endpoints, options: PredicateOptions = ANY_PREDICATE) -> Predicate:
     """Return the predicate that separates the program in two cells.
 
     Args:
         ends: The program in both, without any setting.
-        when: The value of `--when`; empty for any predicate that separates them.
-        fact: The value of `--fact`: a name.
+        options: The options that name the predicate; any that separates them where they name none.
 
     Raises:
         EndpointsError: If they are alike, or not comparable.
         UsageError: If the fact does not exist.
     """
+    when, fact = options
     if fact:
         return _make_fact_predicate(ends.bad, fact, ends.good)
     about = "gives other bits than the good cell"
@@ -166,7 +174,7 @@ def make_pair_predicate(ends: Endpoints, *, when: str, fact: str) -> Predicate:
             raise EndpointsError(f"{names} give the same bits, or no value at all")
         return bits
     try:
-        return choose_predicate(ends, when)
+        return choose_predicate(ends, options)
     except EndpointsError:
         if when or not differ:
             raise

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from conformance.engine.transitions import ENDING
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome
+from conformance.search.endpoints import ANY_PREDICATE, PredicateOptions
 from conformance.search.equivalence import format_ending, is_same_failure
 from conformance.triage.blame.render import list_doubts
 from conformance.triage.upgrade.comparison import Culprits
@@ -15,23 +16,13 @@ from conformance.triage.upgrade.effect import Effect, show_change
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.cells.cell import Cell
     from conformance.engine.job import PlannedCell
+    from conformance.model.case import Case
     from conformance.triage.blame.blame import BlameAnswer
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 
-    Search = Callable[..., BlameAnswer]
-
-
-class PredicateOptions(NamedTuple):
-    """Options of `conformance blame` that name the predicate of a change.
-
-    Attributes:
-        when: The predicate, empty for any that separates both sides.
-        fact: The fact, empty for none.
-    """
-
-    when: str = ""
-    fact: str = ""
+    Search = Callable[[Case, tuple[Cell, Cell], PredicateOptions], BlameAnswer]
 
 
 def choose_predicate_options(step: UpgradeStep) -> PredicateOptions:
@@ -50,7 +41,7 @@ def choose_predicate_options(step: UpgradeStep) -> PredicateOptions:
         and not is_same_failure(*map(format_ending, records))
     ):
         return PredicateOptions(when="ending")
-    return PredicateOptions()
+    return ANY_PREDICATE
 
 
 def find_cells(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
@@ -70,12 +61,11 @@ def search_culprits(one: ComparedCase, step: UpgradeStep, search: Search) -> Cul
     Args:
         one: The case that changed.
         step: The change.
-        search: Searches, given a case, its cells and the options of the predicate.
+        search: Searches in two cells of a case, by the predicate that the options name.
     """
     before, after = (planned.cell for planned in find_cells(one, step))
-    options = choose_predicate_options(step)
     try:
-        found = search(one.case, (before, after), when=options.when, fact=options.fact)
+        found = search(one.case, (before, after), choose_predicate_options(step))
     except ConformanceError as error:
         return Culprits(case=one.case.id, untold=str(error))
     untold = "; ".join(list_doubts(found))

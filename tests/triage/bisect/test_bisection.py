@@ -20,7 +20,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.axes import AxisCells, AxisPoint
-from conformance.search.endpoints import EndpointsError
+from conformance.search.endpoints import EndpointsError, PredicateOptions
 from conformance.search.point_predicates import MARGIN, TIME
 from conformance.search.predicates import PointKind
 from conformance.search.trials import Trials
@@ -307,7 +307,8 @@ def test_the_first_of_several_failures_is_the_first_bad_one(tmp_path: Path) -> N
     assert (answer.last_good, answer.first_bad, answer.confirmed) == (1, 2, True)
     answer = bisected(tmp_path / "apart", Told(["good", "other", "good", "good", "bad"]))
     assert (answer.last_good, answer.first_bad) == (3, 4)
-    answer = bisected(tmp_path / "asked", Told(["good", "other", "bad"]), when="ending")
+    told, options = Told(["good", "other", "bad"]), PredicateOptions("ending")
+    answer = bisected(tmp_path / "asked", told, options=options)
     assert (answer.others, answer.first_bad, answer.confirmed) == ([1], 2, False)
 
 

@@ -15,7 +15,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.search.endpoints import EndpointsError
+from conformance.search.endpoints import EndpointsError, PredicateOptions
 from conformance.search.point_predicates import TIME
 from conformance.search.trials import Trials
 from conformance.triage.blame.blame import Blame, StandInError
@@ -125,7 +125,7 @@ def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
     """It does not matter which end is the right one, also where the question says which."""
     target = Target(lambda v: "ok" if v["scipy"] == "1.16" else "KeyError")
     for when in ("", "exit"):
-        found = blamed(tmp_path / (when or "any"), target, when=when)
+        found = blamed(tmp_path / (when or "any"), target, options=PredicateOptions(when))
         assert names(found) == {"scipy"}
         (line,) = (line for line in render_answer(found) if line.startswith("to blame: "))
         assert line.endswith("(before: fails, in any way)" if when else "(after: ends with ok)")
@@ -241,7 +241,7 @@ def test_ends_that_cannot_be_told_apart(tmp_path: Path) -> None:
     with pytest.raises(EndpointsError, match="are alike: both end with ok"):
         blamed(tmp_path, Target(lambda _: "ok"))
     with pytest.raises(EndpointsError, match="was to be good, got other"):
-        blamed(tmp_path, Target(lambda v: f"In{v['jax']}"), when="conformance")
+        blamed(tmp_path, Target(lambda v: f"In{v['jax']}"), options=PredicateOptions("conformance"))
     with pytest.raises(InfrastructureError, match="infra; the same command goes on where it was"):
         blamed(tmp_path, Target(lambda v: "infra" if "rich" in v else "ok"))
     with pytest.raises(UsageError, match="no package differs"):

@@ -13,7 +13,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.value import encode_value
-from conformance.search.endpoints import EndpointsError
+from conformance.search.endpoints import EndpointsError, PredicateOptions
 from conformance.search.predicates import BAD, GOOD, Endpoints, PointKind, PointState
 from conformance.triage.passes.predicates import (
     classify_setting,
@@ -59,13 +59,13 @@ def side(tmp_path: Path) -> MakeSide:
 def between(good: StoredJob, bad: StoredJob, when: str = "", fact: str = "") -> Any:
     """Return what is asked of two cells."""
     ends = Endpoints(good=good, bad=bad, names=("good", "bad"), tolerance=Tolerance())
-    return make_pair_predicate(ends, when=when, fact=fact)
+    return make_pair_predicate(ends, PredicateOptions(when, fact))
 
 
 def test_a_program_that_deviates_is_to_conform(side: MakeSide) -> None:
     """Another failure says nothing; the same failure is no change."""
     bad = side(2.0, Conformance.DEVIATES)
-    question = make_cell_predicate(bad, Tolerance(), when="", fact="")
+    question = make_cell_predicate(bad, Tolerance())
     assert question.name == "conformance"
     assert classify_setting(question, side(1.0, Conformance.CONFORMS), bad) == GOOD
     assert classify_setting(question, side(3.0, Conformance.DEVIATES), bad) == BAD
@@ -77,7 +77,7 @@ def test_a_program_that_deviates_is_to_conform(side: MakeSide) -> None:
 def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
     """Where nothing is known of what it should do."""
     bad = side(None, error="XlaError")
-    question = make_cell_predicate(bad, Tolerance(), when="", fact="")
+    question = make_cell_predicate(bad, Tolerance())
     assert question.name == "ending"
     assert classify_setting(question, side(), bad) == GOOD
     assert classify_setting(question, bad, bad) == BAD
@@ -87,7 +87,7 @@ def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
 def test_a_program_is_to_give_other_bits(side: MakeSide) -> None:
     """The last one is enough."""
     bad = side(1.0)
-    question = make_cell_predicate(bad, Tolerance(), when="bits", fact="")
+    question = make_cell_predicate(bad, Tolerance(), PredicateOptions("bits"))
     assert classify_setting(question, side(NEXT), bad) == GOOD
     assert classify_setting(question, side(1.0), bad) == BAD
 
@@ -96,8 +96,10 @@ def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
     """Any other, or the one that is wanted; a part that is not there is a count of 0."""
     bad = side(facts={"collectives": {"all-reduce": 1}})
     none, two = side(facts={"collectives": {}}), side(facts={"collectives": {"all-reduce": 2}})
-    other = make_cell_predicate(bad, Tolerance(), when="", fact="collectives.all-reduce")
-    wanted = make_cell_predicate(bad, Tolerance(), when="", fact="collectives.all-reduce=2")
+    other = make_cell_predicate(bad, Tolerance(), PredicateOptions(fact="collectives.all-reduce"))
+    wanted = make_cell_predicate(
+        bad, Tolerance(), PredicateOptions(fact="collectives.all-reduce=2")
+    )
     assert classify_setting(other, none, bad) == GOOD
     assert classify_setting(other, bad, bad) == BAD
     assert classify_setting(wanted, two, bad) == GOOD
@@ -109,14 +111,14 @@ def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
 def test_a_program_that_gives_no_cause(side: MakeSide, conforms: Conformance) -> None:
     """There is nothing to explain."""
     with pytest.raises(UsageError, match="expected a deviation to explain; --when bits"):
-        make_cell_predicate(side(1.0, conforms), Tolerance(), when="", fact="")
+        make_cell_predicate(side(1.0, conforms), Tolerance())
 
 
 def test_an_expected_error_gives_no_cause(side: MakeSide) -> None:
     """A program that raises what its reference says conforms."""
     bad = side(None, Conformance.CONFORMS, "TypeError")
     with pytest.raises(UsageError, match="conforms, expected a deviation"):
-        make_cell_predicate(bad, Tolerance(), when="", fact="")
+        make_cell_predicate(bad, Tolerance())
 
 
 def test_two_cells_are_told_apart_by_what_tells_most(side: MakeSide) -> None:
@@ -149,8 +151,8 @@ def test_a_fact_that_there_is_not(side: MakeSide) -> None:
     """The message says what there is."""
     bad = side(facts={"loops": 1})
     with pytest.raises(UsageError, match="no such fact, expected one of loops"):
-        make_cell_predicate(bad, Tolerance(), when="", fact="colours")
+        make_cell_predicate(bad, Tolerance(), PredicateOptions(fact="colours"))
     with pytest.raises(UsageError, match="loops has no parts"):
-        make_cell_predicate(bad, Tolerance(), when="", fact="loops.inner")
+        make_cell_predicate(bad, Tolerance(), PredicateOptions(fact="loops.inner"))
     with pytest.raises(UsageError, match="expected JSON after ="):
-        make_cell_predicate(bad, Tolerance(), when="", fact="loops=many")
+        make_cell_predicate(bad, Tolerance(), PredicateOptions(fact="loops=many"))

@@ -10,12 +10,12 @@ import pytest
 from conformance.errors import InfrastructureError
 from conformance.search.axes import PackageMove
 from conformance.search.ddmin import MinimalSet, SetResult
+from conformance.search.endpoints import PredicateOptions
 from conformance.search.point_predicates import RepeatedPredicate
 from conformance.search.predicates import BAD, GOOD, ConformancePredicate
 from conformance.triage.blame.blame import BlameAnswer
 from conformance.triage.blame.mixtures import Mixtures
 from conformance.triage.upgrade.culprit_search import (
-    PredicateOptions,
     choose_predicate_options,
     search_culprits,
 )
@@ -75,9 +75,9 @@ def test_an_answer(tmp_path: Path) -> None:
     """Of a search between both sides of the change."""
     one = changed(tmp_path, OK, RAISED)
 
-    def search(case: Case, cells: tuple[Cell, Cell], **more: str) -> BlameAnswer:
+    def search(case: Case, cells: tuple[Cell, Cell], predicate: PredicateOptions) -> BlameAnswer:
         assert (case.id, [cell.release for cell in cells]) == ("f/a", ["0.6.0", "0.6.1"])
-        assert more == {"when": "", "fact": ""}
+        assert predicate == PredicateOptions()
         return blamed("numpy")
 
     found = search_culprits(one, one.steps[0], search)
