@@ -1,4 +1,4 @@
-"""What the topics of this family share: the mapping, and a small regression problem."""
+"""Helpers for this family: the mapping, and a small regression problem."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 SHARDS = 4
 
 
-def mapped(env, f, in_specs, out_specs, *, check=True):
+def map_over_x(env, f, in_specs, out_specs, *, check=True):
     """Return `f` mapped over a mesh of four devices along axis `x`."""
     mesh = env.mesh(SHARDS, "x")
     return env.compat.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check=check)
 
 
 def regression(env):
-    """Return parameters `w`, inputs `x` and targets `y`: eight rows, so two a shard."""
+    """Return parameters `w`, inputs `x` and targets `y`: eight rows, two for each shard."""
     rng = env.rng(7)
     w = rng.normal(size=3).astype(np.float32)
     x = rng.normal(size=(8, 3)).astype(np.float32)
@@ -24,7 +24,10 @@ def regression(env):
 
 
 def loss(w, x, y):
-    """Mean squared error of a linear model; equal shards make its mean the global mean."""
+    """Return the mean squared error of a linear model.
+
+    Shards of equal size make the mean of their losses the global mean.
+    """
     return jnp.mean((x @ w - y) ** 2)
 
 

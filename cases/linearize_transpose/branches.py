@@ -1,4 +1,4 @@
-"""Linearised and transposed within what surrounds it: branches under vmap, an iterative solver."""
+"""Linearised and transposed inside other code: branches under vmap, an iterative solver."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from jax import lax
 
 from conformance.kit import Observed, deviation, probe
 
-
-@probe(
-    source="jax-ml/jax#29329",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax==0.6.1",
-            error="AssertionError",
-            match="should never be mapped",
-            reason="the index of the platform was a residual, and vmap of the cond mapped it",
-            issue="jax-ml/jax#29329",
-        )
-    ],
+PLATFORM_INDEX_IS_RESIDUAL = deviation(
+    "jax==0.6.1",
+    error="AssertionError",
+    match="should never be mapped",
+    reason="the platform index was a residual, and vmap of the cond mapped it",
+    issue="jax-ml/jax#29329",
 )
-def platform_in_a_mapped_branch(env):
-    """Linearised beside a cond, transposed in its branch, under vmap: refused by 0.6.1 alone.
 
-    Of a `platform_dependent` the residuals hold which platform it was, as a number.
+
+@probe(source="jax-ml/jax#29329", platforms=("cpu",), deviations=[PLATFORM_INDEX_IS_RESIDUAL])
+def platform_in_a_mapped_branch(env):
+    """A function linearised outside a cond can be transposed in its branch, under vmap.
+
+    Only 0.6.1 refuses it. The residuals of a `platform_dependent` include the platform, as a
+    number.
     """
 
     def backwards(x):
@@ -40,31 +37,35 @@ def platform_in_a_mapped_branch(env):
     return Observed(jax.jit(jax.vmap(backwards))(x), reference=exact)
 
 
+NO_RULE_FOR_SCATTER = deviation(
+    "jax<0.7",
+    error="ShardingTypeError",
+    match="scatter-add is not implemented",
+    reason="the transpose of an index is a scatter, which had no rule for explicit axes",
+    issue="jax-ml/jax#30327",
+)
+NO_RULE_FOR_SCATTER_GRADIENT = deviation(
+    "jax==0.7.0",
+    error="NotImplementedError",
+    match="scatter_add is not implemented",
+    reason="scatter still had no rule for the form that a gradient needs",
+    issue="jax-ml/jax#30327",
+)
+
+
 @probe(
     source="jax-ml/jax#30327",
     xla_flags=["--xla_backend_optimization_level=0"],
     devices=2,
     platforms=("cpu",),
     releases="jax>=0.6.1",
-    deviations=[
-        deviation(
-            "jax<0.7",
-            error="ShardingTypeError",
-            match="scatter-add is not implemented",
-            reason="the transpose of an index is a scatter, which had no rule on explicit axes",
-            issue="jax-ml/jax#30327",
-        ),
-        deviation(
-            "jax==0.7.0",
-            error="NotImplementedError",
-            match="scatter_add is not implemented",
-            reason="still none, for what a gradient needs of it",
-            issue="jax-ml/jax#30327",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_SCATTER, NO_RULE_FOR_SCATTER_GRADIENT],
 )
 def normal_equations_on_an_explicit_mesh(env):
-    """`sparse.linalg.cg` of J^T J by linearize and linear_transpose, where J indexes rows."""
+    """`sparse.linalg.cg` solves with a J^T J made by linearize and linear_transpose.
+
+    J indexes rows, in the context of an explicit mesh.
+    """
     rows, w = np.array([0, 2]), np.array([1, 2, 3], np.float32)
 
     def predict(w):

@@ -1,8 +1,9 @@
-"""Cotangents handed to vjp inside shard_map: what type must they have?
+"""Cotangents passed to vjp inside shard_map: which type must they have?
 
-From 0.6.0 the cotangent of a varying output must vary too. `value_and_grad` made a replicated one
-by itself in 0.6.0 and failed on plain local functions; code that writes `vjp(f, x)[1](1.0)` fails
-for the same reason and stays failing. `ones_like` of the output varies as it should from 0.7.0.
+From 0.6.0 the cotangent of a varying output must vary, too. In 0.6.0 `value_and_grad` itself
+created a replicated cotangent and failed on plain local functions. Code that writes
+`vjp(f, x)[1](1.0)` fails for the same reason, also in later releases. From 0.7.0 `ones_like` of the
+output varies as it should.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Program, deviation, program
 
-from ._helpers import SHARDS, mapped
+from ._helpers import SHARDS, map_over_x
 
 
 def mean_square(x):
-    """Mean of squares of the local numbers."""
+    """Return the mean of the squares of the local numbers."""
     return jnp.mean(x**2)
 
 
@@ -30,37 +31,55 @@ def exact(x):
 
 
 def exact_gradient(x):
-    """Return the gradient alone."""
+    """Return only the gradient."""
     return exact(x)[1]
 
 
 def numbers(env):
-    """Return eight numbers, two a shard."""
+    """Return eight numbers, two for each shard."""
     return env.rng(2).normal(size=8).astype(np.float32)
 
 
-@program(
-    source="jax-ml/jax#28193",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax==0.6.0",
-            error="ValueError",
-            match="for argument to vjp function",
-            reason="grad makes a replicated cotangent for a varying loss",
-            issue="jax-ml/jax#28193",
-        ),
-    ],
+REPLICATED_COTANGENT = deviation(
+    "jax==0.6.0",
+    error="ValueError",
+    match="for argument to vjp function",
+    reason="grad makes a replicated cotangent for a varying loss",
+    issue="jax-ml/jax#28193",
 )
+
+
+@program(source="jax-ml/jax#28193", devices=4, deviations=[REPLICATED_COTANGENT])
 def value_and_grad_sharded(env):
-    """The report's own program: a local value and gradient of sharded numbers."""
+    """`value_and_grad` of a local loss by sharded numbers works, except in 0.6.0.
+
+    This is the program of the report.
+    """
 
     def body(x):
         value, gradient = jax.value_and_grad(mean_square)(x)
         return jnp.atleast_1d(value), gradient
 
-    fn = mapped(env, body, P("x"), (P("x"), P("x")))
+    fn = map_over_x(env, body, P("x"), (P("x"), P("x")))
     return Program(fn, args=(numbers(env),), reference=exact)
+
+
+LITERAL_DOES_NOT_VARY = deviation(
+    "jax>=0.6",
+    params=["one"],
+    error="ValueError",
+    match="for argument to (vjp|VJP) function",
+    reason="a literal does not vary, but the output does",
+    issue="jax-ml/jax#29832",
+)
+FULL_LIKE_FORGETS_AXES = deviation(
+    "jax>=0.6,<0.7",
+    params=["ones_like", "full_like", "lax_full_like"],
+    error="ValueError",
+    match="for argument to vjp function",
+    reason="full_like forgets the axes over which its argument varies",
+    issue="jax-ml/jax#29965",
+)
 
 
 @program(
@@ -72,30 +91,13 @@ def value_and_grad_sharded(env):
         "full_like": {"make": "full_like"},
         "lax_full_like": {"make": "lax_full_like"},
     },
-    deviations=[
-        deviation(
-            "jax>=0.6",
-            params=["one"],
-            error="ValueError",
-            match="for argument to (vjp|VJP) function",
-            reason="a literal does not vary, the output does",
-            issue="jax-ml/jax#29832",
-        ),
-        deviation(
-            "jax>=0.6,<0.7",
-            params=["ones_like", "full_like", "lax_full_like"],
-            error="ValueError",
-            match="for argument to vjp function",
-            reason="full_like forgets over which axes its argument varies",
-            issue="jax-ml/jax#29965",
-        ),
-    ],
+    deviations=[LITERAL_DOES_NOT_VARY, FULL_LIKE_FORGETS_AXES],
 )
 def handmade_cotangent(env, make):
-    """Hand vjp a cotangent of one, made in four ways.
+    """Four ways to make a cotangent of one for vjp, which needs the type of the output.
 
-    A literal one is replicated; the `like` functions should give the type of the output, varying
-    included.
+    A literal one is replicated; the `like` functions should return the type of the output,
+    including the axes over which it varies.
     """
 
     def body(x):
@@ -108,5 +110,5 @@ def handmade_cotangent(env, make):
         }[make]()
         return back(cotangent)[0]
 
-    fn = mapped(env, body, P("x"), P("x"))
+    fn = map_over_x(env, body, P("x"), P("x"))
     return Program(fn, args=(numbers(env),), reference=exact_gradient)

@@ -1,8 +1,8 @@
-"""Training steps over a slice of sixteen devices: what transposing makes of the communication.
+"""Training steps on a slice of sixteen devices: how transposition changes the communication.
 
 Gradients of sharded programs communicate where their programs do not: the transpose of an
-all-gather is a reduce-scatter, that of a broadcast a sum. On `tpu:v5e:4x4` and
-`cuda:h100:1x2x8` that is compiled without them; on `cpu16` it is computed.
+all-gather is a reduce-scatter, that of a broadcast is a sum. Cells of `tpu:v5e:4x4` and
+`cuda:h100:1x2x8` compile the programs without these devices; `cpu16` computes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Program, deviation, program
+from conformance.kit import Program, defaults, deviation, program
+
+defaults(devices=16)
 
 BATCH, WIDTH, HIDDEN, LAYERS = 64, 128, 512, 4
 
@@ -33,28 +35,29 @@ def _mlp_step(up, down, x):
     return up - 0.1 * x.T @ back, down - 0.1 * hidden.T @ (2 * error)
 
 
+GRADIENTS_SUMMED_SEPARATELY = deviation(
+    "jax<0.7",
+    platform="cpu",
+    outcome="ok",
+    match="collectives",
+    reason="the gradients of the two weights were summed separately",
+)
+
+
 @program(
     source="jax-ml/jax#7351",
-    devices=16,
     facts={"collectives": {"all-reduce": 2}},
-    deviations=[
-        deviation(
-            "jax<0.7",
-            platform="cpu",
-            outcome="ok",
-            match="collectives",
-            reason="the gradients of the two weights were summed one by one",
-        )
-    ],
+    deviations=[GRADIENTS_SUMMED_SEPARATELY],
 )
 def data_and_model(env):
-    """A perceptron on a 4 by 4 mesh, batch over one axis, hidden units over the other.
+    """A step of a perceptron on a 4 by 4 mesh needs two reductions.
 
-    jit is told where everything lies and no more: one reduction over the model in the forward
-    pass, one over the data for the gradients of both weights.
+    The batch is sharded over one axis, the hidden units over the other. jit gets only the
+    shardings. It reduces once over the model in the forward pass, and once over the data for the
+    gradients of both weights.
     """
     mesh = env.mesh((4, 4), ("data", "model"))
-    places = [NamedSharding(mesh, spec) for spec in (P(None, "model"), P("model"), P("data"))]
+    shardings = [NamedSharding(mesh, spec) for spec in (P(None, "model"), P("model"), P("data"))]
 
     def loss(weights, x):
         up, down = weights
@@ -71,36 +74,36 @@ def data_and_model(env):
     )
     return Program(
         step,
-        args=[env.put(array, place) for array, place in zip(arrays, places, strict=True)],
-        jit={"donate_argnums": (0, 1), "out_shardings": (places[0], places[1])},
+        args=[env.put(array, sharding) for array, sharding in zip(arrays, shardings, strict=True)],
+        jit={"donate_argnums": (0, 1), "out_shardings": (shardings[0], shardings[1])},
         reference=_mlp_step,
     )
 
 
+TPU_USES_ALL_REDUCE = deviation(
+    platform="tpu:v5e",
+    outcome="ok",
+    match="collectives",
+    reason="over all devices of a 4x4 slice XLA uses an all-reduce and keeps a part of it",
+)
+CUDA_PEELS_LOOP = deviation(
+    platform="cuda",
+    outcome="ok",
+    match="collectives",
+    reason="XLA for GPUs peels an iteration off the loop, so the operations occur twice",
+)
+
+
 @program(
     source="jax-ml/jax#7351",
-    devices=16,
     facts={"collectives": {"all-gather": 2, "reduce-scatter": 1}},
-    deviations=[
-        deviation(
-            platform="tpu:v5e",
-            outcome="ok",
-            match="collectives",
-            reason="over all devices of a 4x4 slice XLA sums everything, and keeps a part of it",
-        ),
-        deviation(
-            platform="cuda",
-            outcome="ok",
-            match="collectives",
-            reason="XLA for GPUs takes an iteration out of the loop: the operations stand twice",
-        ),
-    ],
+    deviations=[TPU_USES_ALL_REDUCE, CUDA_PEELS_LOOP],
 )
 def fully_sharded(env):
-    """Weights of each layer gathered when they are needed, their gradients scattered.
+    """Weights of each layer are gathered when they are needed, and their gradients scattered.
 
-    A scan over layers inside shard_map. The transpose of `all_gather` is `psum_scatter`: no
-    device has to hold the gradient of a whole layer summed over the batch.
+    The program is a scan over layers inside shard_map. The transpose of `all_gather` is
+    `psum_scatter`: no device has to hold the gradient of a whole layer summed over the batch.
     """
     mesh = env.mesh(16, "x")
 
@@ -110,19 +113,19 @@ def fully_sharded(env):
     def loss(ws, x):
         return (lax.scan(jax.checkpoint(layer), x, ws)[0] ** 2).sum()
 
-    def by_hand(ws, x):
+    def exact(ws, x):
         ws = ws.astype(np.float64)
-        kept = [x.astype(np.float64)]
+        activations = [x.astype(np.float64)]
         for w in ws:
-            kept.append(np.tanh(kept[-1] @ w))
-        back, grads = 2 * kept[-1], []
-        for w, before, after in zip(ws[::-1], kept[-2::-1], kept[:0:-1], strict=True):
+            activations.append(np.tanh(activations[-1] @ w))
+        back, grads = 2 * activations[-1], []
+        for w, before, after in zip(ws[::-1], activations[-2::-1], activations[:0:-1], strict=True):
             back = back * (1 - after**2)
             grads.append(before.T @ back)
             back = back @ w.T
         return np.stack(grads[::-1])
 
-    mapped = env.compat.shard_map(
+    fn = env.compat.shard_map(
         jax.grad(loss),
         mesh=mesh,
         in_specs=(P(None, "x"), P("x")),
@@ -130,9 +133,9 @@ def fully_sharded(env):
         check=False,
     )
     return Program(
-        mapped,
+        fn,
         args=(_weights(env, LAYERS, WIDTH, WIDTH, seed=4), _weights(env, BATCH, WIDTH, seed=5)),
-        reference=by_hand,
+        reference=exact,
     )
 
 
@@ -145,60 +148,49 @@ def _data_parallel(env, sum_up, out_specs):
     def shard(w, x):
         return sum_up(jax.grad(loss)(env.compat.pvary(w, "x"), x))
 
-    def by_hand(w, x):
+    def exact(w, x):
         w, x = w.astype(np.float64), x.astype(np.float64)
         out = np.tanh(x @ w)
         return x.T @ (2 * out * (1 - out**2))
 
-    mapped = env.compat.shard_map(
+    fn = env.compat.shard_map(
         shard, mesh=env.mesh(16, "x"), in_specs=(P(), P("x")), out_specs=out_specs
     )
     return Program(
-        mapped,
+        fn,
         args=(_weights(env, WIDTH, WIDTH, seed=6), _weights(env, BATCH, WIDTH, seed=7)),
-        reference=by_hand,
+        reference=exact,
     )
+
+
+COTANGENT_NOT_VARYING = deviation(
+    "jax>=0.6.0,<0.6.1",
+    error="ValueError",
+    match="unexpected JAX type",
+    reason="the cotangent of a sum of shards was not typed as varying",
+)
 
 
 @program(
     source="jax-ml/jax#6992",
-    devices=16,
     facts={"collectives": {"all-reduce": 1}},
-    deviations=[
-        deviation(
-            "jax>=0.6.0,<0.6.1",
-            error="ValueError",
-            match="unexpected JAX type",
-            reason="the cotangent of a sum of shards was not typed as varying",
-        ),
-    ],
+    deviations=[COTANGENT_NOT_VARYING],
 )
 def summed_gradient(env):
-    """A gradient summed over sixteen replicas, whole on each of them."""
+    """The gradient is summed over sixteen replicas, and each of them gets all of it."""
     return _data_parallel(env, lambda grad: lax.psum(grad, "x"), P())
 
 
 @program(
     source="jax-ml/jax#6992",
-    devices=16,
     facts={"collectives": {"reduce-scatter": 1}},
-    deviations=[
-        deviation(
-            "jax>=0.6.0,<0.6.1",
-            error="ValueError",
-            match="unexpected JAX type",
-            reason="the cotangent of a sum of shards was not typed as varying",
-        ),
-        deviation(
-            platform="tpu:v5e",
-            outcome="ok",
-            match="collectives",
-            reason="over all devices of a 4x4 slice XLA sums everything, and keeps a part of it",
-        ),
-    ],
+    deviations=[COTANGENT_NOT_VARYING, TPU_USES_ALL_REDUCE],
 )
 def scattered_gradient(env):
-    """The same, of which each replica keeps a part: half of what an all-reduce moves."""
+    """Each of sixteen replicas gets a part of the summed gradient.
+
+    That moves half of what an all-reduce moves.
+    """
     return _data_parallel(
         env, lambda grad: lax.psum_scatter(grad, "x", scatter_dimension=0, tiled=True), P("x")
     )
