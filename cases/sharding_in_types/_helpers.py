@@ -1,4 +1,4 @@
-"""What the topics of this family share: arrays put on meshes, and how a spec is told."""
+"""Helpers for this family: arrays on meshes, specs as text, and outcomes of calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def numbers(*shape):
 
 
 def put(mesh, value, *spec):
-    """Return an array put on a mesh, sharded as the spec says."""
+    """Return an array on a mesh, sharded by the entries of a spec."""
     return jax.device_put(value, NamedSharding(mesh, P(*spec)))
 
 
-def spec_of(array):
+def format_spec(array):
     """Return the PartitionSpec of an array's sharding as text, without trailing Nones."""
     entries = [*array.sharding.spec]
     while entries and entries[-1] is None:
@@ -28,9 +28,9 @@ def spec_of(array):
     return str(entries)
 
 
-def said(call, words=12):
-    """Return the class of what a call raises, and its first words; what it returns else."""
+def describe_outcome(call, words=12):
+    """Return the result of a call as text, or the class and the first words of its error."""
     try:
         return str(call())
-    except Exception as error:  # noqa: BLE001 - whichever class it is, is what is asked
+    except Exception as error:  # noqa: BLE001 - the class is part of the observation
         return " ".join([f"{type(error).__name__}:", *str(error).split()[:words]])

@@ -1,7 +1,7 @@
-"""AbstractMesh: a mesh of sizes and names without devices, whose constructor was turned around.
+"""AbstractMesh: a mesh of sizes and names without devices, whose arguments were rearranged.
 
-Libraries use it to plan shardings where there are no devices yet. Its signature changed in 0.5.3
-without a deprecation and what it is equal to in 0.7.1.
+Libraries use it to plan shardings before there are devices. Its signature changed in 0.5.3 without
+a deprecation, and its equality in 0.7.1.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import SHARDS, numbers
 
+defaults(platforms=("cpu",))
 
-def abstract():
+
+def make_abstract_mesh():
     """Return an AbstractMesh of one axis `x` of four, in the spelling of the release."""
     kind = jax.sharding.AbstractMesh
     try:
@@ -24,32 +26,32 @@ def abstract():
         return kind((("x", 4),))
 
 
+PAIRS_REMOVED = deviation(
+    "jax>=0.5.3",
+    params=["pairs"],
+    error="TypeError",
+    match="missing 1 required positional argument: 'axis_names'",
+    reason="sizes and names are separate arguments, as for Mesh",
+    issue="jax-ml/jax@a4ca0dbc6ca9",
+)
+PAIRS_REQUIRED = deviation(
+    "jax<0.5.3",
+    params=["sizes_and_names"],
+    error="TypeError",
+    match="takes 2 positional arguments but 3 were given",
+    reason="the constructor took pairs of name and size",
+    issue="jax-ml/jax@a4ca0dbc6ca9",
+)
+
+
 @probe(
     source="jax-ml/jax@a4ca0dbc6ca9",
-    platforms=("cpu",),
     releases="jax>=0.4.38",
     params={"pairs": {"pairs": True}, "sizes_and_names": {"pairs": False}},
-    deviations=[
-        deviation(
-            "jax>=0.5.3",
-            params=["pairs"],
-            error="TypeError",
-            match="missing 1 required positional argument: 'axis_names'",
-            reason="sizes and names are two arguments now, as for Mesh",
-            issue="jax-ml/jax@a4ca0dbc6ca9",
-        ),
-        deviation(
-            "jax<0.5.3",
-            params=["sizes_and_names"],
-            error="TypeError",
-            match="takes 2 positional arguments but 3 were given",
-            reason="it took pairs of name and size",
-            issue="jax-ml/jax@a4ca0dbc6ca9",
-        ),
-    ],
+    deviations=[PAIRS_REMOVED, PAIRS_REQUIRED],
 )
 def constructor(env, pairs):
-    """`AbstractMesh((("x", 4),))` up to 0.5.2, `AbstractMesh((4,), ("x",))` from 0.5.3."""
+    """`AbstractMesh` takes `(("x", 4),)` up to 0.5.2, and `(4,), ("x",)` from 0.5.3."""
     kind = jax.sharding.AbstractMesh
     mesh = kind((("x", 4), ("y", 2))) if pairs else kind((4, 2), ("x", "y"))
     return Observed(
@@ -57,92 +59,85 @@ def constructor(env, pairs):
     )
 
 
+ABSTRACT_AXES_WERE_AUTO = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="the axes were Auto, although those of make_mesh are Explicit since 0.9.0",
+    issue="jax-ml/jax@88f7a03bf892",
+)
+
+
 @probe(
-    source="jax-ml/jax@88f7a03bf892",
-    platforms=("cpu",),
-    releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.11.1",
-            outcome="ok",
-            reason="Auto, though those of make_mesh are Explicit since 0.9.0",
-            issue="jax-ml/jax@88f7a03bf892",
-        )
-    ],
+    source="jax-ml/jax@88f7a03bf892", releases="jax>=0.5.3", deviations=[ABSTRACT_AXES_WERE_AUTO]
 )
 def axis_types_not_told(env):
-    """Axes of an AbstractMesh that is not told of types: Explicit from 0.11.1, Auto before."""
-    return Observed([kind.name for kind in abstract().axis_types], ["Explicit"])
+    """An AbstractMesh without axis types has Explicit axes from 0.11.1, and Auto axes before."""
+    return Observed([kind.name for kind in make_abstract_mesh().axis_types], ["Explicit"])
 
 
-@probe(source="jax-ml/jax@afcb62ea20a2", platforms=("cpu",), releases="jax>=0.4.38")
+@probe(source="jax-ml/jax@afcb62ea20a2", releases="jax>=0.4.38")
 def shard_shapes(env):
-    """A NamedSharding over an AbstractMesh knows the shape of a shard, on every release."""
-    sharding = NamedSharding(abstract(), P(None, "x"))
+    """A NamedSharding over an AbstractMesh gives the shape of a shard, on every release."""
+    sharding = NamedSharding(make_abstract_mesh(), P(None, "x"))
     return Observed(list(sharding.shard_shape((3, 8))), [3, 2])
 
 
+NO_DEVICE_KIND = deviation(
+    "jax<0.7.1",
+    outcome="ok",
+    reason="mesh.abstract_mesh did not hold the kind of its devices, so the meshes were equal",
+    issue="jax-ml/jax@8be91cde4b7a",
+)
+
+
 @probe(
-    source="jax-ml/jax@8be91cde4b7a",
-    devices=4,
-    platforms=("cpu",),
-    releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            outcome="ok",
-            reason="it knew nothing of devices, so they were equal",
-            issue="jax-ml/jax@8be91cde4b7a",
-        )
-    ],
+    source="jax-ml/jax@8be91cde4b7a", devices=4, releases="jax>=0.5.3", deviations=[NO_DEVICE_KIND]
 )
 def against_that_of_a_mesh(env):
     """`mesh.abstract_mesh == AbstractMesh(...)` is silently False from 0.7.1.
 
-    A mesh of devices hands on which kind of device they are; one written down does not know.
+    The abstract mesh of a mesh includes the kind of its devices; an AbstractMesh made from sizes
+    and names does not.
     """
     mesh = env.mesh(SHARDS, "x")
     return Observed(
         {
-            "written_down": mesh.abstract_mesh == abstract(),
+            "written_down": mesh.abstract_mesh == make_abstract_mesh(),
             "of_equal_mesh": mesh.abstract_mesh == env.mesh(SHARDS, "x").abstract_mesh,
-            "names": mesh.abstract_mesh.axis_names == abstract().axis_names,
+            "names": mesh.abstract_mesh.axis_names == make_abstract_mesh().axis_names,
         },
         {"written_down": False, "of_equal_mesh": True, "names": True},
     )
 
 
-@probe(
-    source="jax-ml/jax@afcb62ea20a2",
-    platforms=("cpu",),
-    releases="jax>=0.4.38",
-    deviations=[
-        deviation(
-            error="ValueError",
-            match="(does not implement devices|not implemented for `jax.sharding.AbstractMesh`)",
-            reason="there are no devices to put anything on",
-            issue="jax-ml/jax@afcb62ea20a2",
-        )
-    ],
+NO_DEVICES_TO_PUT_ON = deviation(
+    error="ValueError",
+    match="(does not implement devices|not implemented for `jax.sharding.AbstractMesh`)",
+    reason="an AbstractMesh has no devices to put an array on",
+    issue="jax-ml/jax@afcb62ea20a2",
 )
+
+
+@probe(source="jax-ml/jax@afcb62ea20a2", releases="jax>=0.4.38", deviations=[NO_DEVICES_TO_PUT_ON])
 def put_on_no_devices(env):
     """`device_put` to a sharding over an AbstractMesh is refused, on every release."""
-    return Observed(jax.device_put(numbers(8), NamedSharding(abstract(), P("x"))), numbers(8))
+    return Observed(
+        jax.device_put(numbers(8), NamedSharding(make_abstract_mesh(), P("x"))), numbers(8)
+    )
 
 
 @probe(
     source="jax-ml/jax@c6dcbb6759f2",
-    records="how a mesh is printed is up to jax",
+    records="the printed form of a mesh is up to JAX",
     devices=4,
-    platforms=("cpu",),
     params={"mesh": {"kind": "mesh"}, "abstract": {"kind": "abstract"}},
 )
 def printed(env, kind):
-    """`repr` of a mesh, which ends up in messages and logs.
+    """`repr` of a mesh appears in messages and logs.
 
     No reference: the words are the observation.
     """
     mesh = env.mesh((2, 2), ("x", "y"))
     if kind == "abstract" and not hasattr(mesh, "abstract_mesh"):
-        env.unsupported("a mesh has no abstract mesh here")
+        env.unsupported("Mesh has no abstract_mesh in this release")
     return repr(mesh if kind == "mesh" else mesh.abstract_mesh)

@@ -1,10 +1,10 @@
-"""What `jax.make_mesh` makes when it is not told: Auto axes up to 0.8.3, Explicit ones since.
+"""`jax.make_mesh` without axis types: Auto axes up to 0.8.3, Explicit axes from 0.9.0.
 
-With Explicit axes the sharding of an array is part of its type, and what would need to be
-communicated has to be said. So a script that made its mesh by `jax.make_mesh((4,), ("x",))` and
-left the rest to the compiler raises from 0.9.0 on, in ordinary lines: a slice, a dot, an update.
-The programs here are such lines. Their meaning never changed, so the refusal is the deviation.
-`axis_types=(AxisType.Auto,)` gives back what was, on every release from 0.5.3.
+With Explicit axes the sharding of an array is part of its type, and communication must be
+requested. So a script that made its mesh by `jax.make_mesh((4,), ("x",))` and left the rest to the
+compiler raises from 0.9.0 on, in ordinary lines: a slice, a dot, an update. The programs in this
+file are such lines. Their meaning never changed, so the refusal is the deviation.
+`axis_types=(AxisType.Auto,)` restores the earlier behaviour, on every release from 0.5.3.
 """
 
 from __future__ import annotations
@@ -18,34 +18,39 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
 from ._helpers import SHARDS, numbers, put
 
+defaults(devices=4)
 
-def plain_mesh(env, shape=(SHARDS,), names=("x",)):
-    """Return what `jax.make_mesh` makes without being told of axis types."""
+
+def make_default_mesh(env, shape=(SHARDS,), names=("x",)):
+    """Return the mesh that `jax.make_mesh` makes without axis types."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return jax.make_mesh(shape, names, devices=env.devices[: int(np.prod(shape))])
 
 
+AXES_WERE_AUTO = deviation(
+    "jax<0.9",
+    outcome="ok",
+    reason="the axes were Auto: the compiler chose shardings",
+    issue="jax-ml/jax@89401bd3143e",
+)
+
+
 @probe(
     source="jax-ml/jax@89401bd3143e",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.9",
-            outcome="ok",
-            reason="axes were Auto: the compiler chose shardings",
-            issue="jax-ml/jax@89401bd3143e",
-        )
-    ],
+    deviations=[AXES_WERE_AUTO],
 )
 def default_axis_types(env):
-    """Auto up to 0.8.3, with a DeprecationWarning in 0.8; Explicit from 0.9.0, without a word."""
+    """`make_mesh` makes Auto axes up to 0.8.3 and Explicit axes from 0.9.0.
+
+    0.8.1 to 0.8.3 warn of the change with a DeprecationWarning; 0.9.0 does not warn.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mesh = jax.make_mesh((2, 2), ("x", "y"), devices=env.devices[:4])
@@ -58,14 +63,9 @@ def default_axis_types(env):
     )
 
 
-@probe(
-    source="jax-ml/jax@89401bd3143e",
-    devices=4,
-    platforms=("cpu",),
-    releases="jax>=0.5.3",
-)
+@probe(source="jax-ml/jax@89401bd3143e", platforms=("cpu",), releases="jax>=0.5.3")
 def mesh_itself_stays_auto(env):
-    """`jax.sharding.Mesh(...)` did not follow: its axes are Auto on every release."""
+    """The axes of `jax.sharding.Mesh(...)` are Auto on every release: its default stayed."""
     mesh = jax.sharding.Mesh(np.array(env.devices[:4]), ("x",))
     return Observed([kind.name for kind in mesh.axis_types], ["Auto"])
 
@@ -82,9 +82,42 @@ LINES = {
 }
 
 
+STRIDED_SLICE_WAS_A_GATHER = deviation(
+    "jax>=0.9,<0.9.1",
+    params=["strided_slice"],
+    error="ShardingTypeError",
+    match=r"out sharding could not be resolved",
+    reason="a slice with a stride was a gather in these releases",
+    issue="jax-ml/jax@89401bd3143e",
+)
+UNEVEN_SLICE = deviation(
+    "jax>=0.9",
+    params=["odd_slice"],
+    error="ShardingTypeError",
+    match="slicing on sharded dims where out dim .* is not divisible",
+    reason="three elements cannot be divided among four devices",
+    issue="jax-ml/jax@89401bd3143e",
+)
+RESULT_SHARDING_REQUIRED = deviation(
+    "jax>=0.9",
+    params=["fancy_index", "update"],
+    error="ShardingTypeError",
+    match=r"Use `.at\[...\].(get|set/add/mul/...)\(out_sharding=\)`",
+    reason="the sharding of the result must be given",
+    issue="jax-ml/jax@89401bd3143e",
+)
+BOTH_AXES_OVER_X = deviation(
+    "jax>=0.9",
+    params=["outer"],
+    error="ShardingTypeError",
+    match="produces an illegally sharded result",
+    reason="both axes of the product would be sharded over x",
+    issue="jax-ml/jax@89401bd3143e",
+)
+
+
 @program(
     source="jax-ml/jax@89401bd3143e",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.4.35",
     params={
@@ -98,61 +131,51 @@ LINES = {
         "argmax": {"line": "argmax"},
     },
     deviations=[
-        deviation(
-            "jax>=0.9,<0.9.1",
-            params=["strided_slice"],
-            error="ShardingTypeError",
-            match=r"out sharding could not be resolved",
-            reason="a slice with a stride was a gather there",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
-        deviation(
-            "jax>=0.9",
-            params=["odd_slice"],
-            error="ShardingTypeError",
-            match="slicing on sharded dims where out dim .* is not divisible",
-            reason="three elements cannot lie on four devices",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
-        deviation(
-            "jax>=0.9",
-            params=["fancy_index", "update"],
-            error="ShardingTypeError",
-            match=r"Use `.at\[...\].(get|set/add/mul/...)\(out_sharding=\)`",
-            reason="which device holds the result has to be said",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
-        deviation(
-            "jax>=0.9",
-            params=["outer"],
-            error="ShardingTypeError",
-            match="produces an illegally sharded result",
-            reason="both axes of the product would lie over x",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
+        STRIDED_SLICE_WAS_A_GATHER,
+        UNEVEN_SLICE,
+        RESULT_SHARDING_REQUIRED,
+        BOTH_AXES_OVER_X,
     ],
 )
 def ordinary_line(env, line):
-    """One line of NumPy on an array of a plain `make_mesh`: five of these eight raise from 0.9.0.
+    """Of eight lines of NumPy on an array of a default `make_mesh`, five raise in 0.9.0.
 
-    What reduces, reverses or stays where it is has one meaning for types, too, and runs.
+    From 0.9.1 the strided slice runs again. A line that reduces, reverses or leaves elements in
+    place has one meaning for types, too, and runs.
     """
     fn, spec = LINES[line]
     return Program(
-        fn, args=(put(plain_mesh(env), numbers(8), *spec),), reference=line_by_numpy(line)
+        fn, args=(put(make_default_mesh(env), numbers(8), *spec),), reference=get_numpy_line(line)
     )
 
 
-def line_by_numpy(line):
+def get_numpy_line(line):
     """Return the line as a function of a NumPy array."""
     if line == "update":
         return lambda x: np.concatenate([x[:1], [np.float32(9)], x[2:]])
     return LINES[line][0]
 
 
+SHARDING_OF_SUM_AMBIGUOUS = deviation(
+    "jax>=0.9",
+    params=["contracted"],
+    error="ShardingTypeError",
+    match="Contracting dimensions are sharded",
+    reason="the sum may be put anywhere: out_sharding= must be given",
+    issue="jax-ml/jax@89401bd3143e",
+)
+ROWS_AND_COLUMNS_OVER_X = deviation(
+    "jax>=0.9",
+    params=["both_rows"],
+    error="ShardingTypeError",
+    match="produces an illegally sharded result",
+    reason="rows and columns of the result would both be sharded over x",
+    issue="jax-ml/jax@89401bd3143e",
+)
+
+
 @program(
     source="jax-ml/jax@89401bd3143e",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.4.35",
     params={
@@ -161,76 +184,59 @@ def line_by_numpy(line):
         "one_side": {"specs": ((None, "x"), (None, None))},
         "rows": {"specs": (("x", None), (None, None))},
     },
-    deviations=[
-        deviation(
-            "jax>=0.9",
-            params=["contracted"],
-            error="ShardingTypeError",
-            match="Contracting dimensions are sharded",
-            reason="the sum may be put anywhere: say `out_sharding=`",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
-        deviation(
-            "jax>=0.9",
-            params=["both_rows"],
-            error="ShardingTypeError",
-            match="produces an illegally sharded result",
-            reason="rows and columns of the result would both lie over x",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
-    ],
+    deviations=[SHARDING_OF_SUM_AMBIGUOUS, ROWS_AND_COLUMNS_OVER_X],
 )
 def matrix_product(env, specs):
-    """`a @ b` over a plain mesh: tensor-parallel raises from 0.9.0, data-parallel runs."""
-    mesh = plain_mesh(env)
+    """`a @ b` on a default mesh: tensor-parallel raises from 0.9.0, data-parallel runs."""
+    mesh = make_default_mesh(env)
     a, b = numbers(4, 8) / 8, numbers(8, 4) / 8
     args = (put(mesh, a, *specs[0]), put(mesh, b, *specs[1]))
     return Program(jnp.matmul, args=args, reference=lambda a, b: a.astype(np.float64) @ b)
 
 
+SCANNED_AXIS_SHARDED = deviation(
+    "jax>=0.9",
+    error="ValueError",
+    match="0th dimension of all xs should be replicated",
+    reason="the axis that scan runs over must not be sharded",
+    issue="jax-ml/jax@89401bd3143e",
+)
+
+
 @program(
     source="jax-ml/jax@89401bd3143e",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.4.35",
-    deviations=[
-        deviation(
-            "jax>=0.9",
-            error="ValueError",
-            match="0th dimension of all xs should be replicated",
-            reason="the axis that is scanned over may not be sharded",
-            issue="jax-ml/jax@89401bd3143e",
-        ),
-    ],
+    deviations=[SCANNED_AXIS_SHARDED],
 )
 def scan_over_sharded_rows(env):
-    """`lax.scan` over the rows that are sharded: from 0.9.0 the rows have to be gathered first."""
+    """`lax.scan` over sharded rows is refused from 0.9.0: the rows must be gathered first."""
 
     def running(rows):
         return lax.scan(lambda total, row: (total + row, None), jnp.zeros(4), rows)[0]
 
-    rows = put(plain_mesh(env), numbers(8, 4), "x")
+    rows = put(make_default_mesh(env), numbers(8, 4), "x")
     return Program(running, args=(rows,), reference=lambda rows: rows.sum(0))
+
+
+CONSTRAINT_IS_A_HINT = deviation(
+    "jax>=0.9",
+    error="ValueError",
+    match="can only refer to Auto axes of the mesh",
+    reason="a constraint is a hint to the compiler; jax.reshard changes a type",
+    issue="jax-ml/jax@005c14b4da9d",
+)
 
 
 @program(
     source="jax-ml/jax@89401bd3143e",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.4.35",
-    deviations=[
-        deviation(
-            "jax>=0.9",
-            error="ValueError",
-            match="can only refer to Auto axes of the mesh",
-            reason="a constraint is a hint to the compiler; types are changed by jax.reshard",
-            issue="jax-ml/jax@005c14b4da9d",
-        ),
-    ],
+    deviations=[CONSTRAINT_IS_A_HINT],
 )
 def constraint_on_the_way(env):
-    """`with_sharding_constraint` on a plain mesh: the classic hint is an error from 0.9.0."""
-    mesh = plain_mesh(env, (2, 2), ("x", "y"))
+    """`with_sharding_constraint` on a default mesh, the classic hint, is an error from 0.9.0."""
+    mesh = make_default_mesh(env, (2, 2), ("x", "y"))
 
     def step(x):
         return lax.with_sharding_constraint(2 * x, NamedSharding(mesh, P("y")))
@@ -238,34 +244,34 @@ def constraint_on_the_way(env):
     return Program(step, args=(put(mesh, numbers(8), "x"),), reference=lambda x: 2 * x)
 
 
+IN_SPECS_DO_NOT_RESHARD = deviation(
+    "jax>=0.9.1",
+    error="ValueError",
+    match="does not match the specs of the input",
+    reason="in explicit mode in_specs state the shardings of the arguments and do not change them",
+    issue="jax-ml/jax@991fb76bc1eb",
+)
+
+
 @program(
     source="jax-ml/jax@991fb76bc1eb",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.4.35",
-    deviations=[
-        deviation(
-            "jax>=0.9.1",
-            error="ValueError",
-            match="does not match the specs of the input",
-            reason="in explicit mode in_specs say what the arguments are, not what they shall be",
-            issue="jax-ml/jax@991fb76bc1eb",
-        ),
-    ],
+    deviations=[IN_SPECS_DO_NOT_RESHARD],
 )
 def shard_map_that_gathers(env):
-    """`in_specs=P()` for an argument that is sharded: no longer gathered by shard_map from 0.9.1.
+    """`in_specs=P()` for a sharded argument no longer makes shard_map gather it from 0.9.1.
 
-    Put `jax.reshard` before it, or leave `in_specs` out.
+    Put `jax.reshard` before the shard_map, or leave `in_specs` out.
     """
-    mesh = plain_mesh(env)
+    mesh = make_default_mesh(env)
     total = env.compat.shard_map(lambda x: x + x.sum(), mesh=mesh, in_specs=P(), out_specs=P())
     return Program(total, args=(put(mesh, numbers(8), "x"),), reference=lambda x: x + x.sum())
 
 
-@program(source="jax-ml/jax@89401bd3143e", devices=4, releases="jax>=0.5.3")
+@program(source="jax-ml/jax@89401bd3143e", releases="jax>=0.5.3")
 def auto_axes_asked_for(env):
-    """What to write instead: `axis_types=(AxisType.Auto,)`, and the same lines run everywhere."""
+    """With `axis_types=(AxisType.Auto,)` on the mesh, the same lines run on every release."""
     auto = (jax.sharding.AxisType.Auto,)
     mesh = jax.make_mesh((SHARDS,), ("x",), axis_types=auto, devices=env.devices[:SHARDS])
 
@@ -291,7 +297,7 @@ def auto_axes_asked_for(env):
     },
 )
 def order_of_devices(env, shape, chosen):
-    """Devices fill the mesh row by row, by id or as listed; a small mesh takes the first ones."""
+    """Devices fill the mesh row by row, by id or as listed; a small mesh takes the first."""
     devices = None if chosen is None else [env.devices[i] for i in chosen]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -303,23 +309,24 @@ def order_of_devices(env, shape, chosen):
     )
 
 
+AXIS_TYPES_KEYWORD_ONLY = deviation(
+    "jax<0.7",
+    error="TypeError",
+    match="takes 2 positional arguments but 3",
+    reason="axis_types was keyword-only",
+    issue="jax-ml/jax@584f9bfbd2be",
+)
+
+
 @probe(
     source="jax-ml/jax@584f9bfbd2be",
     devices=2,
     platforms=("cpu",),
     releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.7",
-            error="TypeError",
-            match="takes 2 positional arguments but 3",
-            reason="axis_types was a keyword only",
-            issue="jax-ml/jax@584f9bfbd2be",
-        )
-    ],
+    deviations=[AXIS_TYPES_KEYWORD_ONLY],
 )
 def axis_types_by_position(env):
-    """`make_mesh(shape, names, types)`: the third may be given by position from 0.7.0."""
+    """`make_mesh(shape, names, types)` accepts the third argument by position from 0.7.0."""
     types = (jax.sharding.AxisType.Auto,)
     mesh = jax.make_mesh((2,), ("x",), types, devices=env.devices[:2])
     return Observed([kind.name for kind in mesh.axis_types], ["Auto"])

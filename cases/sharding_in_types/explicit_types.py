@@ -1,8 +1,9 @@
-"""Arrays on Explicit axes: what each operation makes of a sharding, and what it refuses.
+"""Arrays on Explicit axes: the shardings of results, and the operations that are refused.
 
-The types follow rules that a person can apply: a reduced axis goes, a kept one stays where it is,
-and what would need a collective is refused until `out_sharding=` says it. The rules were filled
-in over a year and some were taken back: results that needed a silent gather became errors.
+The types follow rules that a person can apply: a reduced axis disappears, a kept axis keeps its
+sharding, and an operation that would need a collective is refused until `out_sharding=` requests
+it. The rules were filled in over a year and some were taken back: results that needed a silent
+gather became errors.
 """
 
 from __future__ import annotations
@@ -14,27 +15,28 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit import Observed, Program, defaults, deviation, probe, program, raises
 
-from ._helpers import SHARDS, numbers, put, said, spec_of
+from ._helpers import SHARDS, describe_outcome, format_spec, numbers, put
+
+defaults(devices=4)
+
+TYPE_PRINTED_WITH_CLASS = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="a type was printed with the name of its class",
+    issue="jax-ml/jax@3a26804c6848",
+)
 
 
 @probe(
     source="jax-ml/jax@3a26804c6848",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            outcome="ok",
-            reason="a type was printed with the name of its class",
-            issue="jax-ml/jax@3a26804c6848",
-        )
-    ],
+    deviations=[TYPE_PRINTED_WITH_CLASS],
 )
 def printed_type(env):
-    """`jax.typeof(x)` tells the sharding, `float32[8@x]`; nothing of it where axes are Auto."""
+    """`jax.typeof(x)` shows the sharding, `float32[8@x]`, and omits it where axes are Auto."""
     mesh, auto = env.mesh((2, 2), ("x", "y"), explicit=True), env.mesh((2, 2), ("x", "y"))
     return Observed(
         {
@@ -69,16 +71,16 @@ RULES = {
     "zeros_like": (jnp.zeros_like, "['x']"),
     "vmap": (jax.vmap(lambda v: v @ v), "['x']"),
 }
-"""Functions of rows over x, and the spec of what they make of them."""
+"""Functions of an array with rows over x, and the specs of their results."""
 
 
-@probe(source="jax-ml/jax#28542", devices=4, platforms=("cpu",), releases="jax>=0.6.1")
+@probe(source="jax-ml/jax#28542", platforms=("cpu",), releases="jax>=0.6.1")
 def rules(env):
-    """What operations make of rows over x: the specs of results, and their numbers by NumPy."""
+    """Operations on rows over x give results with the expected specs, and the numbers of NumPy."""
     mesh, m = env.mesh(SHARDS, "x", explicit=True), numbers(8, 4)
     with env.compat.set_mesh(mesh):
         program = jax.jit(lambda m: {name: fn(m) for name, (fn, _) in RULES.items()})
-        seen = program(put(mesh, m, "x"))
+        results = program(put(mesh, m, "x"))
     by_numpy = {
         "concatenate": np.concatenate([m, m], 1),
         "where": np.where(m > 3, m, 0),
@@ -88,33 +90,33 @@ def rules(env):
     }
     exact = {name: by_numpy[name] if name in by_numpy else fn(m) for name, (fn, _) in RULES.items()}
     return Observed(
-        {"specs": {name: spec_of(out) for name, out in seen.items()}, "values": seen},
+        {"specs": {name: format_spec(out) for name, out in results.items()}, "values": results},
         {"specs": {name: spec for name, (_, spec) in RULES.items()}, "values": exact},
     )
 
 
+CONSTANT_HAD_NO_MESH = deviation(
+    "jax<0.7",
+    error="ShardingTypeError",
+    match="Mesh of both lhs and rhs should match",
+    reason="the type of a constant had no mesh, and a product required equal meshes",
+    issue="jax-ml/jax#29683",
+)
+
+
 @probe(
     source="jax-ml/jax#29683",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.6.1",
-    deviations=[
-        deviation(
-            "jax<0.7",
-            error="ShardingTypeError",
-            match="Mesh of both lhs and rhs should match",
-            reason="a constant made under the mesh was taken to be on none",
-            issue="jax-ml/jax#29683",
-        )
-    ],
+    deviations=[CONSTANT_HAD_NO_MESH],
 )
 def product_with_a_constant(env):
-    """Rows over x times a constant that is made under the mesh: rows over x, since 0.7.0."""
+    """Rows over x times a constant that is made under the mesh are rows over x, from 0.7.0."""
     mesh, m = env.mesh(SHARDS, "x", explicit=True), numbers(8, 4)
     with env.compat.set_mesh(mesh):
         out = jax.jit(lambda m: m @ jnp.ones((4, 3)))(put(mesh, m, "x"))
     exact = np.tile(m.sum(1, keepdims=True), (1, 3))
-    return Observed({"spec": spec_of(out), "value": out}, {"spec": "['x']", "value": exact})
+    return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": exact})
 
 
 REFUSED = {
@@ -137,9 +139,60 @@ REFUSED = {
 }
 
 
+GATHERED_SILENTLY = deviation(
+    "jax<0.7",
+    params=["gather"],
+    outcome="ok",
+    reason="gathered silently; each device held the whole result",
+    issue="jax-ml/jax@4119d5365ada",
+)
+UPDATE_KEPT_SHARDING = deviation(
+    "jax<0.7.1",
+    params=["scatter"],
+    outcome="ok",
+    reason="the result took the sharding of the updated array",
+    issue="jax-ml/jax@f92afeef4f89",
+)
+SORTED_AFTER_GATHER = deviation(
+    "jax<0.9.2",
+    params=["sort"],
+    outcome="ok",
+    reason="sorted after a silent gather",
+    issue="jax-ml/jax@acbca16beaa4",
+)
+SUMMED_WITH_COMMUNICATION = deviation(
+    "jax<0.10",
+    params=["cumsum"],
+    outcome="ok",
+    reason="summed with silent communication",
+    issue="jax-ml/jax@f512fd2b5298",
+)
+TOP_K_AFTER_GATHER = deviation(
+    "jax<0.10",
+    params=["top_k"],
+    outcome="ok",
+    reason="selected after a silent gather",
+    issue="jax-ml/jax@521fa8b94e7e",
+)
+BATCH_CONSTANT_HAD_NO_MESH = deviation(
+    "jax<0.7",
+    params=["batch_of_a_dot"],
+    error="ShardingTypeError",
+    match="Mesh of both lhs and rhs should match",
+    reason="the type of a constant had no mesh, and a product required equal meshes",
+    issue="jax-ml/jax#29683",
+)
+BATCH_SHARDING_INFERRED = deviation(
+    "jax>=0.7,<0.11.1",
+    params=["batch_of_a_dot"],
+    outcome="ok",
+    reason="a sharding missing from one operand was taken from the other",
+    issue="jax-ml/jax@a8976b506998",
+)
+
+
 @program(
     source="jax-ml/jax@c7d6b653cea5",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.6.1",
     params={
@@ -155,87 +208,45 @@ REFUSED = {
         "batch_of_a_dot": {"what": "batch_of_a_dot"},
     },
     deviations=[
-        deviation(
-            "jax<0.7",
-            params=["gather"],
-            outcome="ok",
-            reason="gathered silently, and the result lay whole on each device",
-            issue="jax-ml/jax@4119d5365ada",
-        ),
-        deviation(
-            "jax<0.7.1",
-            params=["scatter"],
-            outcome="ok",
-            reason="the result took the sharding of what was updated",
-            issue="jax-ml/jax@f92afeef4f89",
-        ),
-        deviation(
-            "jax<0.9.2",
-            params=["sort"],
-            outcome="ok",
-            reason="sorted after a silent gather",
-            issue="jax-ml/jax@acbca16beaa4",
-        ),
-        deviation(
-            "jax<0.10",
-            params=["cumsum"],
-            outcome="ok",
-            reason="summed with silent communication",
-            issue="jax-ml/jax@f512fd2b5298",
-        ),
-        deviation(
-            "jax<0.10",
-            params=["top_k"],
-            outcome="ok",
-            reason="taken after a silent gather",
-            issue="jax-ml/jax@521fa8b94e7e",
-        ),
-        deviation(
-            "jax<0.7",
-            params=["batch_of_a_dot"],
-            error="ShardingTypeError",
-            match="Mesh of both lhs and rhs should match",
-            reason="a constant made under the mesh was taken to be on none",
-            issue="jax-ml/jax#29683",
-        ),
-        deviation(
-            "jax>=0.7,<0.11.1",
-            params=["batch_of_a_dot"],
-            outcome="ok",
-            reason="what one operand did not say was taken from the other",
-            issue="jax-ml/jax@a8976b506998",
-        ),
+        GATHERED_SILENTLY,
+        UPDATE_KEPT_SHARDING,
+        SORTED_AFTER_GATHER,
+        SUMMED_WITH_COMMUNICATION,
+        TOP_K_AFTER_GATHER,
+        BATCH_CONSTANT_HAD_NO_MESH,
+        BATCH_SHARDING_INFERRED,
     ],
 )
 def refused(env, what):
-    """What would need a collective that nobody asked for: a ShardingTypeError, which says so.
+    """Operations that need a collective and do not request it raise a ShardingTypeError.
 
-    `out_sharding=` (of `einsum`, `.at[].get`, `lax.reshape` ...) or a `jax.reshard` before it
-    says where the result goes. Some of these ran first, with the collective inside.
+    The message explains it. `out_sharding=` (of `einsum`, `.at[].get`, `lax.reshape` ...) or a
+    `jax.reshard` before the operation selects the sharding of the result. Some of these operations
+    ran first, with the collective inside.
     """
     fn, match = REFUSED[what]
     mesh = env.mesh(SHARDS, "x", explicit=True)
-    jax_type = raises("ShardingTypeError", match=match)
-    return Program(fn, args=(put(mesh, numbers(8, 4), "x"),), reference=jax_type)
+    refusal = raises("ShardingTypeError", match=match)
+    return Program(fn, args=(put(mesh, numbers(8, 4), "x"),), reference=refusal)
+
+
+NO_SHARDING_TYPE_ERROR = deviation(
+    "jax<0.6",
+    error="TypeError",
+    match="contracting dimensions to have consistent sharding",
+    reason="there was no class for sharding errors",
+    issue="jax-ml/jax@c7d6b653cea5",
+)
 
 
 @program(
     source="jax-ml/jax@c7d6b653cea5",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="TypeError",
-            match="contracting dimensions to have consistent sharding",
-            reason="there was no class for it",
-            issue="jax-ml/jax@c7d6b653cea5",
-        )
-    ],
+    deviations=[NO_SHARDING_TYPE_ERROR],
 )
 def class_of_the_error(env):
-    """Errors of shardings in types are a class of their own, ShardingTypeError, from 0.6.0."""
+    """Errors of shardings in types have a separate class, ShardingTypeError, from 0.6.0."""
     mesh = env.mesh((2, 2), ("x", "y"), explicit=True)
     args = (put(mesh, numbers(4, 4), None, "x"), put(mesh, numbers(4, 4), "y"))
     consistent = "contracting dimensions to have consistent sharding|Contracting dimensions are"
@@ -244,12 +255,11 @@ def class_of_the_error(env):
 
 @program(
     source="jax-ml/jax@3848f0d2ac55",
-    devices=4,
     releases="jax>=0.6.1",
     params={"replicated": {"out": ()}, "rows": {"out": ("x",)}},
 )
 def contraction_with_out_sharding(env, out):
-    """`einsum(..., out_sharding=)` over a contracted axis: summed once, put where said."""
+    """`einsum(..., out_sharding=)` over a contracted axis sums once, into that sharding."""
     mesh = env.mesh(SHARDS, "x", explicit=True)
     a, b = numbers(4, 8) / 8, numbers(8, 4) / 8
     target = NamedSharding(mesh, P(*out))
@@ -265,9 +275,9 @@ def contraction_with_out_sharding(env, out):
     )
 
 
-@program(source="jax-ml/jax@0d2faf581bea", devices=4, releases="jax>=0.7")
+@program(source="jax-ml/jax@0d2faf581bea", releases="jax>=0.7")
 def resharded(env):
-    """`reshard` from rows to columns, in the middle of a program: one all-to-all or gather."""
+    """`reshard` from rows to columns, in the middle of a program, is one all-to-all or gather."""
     mesh = env.mesh(SHARDS, "x", explicit=True)
     reshard = getattr(jax, "reshard", None) or jax.sharding.reshard
     columns = NamedSharding(mesh, P(None, "x"))
@@ -283,116 +293,122 @@ def resharded(env):
 
 @probe(
     source="jax-ml/jax@7b342dc925f2",
-    records="which names are public is up to jax",
+    devices=1,
+    records="the public names are up to JAX",
     platforms=("cpu",),
     releases="jax>=0.5.3",
 )
 def where_reshard_lives(env):
-    """`jax.experimental.shard.reshard`, `jax.sharding.reshard`, `jax.reshard`: who has it where.
+    """`reshard` is in `jax.experimental.shard`, `jax.sharding` or `jax`, depending on the release.
 
-    No reference: which of them is there is the observation.
+    No reference: the names that exist are the observation.
     """
     return {
-        "jax.experimental.shard": said(lambda: __import__("jax.experimental.shard") and True, 2),
+        "jax.experimental.shard": describe_outcome(
+            lambda: __import__("jax.experimental.shard") and True, 2
+        ),
         "jax.sharding": hasattr(jax.sharding, "reshard"),
         "jax": hasattr(jax, "reshard"),
     }
 
 
+CONSTRAINT_REFUSED = deviation(
+    "jax<0.7.1",
+    params=["same"],
+    error="ValueError",
+    match="can only refer to Auto axes",
+    reason="no constraint was allowed on Explicit axes",
+    issue="jax-ml/jax@005c14b4da9d",
+)
+EMPTY_CONSTRAINT_REFUSED = deviation(
+    "jax>=0.6.2,<0.7.1",
+    params=["other"],
+    error="ValueError",
+    match="cannot be used when all axes of the mesh are of type `Explicit`",
+    reason="no constraint was allowed on Explicit axes",
+    issue="jax-ml/jax@210b5fc8674e",
+)
+CONSTRAINT_IS_AN_ASSERTION = deviation(
+    "jax>=0.7.1",
+    params=["other"],
+    error="AssertionError",
+    match="did not match the sharding provided",
+    reason="a constraint asserts a sharding from 0.7.1; jax.reshard changes it",
+    issue="jax-ml/jax@ad8f28dcbde5",
+)
+
+
 @probe(
     source="jax-ml/jax@ad8f28dcbde5",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.5.3",
     params={"same": {"spec": ("x",)}, "other": {"spec": ()}},
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            params=["same"],
-            error="ValueError",
-            match="can only refer to Auto axes",
-            reason="no constraint was allowed on explicit axes",
-            issue="jax-ml/jax@005c14b4da9d",
-        ),
-        deviation(
-            "jax>=0.6.2,<0.7.1",
-            params=["other"],
-            error="ValueError",
-            match="cannot be used when all axes of the mesh are of type `Explicit`",
-            reason="no constraint was allowed on explicit axes",
-            issue="jax-ml/jax@210b5fc8674e",
-        ),
-        deviation(
-            "jax>=0.7.1",
-            params=["other"],
-            error="AssertionError",
-            match="did not match the sharding provided",
-            reason="from 0.7.1 it asserts; jax.reshard changes",
-            issue="jax-ml/jax@ad8f28dcbde5",
-        ),
-    ],
+    deviations=[CONSTRAINT_REFUSED, EMPTY_CONSTRAINT_REFUSED, CONSTRAINT_IS_AN_ASSERTION],
 )
 def constraint_as_assertion(env, spec):
-    """`with_sharding_constraint` on explicit axes: an error, and from 0.7.1 an assertion."""
+    """`with_sharding_constraint` on Explicit axes is an error, and from 0.7.1 an assertion.
+
+    A constraint to `P()` was accepted up to 0.6.1, and gathered the array.
+    """
     mesh = env.mesh(SHARDS, "x", explicit=True)
     with env.compat.set_mesh(mesh):
         out = lax.with_sharding_constraint(put(mesh, numbers(8), "x"), P(*spec))
     return Observed(
-        {"spec": spec_of(out), "value": out}, {"spec": str([*spec]), "value": numbers(8)}
+        {"spec": format_spec(out), "value": out}, {"spec": str([*spec]), "value": numbers(8)}
     )
+
+
+REQUIRED_OUTSIDE_OF_JIT = deviation(
+    "jax>=0.7",
+    error="ShardingTypeError",
+    match=r"\.get\(out_sharding=\)",
+    reason="the sharding of the result must be given outside of jit, too",
+    issue="jax-ml/jax@4119d5365ada",
+)
 
 
 @probe(
     source="jax-ml/jax@4119d5365ada",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.6.1",
-    deviations=[
-        deviation(
-            "jax>=0.7",
-            error="ShardingTypeError",
-            match=r"\.get\(out_sharding=\)",
-            reason="outside of jit it has to be said, too",
-            issue="jax-ml/jax@4119d5365ada",
-        )
-    ],
+    deviations=[REQUIRED_OUTSIDE_OF_JIT],
 )
 def element_of_a_sharded_array(env):
-    """`x[3]` at the prompt, of an array on explicit axes: an error from 0.7.0.
+    """`x[3]` of an array on Explicit axes, at the prompt, is an error from 0.7.0.
 
-    `x.at[3].get(out_sharding=P())`, or `np.asarray(x)[3]` to look at it.
+    Write `x.at[3].get(out_sharding=P())`, or `np.asarray(x)[3]` to look at it.
     """
     return Observed(put(env.mesh(SHARDS, "x", explicit=True), numbers(8), "x")[3], np.float32(3))
 
 
+MESH_AXIS_OF_ONE_DROPPED = deviation(
+    "jax>=0.11,<0.11.1",
+    outcome="ok",
+    reason="the new rule of reshape dropped a mesh axis of size 1",
+    issue="jax-ml/jax#39309",
+)
+
+
 @probe(
     source="jax-ml/jax#39309",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.6.1",
-    deviations=[
-        deviation(
-            "jax>=0.11,<0.11.1",
-            outcome="ok",
-            reason="the new rule of reshape dropped an axis of the mesh that has size 1",
-            issue="jax-ml/jax#39309",
-        )
-    ],
+    deviations=[MESH_AXIS_OF_ONE_DROPPED],
 )
 def reshape_beside_an_axis_of_one(env):
-    """A reshape of rows over a mesh axis of size 1: its name was dropped from the type in 0.11.0.
+    """A reshape of rows over a mesh axis of size 1 lost that axis from its type in 0.11.0.
 
-    Nothing moves, but the type is another, and a `concatenate` with the old one is refused.
+    Nothing moves, but the type differs, and a `concatenate` with the old type is refused.
     """
     mesh = env.mesh((1, 4), ("data", "tensor"), explicit=True)
     with env.compat.set_mesh(mesh):
         out = jax.jit(lambda x: x.reshape(-1, 4, 2))(put(mesh, numbers(1, 8), "data", "tensor"))
-    return Observed(spec_of(out), "['data', 'tensor']")
+    return Observed(format_spec(out), "['data', 'tensor']")
 
 
-@probe(source="jax-ml/jax@2202f95151d5", devices=4, platforms=("cpu",), releases="jax>=0.6.1")
+@probe(source="jax-ml/jax@2202f95151d5", platforms=("cpu",), releases="jax>=0.6.1")
 def gradient(env):
-    """A gradient has the sharding of what it is taken by: whole for weights, in rows for rows."""
+    """A gradient has the sharding of its argument: unsharded for weights, in rows for rows."""
     mesh = env.mesh(SHARDS, "x", explicit=True)
     w, x = numbers(4) / 4, numbers(8, 4) / 8
     args = (put(mesh, w), put(mesh, x, "x"))
@@ -401,33 +417,33 @@ def gradient(env):
         by_weights, by_rows = jax.jit(jax.grad(loss, (0, 1)))(*args)
     x, w = x.astype(np.float64), w.astype(np.float64)
     return Observed(
-        {"specs": [spec_of(by_weights), spec_of(by_rows)], "values": [by_weights, by_rows]},
+        {"specs": [format_spec(by_weights), format_spec(by_rows)], "values": [by_weights, by_rows]},
         {"specs": ["[]", "['x']"], "values": [2 * x.T @ (x @ w), 2 * np.outer(x @ w, w)]},
     )
 
 
+COTANGENT_SHARDING_UNCHECKED = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="the sharding of a cotangent was not compared with that of its output",
+    issue="jax-ml/jax@821af340512f",
+)
+
+
 @program(
     source="jax-ml/jax@821af340512f",
-    devices=4,
     platforms=("cpu",),
     releases="jax>=0.6.1",
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            outcome="ok",
-            reason="a cotangent was not compared with the type of its output",
-            issue="jax-ml/jax@821af340512f",
-        )
-    ],
+    deviations=[COTANGENT_SHARDING_UNCHECKED],
 )
 def cotangent_of_another_sharding(env):
-    """A cotangent that is whole for an output in rows: refused from 0.7.2."""
+    """An unsharded cotangent of an output in rows is refused from 0.7.2."""
     mesh = env.mesh(SHARDS, "x", explicit=True)
-    unexpected = raises(
+    refusal = raises(
         "ValueError", match="unexpected JAX type .* for argument to (vjp|VJP) function"
     )
     return Program(
         lambda x, ct: jax.vjp(lambda a: 2 * a, x)[1](ct)[0],
         args=(put(mesh, numbers(8), "x"), put(mesh, numbers(8))),
-        reference=unexpected,
+        reference=refusal,
     )

@@ -1,8 +1,8 @@
-"""PartitionSpec as a value: what it is equal to, hashes to, prints as, and may be joined with.
+"""PartitionSpec as a value: its equality, hash and printed form, and how specs are joined.
 
-It was a tuple up to 0.6.0, and code treats it as one: compares it with tuples, sorts it, uses it
-as a key beside tuples, adds to it. That went one piece at a time: the base class in 0.6.1, equality
-with tuples in 0.10.0. What replaces it everywhere is `tuple(spec)` or `P(*spec)`.
+It was a tuple up to 0.6.0, and code treats it as a tuple: compares it with tuples, sorts it, uses
+it as a key among tuples, adds to it. These uses ended in steps: the base class in 0.6.1, equality
+with tuples in 0.10.0. `tuple(spec)` or `P(*spec)` replaces them everywhere.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ import jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import said
+from ._helpers import describe_outcome
+
+defaults(platforms=("cpu",))
 
 
-@probe(
-    source="jax-ml/jax@17b02ecb1b0e",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            outcome="ok",
-            reason="PartitionSpec was a subclass of tuple",
-            issue="jax-ml/jax@17b02ecb1b0e",
-        )
-    ],
+SUBCLASS_OF_TUPLE = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="PartitionSpec was a subclass of tuple",
+    issue="jax-ml/jax@17b02ecb1b0e",
 )
+
+
+@probe(source="jax-ml/jax@17b02ecb1b0e", deviations=[SUBCLASS_OF_TUPLE])
 def is_no_tuple(env):
     """`isinstance(spec, tuple)` is False from 0.6.1; length, index and iteration stay."""
     spec = P("x", None, ("y", "z"))
@@ -51,21 +50,21 @@ def is_no_tuple(env):
     )
 
 
+EQUAL_TO_A_TUPLE = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="a PartitionSpec was equal to a tuple of the same entries",
+    issue="jax-ml/jax@b52e741ed011",
+)
+
+
 @probe(
     source="jax-ml/jax@b52e741ed011",
-    platforms=("cpu",),
     params={"spec_first": {"spec_first": True}, "tuple_first": {"spec_first": False}},
-    deviations=[
-        deviation(
-            "jax<0.10",
-            outcome="ok",
-            reason="it compared equal to a tuple of the same entries",
-            issue="jax-ml/jax@b52e741ed011",
-        )
-    ],
+    deviations=[EQUAL_TO_A_TUPLE],
 )
 def against_a_tuple(env, spec_first):
-    """`P("x") == ("x",)` is silently False from 0.10.0: a branch of old code is never taken again.
+    """`P("x") == ("x",)` is silently False from 0.10.0, so old code no longer takes that branch.
 
     Compare `tuple(spec)`, or make the tuple a PartitionSpec.
     """
@@ -76,20 +75,20 @@ def against_a_tuple(env, spec_first):
     )
 
 
-@probe(
-    source="jax-ml/jax@17b02ecb1b0e",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            outcome="ok",
-            reason="it hashed as the tuple of its entries",
-            issue="jax-ml/jax@17b02ecb1b0e",
-        )
-    ],
+HASHED_AS_A_TUPLE = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="a PartitionSpec hashed as the tuple of its entries",
+    issue="jax-ml/jax@17b02ecb1b0e",
 )
+
+
+@probe(source="jax-ml/jax@17b02ecb1b0e", deviations=[HASHED_AS_A_TUPLE])
 def as_a_key_beside_tuples(env):
-    """A table keyed by tuples does not find a PartitionSpec from 0.6.1; one keyed by specs does."""
+    """A table keyed by tuples does not find a PartitionSpec from 0.6.1.
+
+    A table keyed by specs does.
+    """
     by_tuple, by_spec = {("x",): "rows"}, {P("x"): "rows"}
     return Observed(
         {"by_tuple": by_tuple.get(P("x"), "missing"), "by_spec": by_spec.get(P("x"), "missing")},
@@ -97,23 +96,20 @@ def as_a_key_beside_tuples(env):
     )
 
 
-@probe(
-    source="jax-ml/jax@177e1f6ed99d",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.5.3",
-            outcome="ok",
-            reason="entries were kept as they were written",
-            issue="jax-ml/jax@177e1f6ed99d",
-        )
-    ],
+ENTRIES_NOT_CANONICAL = deviation(
+    "jax<0.5.3",
+    outcome="ok",
+    reason="entries were kept as they were written",
+    issue="jax-ml/jax@177e1f6ed99d",
 )
-def canonical_entries(env):
-    """From 0.5.3 `("x",)` is written `"x"` and `()` is None, so these specs are equal.
 
-    A trailing None counts as ever: `P("x")` and `P("x", None)` are not equal, though for a
-    matrix they mean the same (`is_equivalent_to` of their shardings says so).
+
+@probe(source="jax-ml/jax@177e1f6ed99d", deviations=[ENTRIES_NOT_CANONICAL])
+def canonical_entries(env):
+    """From 0.5.3 `("x",)` becomes `"x"` and `()` becomes None, so these specs are equal.
+
+    A trailing None counts, as before: `P("x")` and `P("x", None)` are not equal, although they mean
+    the same for a matrix (`is_equivalent_to` of their shardings is True).
     """
     return Observed(
         {
@@ -126,47 +122,44 @@ def canonical_entries(env):
     )
 
 
-@probe(
-    source="jax-ml/jax@184745828a4e",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.9.1",
-            outcome="ok",
-            reason="it was printed by its full name",
-            issue="jax-ml/jax@184745828a4e",
-        )
-    ],
+PRINTED_BY_FULL_NAME = deviation(
+    "jax<0.9.1",
+    outcome="ok",
+    reason="a PartitionSpec was printed by its full name",
+    issue="jax-ml/jax@184745828a4e",
 )
+
+
+@probe(source="jax-ml/jax@184745828a4e", deviations=[PRINTED_BY_FULL_NAME])
 def printed(env):
-    """`repr` says `P('x', None)` from 0.9.1, `PartitionSpec('x', None)` before."""
+    """`repr` is `P('x', None)` from 0.9.1, and `PartitionSpec('x', None)` before."""
     return Observed(
         [repr(P("x", None)), str(P(("x", "y"))), repr(P()), repr(P(P.UNCONSTRAINED))],
         ["P('x', None)", "P(('x', 'y'),)", "P()", "P(UNCONSTRAINED,)"],
     )
 
 
+SUM_WAS_A_TUPLE = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="a PartitionSpec was a tuple, and adding tuples makes a tuple",
+    issue="jax-ml/jax@17b02ecb1b0e",
+)
+
+
 @probe(
     source="jax-ml/jax@17b02ecb1b0e",
-    platforms=("cpu",),
     params={
         "and_tuple": {"left": "spec", "right": "tuple"},
         "tuple_and": {"left": "tuple", "right": "spec"},
         "two_specs": {"left": "spec", "right": "spec"},
     },
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            outcome="ok",
-            reason="adding tuples makes a tuple",
-            issue="jax-ml/jax@17b02ecb1b0e",
-        )
-    ],
+    deviations=[SUM_WAS_A_TUPLE],
 )
 def joined(env, left, right):
-    """Adding makes a PartitionSpec from 0.6.1, and made a plain tuple before.
+    """Adding to a PartitionSpec makes a PartitionSpec from 0.6.1, and made a plain tuple before.
 
-    `P("data") + ("x",)` went into NamedSharding as a tuple, which was an error there.
+    `P("data") + ("x",)` reached NamedSharding as a tuple, which was an error there.
     """
     kinds = {"spec": P, "tuple": lambda *entries: entries}
     out = kinds[left]("x") + kinds[right]("y", None)
@@ -176,30 +169,27 @@ def joined(env, left, right):
     )
 
 
-@probe(
-    source="jax-ml/jax@17b02ecb1b0e",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax>=0.6.1",
-            error="TypeError",
-            match="'<' not supported between instances of '(PartitionSpec|P)'",
-            reason="only tuples have an order",
-            issue="jax-ml/jax@17b02ecb1b0e",
-        )
-    ],
+NO_ORDER = deviation(
+    "jax>=0.6.1",
+    error="TypeError",
+    match="'<' not supported between instances of '(PartitionSpec|P)'",
+    reason="a PartitionSpec has no order; a tuple has",
+    issue="jax-ml/jax@17b02ecb1b0e",
 )
+
+
+@probe(source="jax-ml/jax@17b02ecb1b0e", deviations=[NO_ORDER])
 def sorted_specs(env):
-    """Sorting specs, for a report that is to be stable, is a TypeError from 0.6.1."""
+    """Sorting specs, for a report that must be stable, is a TypeError from 0.6.1."""
     return Observed([entry[0] for entry in sorted([P("y"), P("x")])], ["x", "y"])
 
 
-@probe(source="jax-ml/jax@17b02ecb1b0e", platforms=("cpu",))
+@probe(source="jax-ml/jax@17b02ecb1b0e")
 def is_a_leaf(env):
     """A spec is one leaf of a pytree, tuple or not, and survives pickling, on every release."""
     tree = {"w": P("x", None), "b": (P(), P("y"))}
     doubled = jax.tree_util.tree_map(len, tree)
-    back = pickle.loads(pickle.dumps(tree))  # noqa: S301 - made in the line itself
+    back = pickle.loads(pickle.dumps(tree))  # noqa: S301 - the bytes are made here
     return Observed(
         {"lengths": doubled, "same": back == tree},
         {"lengths": {"w": 2, "b": (0, 1)}, "same": True},
@@ -208,9 +198,8 @@ def is_a_leaf(env):
 
 @probe(
     source="jax-ml/jax@ede5074c3e27",
-    records="the words of a refusal are up to jax",
+    records="the wording of a refusal is up to JAX",
     devices=4,
-    platforms=("cpu",),
     params={
         "unknown_axis": {"spec": ("z",)},
         "twice": {"spec": ("x", "x")},
@@ -219,33 +208,30 @@ def is_a_leaf(env):
     },
 )
 def refused(env, spec):
-    """Specs that mean nothing, and by whom and how each is refused.
+    """Specs without a meaning are refused, by PartitionSpec or by NamedSharding.
 
-    No reference: the words are the observation. A nested tuple is told as such from 0.7.2, when
-    the spec is made, where before NamedSharding said something else of it.
+    No reference: the words are the observation. From 0.7.2 a nested tuple is reported as such when
+    the spec is made; before, NamedSharding reported an axis that the mesh lacks.
     """
     mesh = env.mesh((2, 2), ("x", "y"))
     entries = [("x", ("y",))] if spec == "nested" else spec
-    return said(lambda: NamedSharding(mesh, P(*entries)) and "accepted")
+    return describe_outcome(lambda: NamedSharding(mesh, P(*entries)) and "accepted")
 
 
-@probe(
-    source="jax-ml/jax@48140bcbe735",
-    platforms=("cpu",),
-    releases="jax>=0.6.1",
-    deviations=[
-        deviation(
-            "jax>=0.6.1,<0.6.2",
-            outcome="ok",
-            reason="a tuple, so its order counted",
-            issue="jax-ml/jax@b3db37426a96",
-        ),
-    ],
+UNREDUCED_WAS_A_TUPLE = deviation(
+    "jax>=0.6.1,<0.6.2",
+    outcome="ok",
+    reason="unreduced was a tuple, so its order counted",
+    issue="jax-ml/jax@b3db37426a96",
 )
+
+
+@probe(source="jax-ml/jax@48140bcbe735", releases="jax>=0.6.1", deviations=[UNREDUCED_WAS_A_TUPLE])
 def unreduced_axes(env):
-    """`P(unreduced=...)`: axes whose parts are still to be summed; a set from 0.6.2."""
+    """`P(unreduced=...)` names axes whose parts are still to be summed; it is a set from 0.6.2."""
     axes = ("x", "y")
-    kind = frozenset if said(lambda: P(unreduced={"x"})).startswith("P") else tuple
+    # A release that refuses a set expects a tuple.
+    kind = frozenset if describe_outcome(lambda: P(unreduced={"x"})).startswith("P") else tuple
     spec = P("z", unreduced=kind(axes))
     return Observed(
         {"kind": type(spec.unreduced).__name__, "same": spec == P("z", unreduced=kind(axes[::-1]))},
@@ -253,40 +239,35 @@ def unreduced_axes(env):
     )
 
 
+UNPACKING_LOSES_UNREDUCED = deviation(
+    "jax>=0.10.2",
+    error="ValueError|TypeError",
+    match="unreduced",
+    reason="unpacking loses the unreduced axes",
+    issue="jax-ml/jax@d6c717d9f84b",
+)
+
+
 @probe(
-    source="jax-ml/jax@d6c717d9f84b",
-    platforms=("cpu",),
-    releases="jax>=0.6.2",
-    deviations=[
-        deviation(
-            "jax>=0.10.2",
-            error="ValueError|TypeError",
-            match="unreduced",
-            reason="what is unpacked forgets the unreduced axes",
-            issue="jax-ml/jax@d6c717d9f84b",
-        ),
-    ],
+    source="jax-ml/jax@d6c717d9f84b", releases="jax>=0.6.2", deviations=[UNPACKING_LOSES_UNREDUCED]
 )
 def unpacked_with_unreduced(env):
     """`[*spec]` of a spec with unreduced axes lost them silently; from 0.10.2 it is refused."""
     return Observed([*P("x", unreduced={"y"})], ["x"])
 
 
-@probe(
-    source="jax-ml/jax@438ed6d61a5a",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax>=0.9.1",
-            error="TypeError",
-            match="prohibits subclassing|Subclassing `jax.P` is prohibited",
-            reason="the class is final",
-            issue="jax-ml/jax@438ed6d61a5a",
-        )
-    ],
+CLASS_IS_FINAL = deviation(
+    "jax>=0.9.1",
+    error="TypeError",
+    match="prohibits subclassing|Subclassing `jax.P` is prohibited",
+    reason="PartitionSpec is a final class",
+    issue="jax-ml/jax@438ed6d61a5a",
 )
+
+
+@probe(source="jax-ml/jax@438ed6d61a5a", deviations=[CLASS_IS_FINAL])
 def subclassed(env):
-    """A subclass that names a layout: refused from 0.9.1; write a function that returns a spec."""
+    """A subclass that names a layout is refused from 0.9.1; use a function that returns a spec."""
 
     class Rows(P):
         pass
@@ -294,7 +275,7 @@ def subclassed(env):
     return Observed(issubclass(Rows, P), True)
 
 
-@probe(source="jax-ml/jax@0e852e2868cb", platforms=("cpu",), releases="jax>=0.7")
+@probe(source="jax-ml/jax@0e852e2868cb", releases="jax>=0.7")
 def short_name(env):
     """`jax.P` is PartitionSpec itself, from 0.7.0."""
     return Observed(jax.P is P, True)
