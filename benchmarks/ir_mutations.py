@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.ir import diff  # noqa: E402 - the tests' package is found beside this folder
+from conformance.ir.difference import diff  # noqa: E402 - the tests' package is found beside this folder
 from tests.ir.mutators import EQUAL, MEANING, NOISE  # noqa: E402
 
 if TYPE_CHECKING:

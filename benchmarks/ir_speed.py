@@ -28,8 +28,8 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.ir import diff  # noqa: E402 - the tests' package is needed
 from conformance.ir.analysis import read  # noqa: E402
+from conformance.ir.difference import diff  # noqa: E402 - the tests' package is needed
 from conformance.ir.normal.forms import to_canonical, to_exact  # noqa: E402
 from tests.ir.mutators import MEANING, NOISE  # noqa: E402
 from tests.ir.mutators.text import Block, Line  # noqa: E402

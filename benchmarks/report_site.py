@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.model.run import RunCell
 
 T = TypeVar("T")

@@ -21,11 +21,11 @@ from conformance.app.session import Session
 from conformance.corpus.discovery import BrokenCasesError, discover, find_duplicates
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job import Job
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.plan import Plan, find_exclusion_reason
 from conformance.engine.run_directory import Results, RunDirectory, allocate_run
 from conformance.engine.runner import describe_cases
+from conformance.engine.stored_job import StoredJob
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record

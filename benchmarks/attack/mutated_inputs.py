@@ -51,7 +51,8 @@ from conformance.golden.contents import decode, decode_facts  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
 from conformance.golden.layout import content_id  # noqa: E402
 from conformance.golden.store import decode_ir, load_content  # noqa: E402
-from conformance.ir import diff, facts  # noqa: E402
+from conformance.ir.analysis import read_facts  # noqa: E402
+from conformance.ir.difference import diff  # noqa: E402
 from conformance.model.value import decode_value, encode_value  # noqa: E402
 from conformance.report.conformance_data import decode_history  # noqa: E402
 from conformance.report.conformance_markdown import render_conformance  # noqa: E402
@@ -484,7 +485,7 @@ def _of_irs() -> Iterator[Reader]:
 def _ir_reader(kind: str, other: str) -> Read:
     def read(file: Path) -> None:
         text = file.read_bytes().decode("utf-8", "surrogatepass")
-        facts(text, kind)
+        read_facts(text, kind)
         diff(text, text, kind=kind)
         diff(other, text, kind=kind)
 

@@ -18,16 +18,16 @@ from conformance.app.diff_inputs import (
 )
 from conformance.engine.job_comparison import (
     IrLevel,
-    StoredJob,
     compare_irs_of_job,
     compare_jobs,
-    diff_texts,
     load_ir_text,
 )
+from conformance.engine.stored_job import StoredJob
 from conformance.engine.suite_changes import are_suite_tests, compare_cells, compare_runs
 from conformance.engine.transitions import make_transition
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.ir.graph import IRS, IrSyntaxError, kind_of_artifact
+from conformance.ir.text_diff import diff_texts
 from conformance.model.run import RunCase
 from conformance.report.diff_data import (
     JobsDiff,

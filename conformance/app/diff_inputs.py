@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.cell import PATH_PREFIX, is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, resolve_selector, split_platform
 from conformance.engine.blobs import DecompressionError, decompress
-from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.files import describe_os_error
 from conformance.ir.analysis import PARSERS, detect_kind
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.text import read_head
+from conformance.ir.text_diff import NORMAL, IrText
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:

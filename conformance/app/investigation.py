@@ -20,10 +20,10 @@ from conformance.cells.nightly import stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.digests import DigestStore
 from conformance.engine.job import Job
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import name_golden_variant
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import find_runs, load_run
+from conformance.engine.stored_job import StoredJob
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.errors import GoldenError

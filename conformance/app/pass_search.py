@@ -11,8 +11,8 @@ from conformance.app.session import Session
 from conformance.app.target import get_name, get_tolerance
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Job
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import find_exclusion_reason
+from conformance.engine.stored_job import StoredJob
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder

@@ -10,7 +10,6 @@ from click.shell_completion import CompletionItem
 from conformance.app.context import load_context
 from conformance.cells.matrix import list_matrices
 from conformance.corpus.discovery import discover, find_case_files
-from conformance.suites.catalogue.definition import find_suites
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -101,6 +100,13 @@ def _list_cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
         yield f"jax{version}-py{known.find_python(version).replace('.', '')}-cpu8"
 
 
+def _list_suites(context: ProjectContext, _incomplete: str) -> Iterable[str]:
+    # Only a shell that completes needs it, and every command imports this module.
+    from conformance.suites.catalogue.definition import find_suites  # noqa: PLC0415
+
+    return find_suites(context.project.suites)
+
+
 CASES: Final = Words("case", _list_cases, files=True)
 """Families and cases, or files of cases."""
 FAMILIES: Final = Words("family", _list_families)
@@ -115,7 +121,7 @@ MATRICES: Final = Words(
     "matrix", lambda context, _: list_matrices(context.matrix_folders), files=True
 )
 """Matrices by name, or files of them."""
-SUITES: Final = Words("suite", lambda context, _: find_suites(context.project.suites), files=True)
+SUITES: Final = Words("suite", _list_suites, files=True)
 """Suites by name, or files of tests."""
 KINDS: Final = {
     one.name: one for one in (CASES, FAMILIES, CELLS, RELEASES, PLATFORM, MATRICES, SUITES)

@@ -13,7 +13,6 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE, hash_code
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.process_pool import map_in_processes
 from conformance.files import MALFORMED
 from conformance.ir.change import Change
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
 
 LARGEST: Final = 4 * 2**20
 """Bytes of two texts above which a report does not compare them, because it takes too long."""
@@ -145,6 +144,9 @@ class DiffCache:
 
 def make_diff(pair: IrPair) -> CachedDiff:
     """Compare two texts; a failure is reported as the problem of the result."""
+    # Most differences are cached, or computed in another process, which imports the parsers itself.
+    from conformance.ir.text_diff import IrText, diff_texts  # noqa: PLC0415
+
     texts = []
     try:
         for folder, name in zip(pair.folders, (pair.before, pair.after), strict=True):

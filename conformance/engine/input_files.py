@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import CorruptBlobError
 from conformance.files import MALFORMED
-from conformance.worker.instrumentation import sitecustomize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.model.record import Record
 
-INSTRUMENTATION: Final = Path(sitecustomize.__file__).parent
+INSTRUMENTATION: Final = PACKAGE / "worker" / "instrumentation"
 """Folder for PYTHONPATH with the hook that records opened files."""
 READ_FILES: Final = "inputs"
 """Artifact of a record with the files that a program, or a test, read."""

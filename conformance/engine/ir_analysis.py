@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.analysis import analyse
+from conformance.ir.change import IrChanges
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
-from conformance.ir.fact_table import STATED_BY, render_sharding
-from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
+from conformance.ir.fact_table import render_sharding
+from conformance.ir.graph import CROSS_LOWERED, IRS, STATED_BY, IrSyntaxError, kind_of_artifact
 from conformance.ir.hlo.lexing import HloTextError
 from conformance.ir.hlo.shardings import read_sharding
-from conformance.ir.normal.forms import VERSION
-from conformance.ir.normal.text import loads
-from conformance.model.record import SOURCES, IrRecord
+from conformance.ir.normal.text import VERSION, loads
+from conformance.model.record import IrRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,9 +30,6 @@ _ESTIMATES: Final = {
     "memory": {"temp_bytes": "temp_size_in_bytes", "peak_bytes": "peak_memory_in_bytes"},
 }
 """Facts from XLA's analyses, by artifact, with the names in the artifact."""
-
-ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *SOURCES})
-"""Artifacts that `analyse_artifacts` reads."""
 
 
 def analyse_artifacts(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[str, Any]]:
@@ -85,18 +82,6 @@ def render_canonical(record: Record, blobs: BlobStore, ir: str) -> str:
     """
     text = _decode(blobs.get(record.artifacts[ir]))
     return analyse(text, kind_of_artifact(ir), with_text=True).text
-
-
-class IrChanges(NamedTuple):
-    """The difference of two IRs.
-
-    Attributes:
-        changes: One line per pattern, the most severe first.
-        begins: Places where they begin to differ.
-    """
-
-    changes: tuple[str, ...] = ()
-    begins: tuple[str, ...] = ()
 
 
 def diff_canonical(golden: str, seen: str) -> IrChanges:

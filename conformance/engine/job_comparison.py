@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.record_judge import load_observation
-from conformance.ir.analysis import read
+from conformance.engine.stored_job import StoredJob, select_informative_irs
 from conformance.ir.change import IrDiff, Severity
-from conformance.ir.difference import diff_modules
-from conformance.ir.excerpts import Excerpts
-from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
-from conformance.ir.normal.text import loads
+from conformance.ir.graph import IrSyntaxError, kind_of_artifact
+from conformance.ir.text_diff import IrText, diff_texts
 from conformance.judge.agreement import is_same_error, make_recorded_error
 from conformance.judge.conformance import describe_ending
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Outcome
-from conformance.model.value import decode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from conformance.engine.blobs import BlobStore
     from conformance.ir.change import Change
-    from conformance.ir.graph import Module
     from conformance.model.observation import Observation
-    from conformance.model.record import IrRecord, Record
-    from conformance.model.value import Value
-
-NORMAL: Final = "conformance-ir "
-"""Prefix of a text in canonical form."""
+    from conformance.model.record import IrRecord
 
 
 class IrLevel(StrEnum):
@@ -55,50 +45,6 @@ class IrLevel(StrEnum):
         if not self.equal(diff):
             return diff.changes
         return tuple(c for c in diff.changes if c.severity == Severity.SEMANTIC)
-
-
-@dataclass(frozen=True, slots=True)
-class IrText:
-    """A text to compare, as observed or in the canonical form of goldens.
-
-    Attributes:
-        text: The text.
-        kind: `hlo`, `stablehlo` or `jaxpr`.
-    """
-
-    text: str
-    kind: str
-
-    def module(self) -> Module:
-        """Parse the text.
-
-        Raises:
-            IrSyntaxError: If it is not understood; the message names the line.
-        """
-        if self.text.startswith(NORMAL):
-            return loads(self.text)
-        return read(self.text, self.kind)
-
-    def excerpts(self) -> Excerpts:
-        """Return the source of quoted lines."""
-        return Excerpts(self.text, NORMAL if self.text.startswith(NORMAL) else self.kind)
-
-
-class StoredJob(NamedTuple):
-    """A recorded job with the store of its artifacts."""
-
-    record: Record
-    blobs: BlobStore
-
-
-def load_value(side: StoredJob) -> Value:
-    """Return the value of a job that has one.
-
-    Raises:
-        CorruptBlobError: If its blob is missing or changed.
-        CorruptValueError: If it is no value.
-    """
-    return decode_value(side.blobs.get(side.record.artifacts["value"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,26 +125,6 @@ def compare_jobs(
     )
 
 
-def select_informative_irs(*records: Record) -> tuple[str, ...]:
-    """Return the IRs of jobs that are worth comparing.
-
-    An IR lowered for another platform is, if all jobs have it and it differs from the cell's own
-    StableHLO in at least one of them.
-
-    Args:
-        records: The jobs.
-    """
-    crossed = [
-        ir
-        for ir in CROSS_LOWERED
-        if all(ir in record.artifacts for record in records)
-        and any(
-            record.artifacts[ir] != record.artifacts.get(kind_of_artifact(ir)) for record in records
-        )
-    ]
-    return (*IRS, *crossed)
-
-
 def compare_irs_of_job(side: StoredJob, first: str, second: str) -> JobComparison | None:
     """Compare two IRs of one job, e.g. its StableHLO with that for another platform.
 
@@ -229,24 +155,6 @@ def _select_artifact(side: StoredJob, name: str, kind: str) -> StoredJob:
     irs = {} if kept is None else {kind: kept}
     artifacts = {kind: side.record.artifacts[name]}
     return StoredJob(replace(side.record, artifacts=artifacts, ir=irs), side.blobs)
-
-
-def diff_texts(a: IrText, b: IrText) -> IrDiff:
-    """Compare two texts of one kind.
-
-    Raises:
-        IrSyntaxError: If one is not understood, or the comparison itself fails.
-    """
-    try:
-        return diff_modules(a.module(), b.module(), a.excerpts(), b.excerpts())
-    except IrSyntaxError:
-        raise
-    except Exception as error:  # one module must not end the comparison of two runs
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        raise IrSyntaxError(
-            f"{a.kind}: the comparison broke in {frame.name}, line {frame.lineno} "
-            f"({type(error).__name__}: {error}); please report the modules"
-        ) from error
 
 
 def load_ir_text(side: StoredJob, ir: str) -> IrText | None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.ir_analysis import diff_rank_texts
 from conformance.engine.job import Finished
 from conformance.engine.messages import RankEnd, ValueHeader, read_message
 from conformance.engine.shard_layout import DisagreementError, assemble_value
@@ -261,6 +260,9 @@ def _describe_difference(name: str, rank: int, text: bytes, other: int, other_te
     """Return how an artifact of two ranks differs, empty if its meaning is the same."""
     if name in (*IRS, *CROSS_LOWERED):
         with suppress(IrSyntaxError):
+            # The parsers are imported by the few runs whose ranks differ.
+            from conformance.engine.ir_analysis import diff_rank_texts  # noqa: PLC0415
+
             lines = diff_rank_texts(name, text, other_text)
             more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
             return f"of ranks {rank} and {other}: {lines[0]}{more}" if lines else ""

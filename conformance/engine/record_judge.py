@@ -11,13 +11,6 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.ir_analysis import (
-    ANALYSED,
-    IrChanges,
-    analyse_artifacts,
-    diff_canonical,
-    render_canonical,
-)
 from conformance.engine.job import Finished
 from conformance.engine.transcript import load_artifact_value, load_variants, make_error
 from conformance.errors import InfrastructureError
@@ -25,14 +18,15 @@ from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
-from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.forms import VERSION
+from conformance.ir.change import IrChanges
+from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
+from conformance.ir.normal.text import VERSION
 from conformance.judge.conformance import select_deviations
 from conformance.judge.suite_verdict import XFAIL, judge_test
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.observation import ExpectedError, Observation
 from conformance.model.outcome import Outcome, Stage, Verdict
-from conformance.model.record import FactInterner, IrRecord, IrStatus, Record
+from conformance.model.record import SOURCES, FactInterner, IrRecord, IrStatus, Record
 from conformance.worker.frames import clean
 
 if TYPE_CHECKING:
@@ -138,6 +132,9 @@ def store_artifacts(finished: Finished, blobs: BlobStore) -> Record:
 
 def _analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
     """Return a record with the current normal forms and facts of its IRs."""
+    # A run whose results are cached reads no IR, and the parsers are a quarter of our modules.
+    from conformance.engine.ir_analysis import analyse_artifacts  # noqa: PLC0415
+
     irs, facts = analyse_artifacts(artifacts)
     return replace(record, ir=irs, facts=facts)
 
@@ -185,6 +182,8 @@ def load_claimed_observation(
         CorruptBlobError: If a blob is missing or changed.
         CorruptValueError: If a blob is no value.
     """
+    from conformance.engine.ir_analysis import render_canonical  # noqa: PLC0415 - see `_analyse`
+
     texts = {}
     for ir in case.facts.get(FILECHECK, ()):
         if ir in record.artifacts:
@@ -295,7 +294,7 @@ class Judge:
         texts = {
             name: self._blobs.get(blob)
             for name, blob in record.artifacts.items()
-            if name in ANALYSED
+            if name in {*IRS, *CROSS_LOWERED, *SOURCES}
         }
         return _analyse(record, texts)
 
@@ -303,6 +302,11 @@ class Judge:
         self, record: Record, judgement: Judgement, golden: GoldenEntry | None
     ) -> dict[str, IrRecord]:
         """Return the IRs of a record, each compared with its golden."""
+        from conformance.engine.ir_analysis import (  # noqa: PLC0415 - see `_analyse`
+            diff_canonical,
+            render_canonical,
+        )
+
         irs: dict[str, IrRecord] = {}
         known: dict[tuple[str, str], IrChanges] = {}
         for ir, kept in record.ir.items():

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job_comparison import load_value, select_informative_irs
 from conformance.engine.record_judge import load_observation
+from conformance.engine.stored_job import load_value, select_informative_irs
 from conformance.engine.transcript import is_variant_artifact
 from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
@@ -23,7 +23,7 @@ from conformance.model.value import CorruptValueError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.judge.values import Comparison
     from conformance.model.record import Record
     from conformance.model.run import RunCase

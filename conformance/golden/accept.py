@@ -31,10 +31,8 @@ from conformance.golden.layout import (
 )
 from conformance.golden.spans import insert, is_release, lookup, version
 from conformance.golden.writing import write_goldens
-from conformance.ir.fact_table import STATED_BY
-from conformance.ir.graph import CROSS_LOWERED
-from conformance.ir.normal.forms import VERSION
-from conformance.ir.normal.text import read_head
+from conformance.ir.graph import CROSS_LOWERED, STATED_BY
+from conformance.ir.normal.text import VERSION, read_head
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome
 

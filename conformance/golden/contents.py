@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.golden.value_text import FORMAT, parse_value, render_value
-from conformance.ir.fact_table import select_gating
-from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
+from conformance.ir.normal.text import VERSION as VERSION_OF_FORMS
 from conformance.judge.agreement import is_same_error, make_recorded_error
 from conformance.judge.errors import VERSION
+from conformance.judge.ir import select_gating
 from conformance.judge.values import compare_values
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome

@@ -24,8 +24,7 @@ from conformance.golden.layout import (
 )
 from conformance.golden.spans import lookup
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
-from conformance.ir.normal.forms import VERSION
-from conformance.ir.normal.text import read_head
+from conformance.ir.normal.text import VERSION, read_head
 from conformance.model.golden import GoldenEntry, GoldenIr
 from conformance.model.value import CorruptValueError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.ir import hlo, jaxpr, mlir
 from conformance.ir.fact_table import collect_facts
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
+from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps
 
 if TYPE_CHECKING:
@@ -48,6 +48,24 @@ def read(text: str, kind: str) -> Module:
     if looks not in {None, kind}:
         raise IrSyntaxError(f"{kind} line 1: got a text that begins like {looks}, expected {kind}")
     return parse(text)
+
+
+def read_facts(text: str, kind: str = "hlo") -> dict[str, Any]:
+    """Return the facts of a text.
+
+    Args:
+        text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
+        kind: `hlo`, `stablehlo` or `jaxpr`.
+
+    Returns:
+        Plain data, see `conformance.ir.fact_table.collect_facts`.
+
+    Raises:
+        IrSyntaxError: If the text is not understood; the message names the line.
+    """
+    module = read(text, kind)
+    to_exact(module)
+    return collect_facts(module)
 
 
 def detect_kind(text: str) -> str | None:
@@ -98,7 +116,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
         exact = to_exact(module)
         facts = collect_facts(module)
         canonical = to_canonical(module)
-        printed = dumps(module, VERSION) if with_text else ""
+        printed = dumps(module) if with_text else ""
     except IrSyntaxError:
         raise
     except Exception as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +71,18 @@ class Change:
         about = f" ({self.about})" if self.about else ""
         times = f" x{self.count}" if self.count > 1 else ""
         return f"{self.severity}{about}: {self.title}{times}"
+
+
+class IrChanges(NamedTuple):
+    """The differences of an IR from its golden, as a record holds them.
+
+    Attributes:
+        changes: One line per pattern, the most severe first.
+        begins: Places where they begin to differ.
+    """
+
+    changes: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,22 +16,6 @@ if TYPE_CHECKING:
 
     from conformance.ir.graph import Attribute, Computation, Instruction, Module, Type
 
-STATED_BY: Final = "hlo"
-"""The IR whose facts are those of a job."""
-
-GATING: Final = (
-    "collectives",
-    "collective_ops",
-    "host_compute",
-    "memory_spaces",
-    "custom_calls",
-    "donation",
-    "dtypes",
-    "parameters",
-    "results",
-)
-"""Facts whose change fails a run; the others are for reports."""
-
 # Counts for reports.
 _SHOWN: Final = ("converts", "contractions", "fusions", "loops", "ops")
 
@@ -87,11 +71,6 @@ def collect_facts(module: Module) -> dict[str, Any]:
         "results": list(map(_describe_value, results, stated)),
         **{name: _sort_counts(of[name]) for name in _SHOWN},
     }
-
-
-def select_gating(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts whose change fails a run."""
-    return {name: facts[name] for name in GATING if name in facts}
 
 
 class _Counts:

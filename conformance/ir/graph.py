@@ -27,6 +27,10 @@ CROSS_LOWERED: Final = ("stablehlo-tpu", "stablehlo-cuda", "stablehlo-rocm")
 """A program's StableHLO for platforms other than its cell's, by the artifact's name."""
 
 
+STATED_BY: Final = "hlo"
+"""The IR whose facts are those of a job."""
+
+
 def kind_of_artifact(name: str) -> str:
     """Return which kind of IR an artifact holds: `stablehlo-tpu` holds `stablehlo`."""
     return name.partition("-")[0]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.ir.fact_table import GATING
 from conformance.model.record import IrStatus
 
 if TYPE_CHECKING:
@@ -13,7 +12,20 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenIr
     from conformance.model.record import IrRecord
 
-FACT = "fact "
+GATING: Final = (
+    "collectives",
+    "collective_ops",
+    "host_compute",
+    "memory_spaces",
+    "custom_calls",
+    "donation",
+    "dtypes",
+    "parameters",
+    "results",
+)
+"""Facts whose change fails a run; the others are for reports."""
+
+FACT: Final = "fact "
 """Beginning of a sentence about a fact."""
 _SIDES = ("parameters", "results")
 
@@ -35,6 +47,11 @@ def compare_ir(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
     if golden.structure and seen.structure != golden.structure:
         return IrStatus.REGROUPED
     return IrStatus.SAME
+
+
+def select_gating(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts whose change fails a run."""
+    return {name: facts[name] for name in GATING if name in facts}
 
 
 def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> Iterator[str]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.job_comparison import NORMAL, IrComparison
+from conformance.engine.job_comparison import IrComparison
 from conformance.engine.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.normal.text import read_head
+from conformance.ir.text_diff import NORMAL
 from conformance.report.suite_diff import make_diff_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.job_comparison import IrLevel, IrText, JobComparison
+    from conformance.engine.job_comparison import IrLevel, JobComparison
     from conformance.engine.suite_changes import SuiteTestComparison
     from conformance.engine.transitions import Transition
+    from conformance.ir.text_diff import IrText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from rich.text import Text
 
-from conformance.ir.fact_table import GATING
+from conformance.judge.ir import GATING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -20,8 +20,8 @@ from conformance.report.text import flatten, make_rerun_command, parse_time, san
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.stored_job import StoredJob
     from conformance.model.record import Record
     from conformance.model.run import RunCell
     from conformance.report.report import Report

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.root_causes import RootCause, find_root_causes
+from conformance.engine.stored_job import StoredJob
 from conformance.engine.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of

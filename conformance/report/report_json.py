@@ -20,7 +20,7 @@ from conformance.report.text import sanitize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.report.report import Report
 
 _FIELDS: Final = tuple(field.name for field in fields(Record))

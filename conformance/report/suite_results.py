@@ -25,9 +25,9 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.root_causes import RootCause
     from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.stored_job import StoredJob
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell

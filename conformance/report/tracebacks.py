@@ -17,7 +17,7 @@ from conformance.report.text import flatten, join_names, sanitize
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.model.record import Record
 
 MOST_PARTS, FIRST, LAST = 14, 5, 8

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.ir_analysis import render_canonical
-from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.record_judge import load_observation, name_golden_variant
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
+from conformance.ir.text_diff import IrText, diff_texts
 from conformance.judge.conformance import describe_ending
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import Agreement, compare_reference, compare_values

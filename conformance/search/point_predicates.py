@@ -30,7 +30,7 @@ from conformance.search.predicates import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.model.record import Record
     from conformance.search.predicates import Predicate
 

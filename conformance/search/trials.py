@@ -6,7 +6,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from conformance.engine.job_comparison import StoredJob
+from conformance.engine.stored_job import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.search.answers import SearchStep

@@ -36,7 +36,7 @@ def test_a_difference_is_made_once(
 ) -> None:
     """The next report reads it, with its excerpts."""
     first = DiffCache(tmp_path / "cache").get(pair)
-    monkeypatch.setattr(diff_cache, "diff_texts", None)
+    monkeypatch.setattr("conformance.ir.text_diff.diff_texts", None)
     again = DiffCache(tmp_path / "cache").get(pair)
     assert again == first
     (change,) = first.changes

@@ -12,11 +12,11 @@ from conformance.engine.job_comparison import (
     IrComparison,
     IrLevel,
     JobComparison,
-    StoredJob,
     compare_irs_of_job,
     compare_jobs,
     group_by_changes,
 )
+from conformance.engine.stored_job import StoredJob
 from conformance.ir.change import Change, IrDiff
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record

@@ -10,7 +10,7 @@ from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import Analysis, analyse
-from conformance.ir.normal.forms import VERSION
+from conformance.ir.normal.text import VERSION
 from conformance.model.record import IrRecord
 from tests.builders import case, f32, ok, raised
 

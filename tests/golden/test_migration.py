@@ -13,7 +13,7 @@ from conformance.golden.errors import GoldenError
 from conformance.golden.migration import migrate_goldens
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse
-from conformance.ir.normal.forms import VERSION
+from conformance.ir.normal.text import VERSION
 from conformance.model.value import encode_value
 from tests.builders import case, f32
 

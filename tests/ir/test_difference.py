@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir import IrSyntaxError, diff
 from conformance.ir.change import Change, Severity
+from conformance.ir.difference import diff
+from conformance.ir.graph import IrSyntaxError
 from tests.ir.texts import LOOP, STEPS, hlo, stablehlo
 
 PLAIN = hlo("%a = f32[4] sine(%x)", "%r = f32[4] divide(%a, %y)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir import diff
+from conformance.ir.difference import diff
 
 HEAD = "HloModule m\n\nENTRY %main (p: f32[{n}]) -> f32[{n}] {{\n  %p = f32[{n}] parameter(0)\n"
 

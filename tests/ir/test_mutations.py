@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.ir import diff
+from conformance.ir.difference import diff
 from tests.ir.mutators import EQUAL, MEANING, NEUTRAL, NOISE
 from tests.ir.mutators.referee import signature
 from tests.ir.mutators.text import read

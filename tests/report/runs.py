@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.ir_analysis import analyse_artifacts
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.run_loader import load_run
+from conformance.engine.stored_job import StoredJob
 from conformance.judge.errors import make_signature
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record

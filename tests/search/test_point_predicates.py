@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.job_comparison import StoredJob
+from conformance.engine.stored_job import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.endpoints import EndpointsError

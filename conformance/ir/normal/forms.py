@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
     Pass = Callable[[Module], object]
 
-VERSION: Final = 1
-"""Version of the normal forms: the fingerprints of different versions cannot be compared."""
-
 EXACT: Final[tuple[Pass, ...]] = (
     spell_alike,
     close_regions,

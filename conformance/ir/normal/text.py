@@ -29,21 +29,23 @@ if TYPE_CHECKING:
     from conformance.ir.fingerprint import Fingerprints
     from conformance.ir.graph import Attribute, Type, Value
 
+VERSION: Final = 1
+"""Version of the normal forms: the fingerprints of different versions cannot be compared."""
+
 _HEAD: Final = "conformance-ir"
 _KINDS: Final = ("hlo", "stablehlo", "jaxpr")
 
 
-def dumps(module: Module, version: int) -> str:
+def dumps(module: Module) -> str:
     """Return a module as text.
 
     Args:
         module: In normal form.
-        version: Version of the normal form, for the first line.
 
     Returns:
         The text, ending in a newline.
     """
-    return "\n".join(_Printer(module).print_module(version)) + "\n"
+    return "\n".join(_Printer(module).print_module()) + "\n"
 
 
 class _Printer:
@@ -53,9 +55,9 @@ class _Printer:
         self._names: dict[bytes, str] = {}
         self._taken: Counter[str] = Counter()
 
-    def print_module(self, version: int) -> Iterator[str]:
+    def print_module(self) -> Iterator[str]:
         neutral = fingerprint(self._module, self._hashes)
-        yield f"{_HEAD} {version} {self._module.kind} {neutral}"
+        yield f"{_HEAD} {VERSION} {self._module.kind} {neutral}"
         for name, value in sorted(self._module.attributes.items()):
             yield f"{name} = {_render_attribute(value)}"
         # The order of the calls in the text, which that of `reachable` need not be.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.diff_cache import make_ir_pair
-from conformance.engine.job_comparison import load_value
+from conformance.engine.stored_job import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.judge.suite_verdict import FALSIFYING
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.diff_cache import CachedDiff, IrPair
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion

@@ -14,7 +14,7 @@ from conformance.report.verdicts import LETTERS, MEANINGS, WORST_FIRST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.report import Report

@@ -16,7 +16,7 @@ from conformance.report.text import flatten
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.tracks import Track

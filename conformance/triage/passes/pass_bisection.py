@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.job_comparison import StoredJob
+from conformance.engine.stored_job import StoredJob
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
 from conformance.model.outcome import Outcome, Stage

@@ -14,9 +14,9 @@ import msgspec
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished, Job
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.messages import JobEnd
 from conformance.engine.record_judge import load_claimed_observation, make_record
+from conformance.engine.stored_job import StoredJob
 from conformance.engine.transcript import Transcript
 from conformance.engine.worker_probes import make_worker_probe
 from conformance.errors import ConformanceError, InfrastructureError

@@ -6,11 +6,12 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.job_comparison import StoredJob, load_ir_text
+from conformance.engine.job_comparison import load_ir_text
 from conformance.engine.record_judge import load_claimed_observation, name_golden_variant
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import load_run
 from conformance.engine.runner import Run
+from conformance.engine.stored_job import StoredJob
 from conformance.errors import InfrastructureError, UsageError
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import load_observation, make_record
+from conformance.engine.stored_job import StoredJob
 from conformance.engine.transcript import is_variant_artifact
 from conformance.model.value import decode_value
 from conformance.search.predicates import read_output

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.engine.job_comparison import load_value
+from conformance.engine.stored_job import load_value
 from conformance.engine.transcript import load_variants
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, TransitionKind
 from conformance.judge.ir import FACT, find_changed_facts
@@ -20,7 +20,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.job_comparison import StoredJob
+    from conformance.engine.stored_job import StoredJob
     from conformance.engine.transitions import Transition
     from conformance.judge.values import Comparison, Difference
     from conformance.model.record import Record

@@ -7,10 +7,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job import Job
-from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import find_exclusion_reason
 from conformance.engine.record_judge import load_observation
 from conformance.engine.runner import describe_cases
+from conformance.engine.stored_job import StoredJob
 from conformance.engine.transitions import make_transition
 from conformance.judge.agreement import DISAGREE, find_disagreement
 from conformance.judge.ir import find_changed_facts

@@ -80,7 +80,7 @@ def test_the_order_in_which_a_loop_carries_is_nothing(
 ) -> None:
     """Whatever tells its slots apart."""
     found = {
-        dumps(settled(loop(order, steps, RETURN, given=given)), 1)
+        dumps(settled(loop(order, steps, RETURN, given=given)))
         for order in itertools.permutations(range(4))
     }
     assert len(found) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.ir.analysis import read
 from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
-from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
+from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
 from tests.ir.jaxpr.documents import SAMPLES as JAXPRS
 from tests.ir.texts import ADD, LOOP, STEPS, hlo, module, neutral, ops, settled
@@ -87,13 +87,13 @@ def test_forms_are_twelve_bytes_of_hexadecimal() -> None:
 def test_odd_modules_are_settled(text: str) -> None:
     """Twice is once, and as text as well."""
     found = settled(text)
-    before = dumps(found, VERSION)
+    before = dumps(found)
     to_exact(found)
     to_canonical(found)
     again = loads(before)
     to_exact(again)
     to_canonical(again)
-    assert before == dumps(found, VERSION) == dumps(again, VERSION)
+    assert before == dumps(found) == dumps(again)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
@@ -102,11 +102,11 @@ def test_real_modules_are_settled(file: Path) -> None:
     found = read(file.read_text(encoding="utf-8"), KINDS[file.suffix])
     to_exact(found)
     first = to_canonical(found)
-    text = dumps(found, VERSION)
+    text = dumps(found)
     again = loads(text)
     to_exact(again)
     assert to_canonical(again) == first
-    assert dumps(again, VERSION) == text
+    assert dumps(again) == text
 
 
 def test_a_dead_loop_leaves_nothing() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from conformance.ir import diff
-from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
+from conformance.ir.difference import diff
+from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
 from tests.ir.modules import Block, mutants, programs, written
 from tests.ir.texts import settled
@@ -29,7 +29,7 @@ slow = settings(
 def again(module: Module) -> tuple[str, str]:
     """Return the fingerprint and text of a module that is brought into its form once more."""
     to_exact(module)
-    return to_canonical(module), dumps(module, VERSION)
+    return to_canonical(module), dumps(module)
 
 
 def describe(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[str, int, str]]:
@@ -43,7 +43,7 @@ def describe(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[
 def test_normalising_twice_is_normalising_once(program: Block, seed: int) -> None:
     """Of the module, and of what is loaded from its text."""
     module = settled(written(program, seed))
-    text = dumps(module, VERSION)
+    text = dumps(module)
     fingerprint = text.split(maxsplit=4)[3]
     assert again(module) == again(loads(text)) == (fingerprint, text)
 
@@ -53,7 +53,7 @@ def test_normalising_twice_is_normalising_once(program: Block, seed: int) -> Non
 def test_how_a_program_is_written_is_nothing(program: Block, seed: int) -> None:
     """Names, order, tuples, fusions, calls, copies, pairs of start and done, slots of loops."""
     plain, noisy = settled(written(program)), settled(written(program, seed))
-    assert dumps(plain, VERSION) == dumps(noisy, VERSION)
+    assert dumps(plain) == dumps(noisy)
 
 
 @slow

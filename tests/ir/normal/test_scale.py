@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.ir import diff
+from conformance.ir.difference import diff
 from tests.ir.texts import LOOP, STEPS, hlo, neutral, settled, the
 
 if TYPE_CHECKING:

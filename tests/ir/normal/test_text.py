@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.graph import Instruction, IrSyntaxError, Opaque, Sharding, Tensor
-from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
+from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import Head, dumps, loads, read_head, read_type
 from tests.ir.texts import ADD, LOOP, STEPS, hlo, neutral, settled
 
-TEXT = dumps(settled(hlo(*LOOP, before=STEPS)), VERSION)
+TEXT = dumps(settled(hlo(*LOOP, before=STEPS)))
 
 TAKEN = "%parameter.1, %constant.1, %parameter.2"
 CALLED = "body=@computation.1, condition=@computation.2"
@@ -52,7 +52,7 @@ def test_the_text_is_read_top_down() -> None:
 def test_a_reducer_is_named_by_what_it_does() -> None:
     """And is there once for all that use it."""
     lines = [f"%r{n} = f32[4] all-reduce(%x), replica_groups={{}}, to_apply=%add" for n in range(2)]
-    text = dumps(settled(hlo(*lines, before=ADD)), VERSION)
+    text = dumps(settled(hlo(*lines, before=ADD)))
     assert text.count("add_f32 {") == 1
     assert text.count("to_apply=@add_f32") == 2
 
@@ -62,7 +62,7 @@ def test_what_is_loaded_is_what_was_dumped() -> None:
     found = loads(TEXT)
     to_exact(found)
     assert to_canonical(found) == read_head(TEXT).fingerprint
-    assert dumps(found, VERSION) == TEXT
+    assert dumps(found) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_every_attribute_survives(value: object) -> None:
     one = next(i for i in found.walk() if i.op == "negate")
     one.attributes = {"about": value, "name with space": 1}  # type: ignore[dict-item]
     found.entry.attributes = {"result 0": value}  # type: ignore[dict-item]
-    again = loads(dumps(found, VERSION))
+    again = loads(dumps(found))
     kept = again.entry.instructions[-1].attributes
     assert repr(kept["about"]) == repr(value)
     assert repr(again.entry.attributes["result 0"]) == repr(value)
@@ -102,7 +102,7 @@ def test_every_attribute_survives(value: object) -> None:
 def test_types_are_read_as_they_are_written(type_: str) -> None:
     """Nested and empty ones too."""
     text = f"conformance-ir 1 hlo 00\n\nentry {{\n  %a.1 = {type_} a()\n  return %a.1\n}}\n"
-    again = dumps(loads(text), 1).splitlines()
+    again = dumps(loads(text)).splitlines()
     assert again[3] == f"  %a.1 = {type_} a()"
 
 
@@ -158,9 +158,7 @@ def test_what_is_unread_is_written_too() -> None:
     one, other = (
         [f"%a = () {call.format('%x')}", f"%b = () {call.format('%y')}"][::step] for step in (1, -1)
     )
-    texts = [
-        dumps(settled(hlo(*lines, "%r = f32[4] negate(%x)")), VERSION) for lines in (one, other)
-    ]
+    texts = [dumps(settled(hlo(*lines, "%r = f32[4] negate(%x)"))) for lines in (one, other)]
     assert texts[0] == texts[1]
     assert texts[0].count("custom-call(") == 2
 
@@ -168,12 +166,12 @@ def test_what_is_unread_is_written_too() -> None:
 def test_a_result_that_is_nothing_is_nothing() -> None:
     """A module may return no value."""
     found = settled(hlo("%r = () tuple()"))
-    assert "  return\n" in dumps(found, VERSION)
-    assert loads(dumps(found, VERSION)).entry.results == []
+    assert "  return\n" in dumps(found)
+    assert loads(dumps(found)).entry.results == []
 
 
 def test_unused_instructions_of_any_kind_have_names() -> None:
     """The names count by operation."""
     found = settled(hlo("%r = f32[4] negate(%x)"))
     found.entry.instructions += [Instruction(name="", op="send", type=())] * 1
-    assert "%send.1 = () send()" in dumps(found, VERSION)
+    assert "%send.1 = () send()" in dumps(found)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from conformance.ir.analysis import analyse
-from conformance.ir.normal.forms import VERSION
+from conformance.ir.normal.text import VERSION
 from tests.ir.jaxpr.documents import SAMPLES as JAXPRS
 
 SAMPLES = Path(__file__).parents[1] / "samples"

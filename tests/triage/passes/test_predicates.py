@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.job_comparison import StoredJob
+from conformance.engine.stored_job import StoredJob
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage

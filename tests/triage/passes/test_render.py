@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.job_comparison import StoredJob
+from conformance.engine.stored_job import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.answers import SearchStep
