@@ -26,7 +26,7 @@ NO_PICKLE_ON_PYTHON_3_11 = deviation(
     "jax>=0.8.2,<0.9.1",
     error="TypeError",
     match="cannot pickle 'PRNGKeyArray'",
-    reason="Python 3.11 did not find the method of the class in C",
+    reason="Python 3.11 did not find __getstate__ of the parent class, which is written in C",
     issue="jax-ml/jax#35065",
 )
 
