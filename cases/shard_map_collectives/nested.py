@@ -82,16 +82,16 @@ def sums_by_hand_and_by_compiler(env):
     return Program(fn, args=(x, y), reference=lambda x, y: (x.astype(np.float64) @ y).sum(0))
 
 
-NUMBER_READ_FROM_DEVICE = deviation(
+PARTITION_ID_REFUSED = deviation(
     "jax<0.4.38",
     error="XlaRuntimeError",
     match="PartitionId instruction is not supported",
-    reason="the number of a shard was read from the device, which the compiler had split",
+    reason="axis_index read PartitionId, which XLA refuses where it splits another axis",
     issue="jax-ml/jax@0e7f218eb0d4",
 )
 
 
-@probe(source="jax-ml/jax#15780", deviations=[NUMBER_READ_FROM_DEVICE])
+@probe(source="jax-ml/jax#15780", deviations=[PARTITION_ID_REFUSED])
 def number_within_the_manual_axis(env):
     """`axis_index` next to an automatic axis did not compile up to 0.4.37."""
     x = numbers(env, 4, 8)

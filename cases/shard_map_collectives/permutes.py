@@ -136,7 +136,7 @@ PAIRS_MUST_BE_LIST_OR_TUPLE = deviation(
     params=["iterator", "array"],
     error="TypeError",
     match="must be a list or a tuple",
-    reason="by design, and stated: a permutation is a list or a tuple",
+    reason="by design: ppermute accepts only a list or a tuple, as the error states",
     issue="jax-ml/jax@d2b97cab205a",
 )
 
