@@ -83,7 +83,10 @@ COLLECTIVES = {
 
 @probe(source="jax-ml/jax#19601", devices=4, releases="jax>=0.6")
 def types_of_collectives(env):
-    """Reductions make a value equal everywhere; so does all_gather, but its type varies."""
+    """The types of reductions do not vary; those of other collectives and axis_index do.
+
+    A reduction makes a value equal everywhere. So does all_gather, but its type varies.
+    """
     x = ramp(16)
     result = {
         name: trace_shard(env, lambda u, f=f: find_varying_axes(env, f(u)), x)
