@@ -1,4 +1,4 @@
-"""What the topics of this family share: a name that may be gone, and how a call is refused."""
+"""Helpers for this family: names that may be missing, and descriptions of refused calls."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import warnings
 import numpy as np
 
 ROWS = np.arange(6, dtype=np.float32)
-"""The small input of most cases here."""
+"""A small input, which most cases use."""
 
 
 @contextlib.contextmanager
-def quiet():
-    """Hide warnings: what is looked at is what a call returns, or what it raises."""
+def ignore_warnings():
+    """Ignore warnings: the cases observe the result of a call, or its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def named(path):
-    """Return what a dotted name stands for.
+def resolve_name(path):
+    """Return the object with a dotted name.
 
     Args:
-        path: `module:attribute.attribute`; the attribute may be left out.
+        path: `module:attribute.attribute`; without attributes the module itself.
 
     Raises:
-        ImportError: If the module is gone.
-        AttributeError: If the attribute is gone.
+        ImportError: If the module is missing.
+        AttributeError: If the attribute is missing.
     """
     module, _, attributes = path.partition(":")
     value = importlib.import_module(module)
@@ -37,30 +37,31 @@ def named(path):
     return value
 
 
-def found(path):
-    """Return what a dotted name stands for as `named` does, without its deprecation warnings."""
-    with quiet():
-        return named(path)
+def resolve_without_warnings(path):
+    """Return the object with a dotted name like `resolve_name`, and ignore its warnings."""
+    with ignore_warnings():
+        return resolve_name(path)
 
 
-def refusal(call, words):
-    """Return how a call that should be refused ends.
+def describe_refusal(call, words):
+    """Return the outcome of a call that should be refused.
 
     Args:
-        call: Function of no arguments.
-        words: What the message should hold.
+        call: Function without arguments.
+        words: Words to search in the message.
 
     Returns:
-        `{"error": CLASS, "told": WHETHER}`; the class is `none` if the call went through.
+        `{"error": CLASS, "told": WHETHER}`: the class of the error, or `none` if the call
+        succeeded, and whether the message contains the words.
     """
     try:
-        with quiet():
+        with ignore_warnings():
             call()
-    except Exception as error:  # noqa: BLE001 - which one it is, is the question
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
         return {"error": type(error).__name__, "told": words in str(error)}
     return {"error": "none", "told": False}
 
 
-def refused(error):
-    """Return what `refusal` returns of a call that is refused as it should be."""
+def expect_refusal(error):
+    """Return the value of `describe_refusal` for a call that is refused as expected."""
     return {"error": error, "told": True}

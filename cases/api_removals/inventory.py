@@ -1,7 +1,8 @@
-"""All names that JAX had in public since 0.4.30, and which of them a release has not.
+"""Public names of JAX since 0.4.30, and which of them each release lacks.
 
-`_names/public.txt` holds them, module by module; what comes new is no finding, what goes is one.
-There is no right answer to compare with, only dates. What took their place is in `names`.
+`_names/public.txt` lists the names, module by module. A name that JAX adds is not a finding, a name
+that it removes is. There is no right answer to compare with, only dates. The replacements are in
+`names`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from conformance.kit import probe
 
-from ._helpers import named
+from ._helpers import resolve_name
 
 FILE = Path(__file__).parent / "_names" / "public.txt"
 
@@ -22,48 +23,49 @@ AREAS = {
     "numpy_and_lax": ("jax.image", "jax.lax", "jax.nn", "jax.numpy", "jax.ops", "jax.random"),
     "scipy": ("jax.scipy",),
 }
-"""Beginnings of the names of modules; the rest is at the top."""
+"""Prefixes of the module names of each area; all other modules are in the area `top`."""
 
 
-def area_of(module):
-    """Return the area that a module belongs to."""
-    return next((area for area, of in AREAS.items() if module.startswith(of)), "top")
+def find_area(module):
+    """Return the area of a module."""
+    return next((area for area, prefixes in AREAS.items() if module.startswith(prefixes)), "top")
 
 
-def modules_of(area):
-    """Return the names of each module of an area, by module."""
+def list_names(area):
+    """Return the listed names of an area, by module."""
     _, *blocks = FILE.read_text(encoding="utf-8").split("\n\n")
-    names = {module: of for module, *of in map(str.split, blocks)}
-    return {module: of for module, of in names.items() if area_of(module) == area}
+    listed = {module: names for module, *names in map(str.split, blocks)}
+    return {module: names for module, names in listed.items() if find_area(module) == area}
 
 
-def state_of(path):
-    """Return how a dotted name is met: `there`, `warns`, or the error's class name."""
+def find_state(path):
+    """Return the state of a dotted name: `present`, `warns`, or the class name of the error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            named(path)
+            resolve_name(path)
         except (ImportError, AttributeError) as error:
             return type(error).__name__
-    told = (DeprecationWarning, FutureWarning)
-    return "warns" if any(issubclass(warning.category, told) for warning in caught) else "there"
+    categories = (DeprecationWarning, FutureWarning)
+    warned = any(issubclass(warning.category, categories) for warning in caught)
+    return "warns" if warned else "present"
 
 
-def missing(module, names):
-    """Return what is not simply there: names that warn or are absent; `absent` if none is there."""
-    if state_of(module) == "ModuleNotFoundError":
+def find_missing(module, names):
+    """Return the names of a module that warn or are absent; `absent` if the module is absent."""
+    if find_state(module) == "ModuleNotFoundError":
         return "absent"
-    states = {name: state_of(f"{module}:{name}") for name in names}
+    states = {name: find_state(f"{module}:{name}") for name in names}
     return {
         name: state if state == "warns" else "absent"
         for name, state in states.items()
-        if state != "there"
+        if state != "present"
     }
 
 
 @probe(
     source="jax-ml/jax#27446",
-    records="which names are public is up to jax",
+    records="jax decides which names are public",
     platforms=("cpu",),
     params={
         "core": {"area": "core"},
@@ -75,6 +77,6 @@ def missing(module, names):
     },
 )
 def names_that_are_not_there(env, area):
-    """Of all public names since 0.4.30: which a release has not yet or no more, and which warn."""
-    found = {module: missing(module, names) for module, names in modules_of(area).items()}
-    return {module: states for module, states in found.items() if states}
+    """Of the public names since 0.4.30: those that a release lacks, and those that warn."""
+    missing = {m: find_missing(m, names) for m, names in list_names(area).items()}
+    return {module: states for module, states in missing.items() if states}

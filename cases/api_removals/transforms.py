@@ -1,8 +1,8 @@
-"""How `jit` and its kin are called, and what they take for a pytree, a key or an array.
+"""How `jit` and other functions are called, and what counts as a pytree, a key or an array.
 
-Calls that were withdrawn raise. What a transformation hands to the user's function changed
-without a word: constants that are no `numpy.ndarray` (0.7.2), Python numbers that come back from
-`vjp` as something else (0.8.0), tracers that are no subclass of `jax.Array` (0.8.2).
+Removed spellings of a call raise an error. The values that a transformation passes to the user's
+function changed silently: constants that are not a `numpy.ndarray` (0.7.2), Python numbers that
+`vjp` returns as another type (0.8.0), tracers that are not a subclass of `jax.Array` (0.8.2).
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from conformance import kit
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import ROWS, quiet, refusal, refused
+from ._helpers import ROWS, describe_refusal, expect_refusal, ignore_warnings
+
+# By its full name: a case of this file is called `defaults`.
+kit.defaults(platforms=("cpu",))
 
 
 def power(x, n):
-    """Return x to the power of n, by a Python loop."""
+    """Return x to the power of n, computed by a Python loop."""
     return functools.reduce(lambda a, _: a * x, range(n), 1.0)
 
 
@@ -33,143 +37,145 @@ JITS = {
 }
 
 
+FUN_IS_POSITIONAL_ONLY = deviation(
+    "jax>=0.7",
+    params=("fun_by_keyword",),
+    error="TypeError",
+    match="positional-only arguments passed as keyword arguments: 'fun'",
+    reason="the function is positional-only",
+    issue="jax-ml/jax@5e2afe6e7987",
+)
+OPTIONS_ARE_KEYWORD_ONLY = deviation(
+    "jax>=0.7,<0.8.1",
+    params=("all_by_position",),
+    error="TypeError",
+    match="takes 1 positional argument but 2 were given",
+    reason="all options are keyword-only",
+    issue="jax-ml/jax@5e2afe6e7987",
+)
+OPTIONS_ARE_KEYWORD_ONLY_FROM_0_8_1 = deviation(
+    "jax>=0.8.1",
+    params=("all_by_position",),
+    error="TypeError",
+    match="takes from 0 to 1 positional arguments but 2 were given",
+    reason="all options are keyword-only",
+    issue="jax-ml/jax@5e2afe6e7987",
+)
+JIT_REQUIRED_A_FUNCTION = deviation(
+    "jax<0.8.1",
+    params=("factory",),
+    error="TypeError",
+    match="missing 1 required positional argument: 'fun'",
+    reason="jit without a function was added in 0.8.1",
+    issue="jax-ml/jax@3af51a593dcb",
+)
+
+
 @probe(
     source="jax-ml/jax@ceca6ec1fc5b",
-    platforms=("cpu",),
     params={
         "fun_by_keyword": {"how": "fun_by_keyword"},
         "all_by_position": {"how": "all_by_position"},
         "factory": {"how": "factory"},
     },
     deviations=[
-        deviation(
-            "jax>=0.7",
-            params=("fun_by_keyword",),
-            error="TypeError",
-            match="positional-only arguments passed as keyword arguments: 'fun'",
-            reason="the function goes by position",
-            issue="jax-ml/jax@5e2afe6e7987",
-        ),
-        deviation(
-            "jax>=0.7,<0.8.1",
-            params=("all_by_position",),
-            error="TypeError",
-            match="takes 1 positional argument but 2 were given",
-            reason="all else goes by keyword",
-            issue="jax-ml/jax@5e2afe6e7987",
-        ),
-        deviation(
-            "jax>=0.8.1",
-            params=("all_by_position",),
-            error="TypeError",
-            match="takes from 0 to 1 positional arguments but 2 were given",
-            reason="all else goes by keyword",
-            issue="jax-ml/jax@5e2afe6e7987",
-        ),
-        deviation(
-            "jax<0.8.1",
-            params=("factory",),
-            error="TypeError",
-            match="missing 1 required positional argument: 'fun'",
-            reason="jit without a function came with 0.8.1",
-            issue="jax-ml/jax@3af51a593dcb",
-        ),
+        FUN_IS_POSITIONAL_ONLY,
+        OPTIONS_ARE_KEYWORD_ONLY,
+        OPTIONS_ARE_KEYWORD_ONLY_FROM_0_8_1,
+        JIT_REQUIRED_A_FUNCTION,
     ],
 )
 def call_of_jit(env, how):
-    """Three ways to call `jit` that do not work everywhere: two are TypeErrors from 0.7.0.
+    """Two of three ways to call `jit` are TypeErrors from 0.7.0; the third requires 0.8.1.
 
-    Those are the function by keyword and options by position. The bare decorator with options
-    needs 0.8.1.
+    The two pass the function by keyword, or options by position. The third is the bare decorator
+    with options.
     """
-    with quiet():
-        found = JITS[how]()
-    return Observed(found, ROWS.astype(np.float64) ** 3)
+    with ignore_warnings():
+        result = JITS[how]()
+    return Observed(result, ROWS.astype(np.float64) ** 3)
 
 
-@probe(source="jax-ml/jax@ceca6ec1fc5b", platforms=("cpu",))
+@probe(source="jax-ml/jax@ceca6ec1fc5b")
 def call_of_jit_on_every_release(env):
-    """`jit` with the function by position and the rest by keyword: on every release.
+    """`jit` with a positional function and options by keyword works on every release.
 
-    Also as a decorator, by `functools.partial`.
+    It also works as a decorator, with `functools.partial`.
     """
-    found = {
+    results = {
         "keywords": jax.jit(power, static_argnames="n")(ROWS, n=3),
         "partial": functools.partial(jax.jit, static_argnames="n")(power)(ROWS, n=3),
     }
-    return Observed(found, dict.fromkeys(found, ROWS.astype(np.float64) ** 3))
+    return Observed(results, dict.fromkeys(results, ROWS.astype(np.float64) ** 3))
 
 
-@probe(
-    source="jax-ml/jax@75697ef8680b",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.8.2",
-            outcome="ok",
-            reason="the keyword was known, but asked for a flag",
-            issue="jax-ml/jax@75697ef8680b",
-        )
-    ],
+ABSTRACTED_AXES_REQUIRED_A_FLAG = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="jit accepted the keyword, but required a flag",
+    issue="jax-ml/jax@75697ef8680b",
 )
+
+
+@probe(source="jax-ml/jax@75697ef8680b", deviations=[ABSTRACTED_AXES_REQUIRED_A_FLAG])
 def abstracted_axes(env):
-    """`jit(f, abstracted_axes=...)` is an unknown keyword from 0.8.2: dynamic shapes are gone.
+    """`jit(f, abstracted_axes=...)` is an unknown keyword from 0.8.2: dynamic shapes are removed.
 
-    For one program over many sizes there is `jax.export` with symbolic shapes.
+    For one program over many sizes, use `jax.export` with symbolic shapes.
     """
-    ended = refusal(lambda: jax.jit(jnp.sum, abstracted_axes={0: "n"}), "abstracted_axes")
+    outcome = describe_refusal(
+        lambda: jax.jit(jnp.sum, abstracted_axes={0: "n"}), "abstracted_axes"
+    )
     flag = hasattr(jax.config, "jax_dynamic_shapes")
-    return Observed({**ended, "flag": flag}, {**refused("TypeError"), "flag": False})
+    return Observed({**outcome, "flag": flag}, {**expect_refusal("TypeError"), "flag": False})
 
 
-@probe(
-    source="jax-ml/jax@095bb0e742e0",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            outcome="ok",
-            reason="hashed by identity, with a FutureWarning",
-            issue="jax-ml/jax@095bb0e742e0",
-        )
-    ],
+TRACER_HASHED_BY_IDENTITY = deviation(
+    "jax<0.4.36",
+    outcome="ok",
+    reason="tracers were hashed by identity, with a FutureWarning",
+    issue="jax-ml/jax@095bb0e742e0",
 )
-def hash_of_a_tracer(env):
-    """A tracer in a set or as a dictionary's key is a TypeError from 0.4.36, as an array is.
 
-    Up to 0.4.35 a cache keyed by values worked under jit, and never found anything again.
+
+@probe(source="jax-ml/jax@095bb0e742e0", deviations=[TRACER_HASHED_BY_IDENTITY])
+def hash_of_a_tracer(env):
+    """A tracer in a set or as a dictionary key is a TypeError from 0.4.36, like an array.
+
+    Up to 0.4.35 a cache with values as keys worked under jit, but never found an entry again.
     """
-    traced = refusal(lambda: jax.jit(lambda x: len({x: 1}) * x)(1.0), "unhashable type")
-    array = refusal(lambda: hash(jnp.ones(2)), "unhashable type")
-    expected = refused("TypeError")
+    traced = describe_refusal(lambda: jax.jit(lambda x: len({x: 1}) * x)(1.0), "unhashable type")
+    array = describe_refusal(lambda: hash(jnp.ones(2)), "unhashable type")
+    expected = expect_refusal("TypeError")
     return Observed({"traced": traced, "array": array}, {"traced": expected, "array": expected})
+
+
+NONE_MATCHED_ANY_SUBTREE = deviation(
+    "jax<0.4.34",
+    params=("by_default",),
+    outcome="ok",
+    reason="None was a prefix of any subtree, and dropped it with a warning",
+    issue="jax-ml/jax@255c30303d32",
+)
 
 
 @probe(
     source="jax-ml/jax@255c30303d32",
-    platforms=("cpu",),
     params={"by_default": {"as_leaf": False}, "as_leaf": {"as_leaf": True}},
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            params=("by_default",),
-            outcome="ok",
-            reason="None was a prefix of anything, and swallowed it with a warning",
-            issue="jax-ml/jax@255c30303d32",
-        )
-    ],
+    deviations=[NONE_MATCHED_ANY_SUBTREE],
 )
 def none_against_a_leaf(env, as_leaf):
-    """`tree.map` of None against an array raises from 0.4.34; before, the array was dropped.
+    """`tree.map` of None and an array is a ValueError from 0.4.34; before, the array was dropped.
 
-    Optional gradients, say. `is_leaf=lambda x: x is None` hands the None to the function.
+    This affects optional gradients, for example. `is_leaf=lambda x: x is None` passes the None to
+    the function.
     """
     old, new = {"w": None}, {"w": np.float32(2)}
-    kept = lambda a, b: b if a is None else a  # noqa: E731 - the shortest way to say it
+    keep = lambda a, b: b if a is None else a  # noqa: E731 - short
     if not as_leaf:
-        ended = refusal(lambda: jax.tree.map(kept, old, new), "None")
-        return Observed(ended, refused("ValueError"))
-    return Observed(jax.tree.map(kept, old, new, is_leaf=lambda x: x is None), new)
+        outcome = describe_refusal(lambda: jax.tree.map(keep, old, new), "None")
+        return Observed(outcome, expect_refusal("ValueError"))
+    return Observed(jax.tree.map(keep, old, new, is_leaf=lambda x: x is None), new)
 
 
 ITERABLES = {
@@ -180,125 +186,116 @@ ITERABLES = {
 }
 
 
+ITERABLES_WARN = deviation(
+    "jax>=0.10.1",
+    params=("dict_values", "generator", "zip"),
+    outcome="ok",
+    reason="the iterable is still a leaf, with a DeprecationWarning",
+    issue="jax-ml/jax@ec52eb2f2a7a",
+)
+
+
 @probe(
     source="jax-ml/jax@ec52eb2f2a7a",
-    platforms=("cpu",),
     params={
         "dict_values": {"what": "dict_values"},
         "generator": {"what": "generator"},
         "zip": {"what": "zip"},
         "list": {"what": "list"},
     },
-    deviations=[
-        deviation(
-            "jax>=0.10.1",
-            params=("dict_values", "generator", "zip"),
-            outcome="ok",
-            reason="a leaf still, with a DeprecationWarning",
-            issue="jax-ml/jax@ec52eb2f2a7a",
-        ),
-    ],
+    deviations=[ITERABLES_WARN],
 )
 def iterables_as_leaves(env, what):
-    """What `tree.leaves` makes of `d.values()`: one leaf, as of any object that is no pytree.
+    """`tree.leaves` takes `d.values()` as one leaf, like any object that is not a pytree.
 
-    It warns from 0.10.1. Code that means the members writes `list(...)`.
+    It warns from 0.10.1. For the members, write `list(...)`.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         leaves = len(jax.tree_util.tree_leaves(ITERABLES[what]()))
-    warned = any(issubclass(one.category, DeprecationWarning) for one in caught)
+    warned = any(issubclass(warning.category, DeprecationWarning) for warning in caught)
     expected = {"leaves": 2 if what == "list" else 1, "warned": False}
     return Observed({"leaves": leaves, "warned": warned}, expected)
 
 
-@probe(
-    source="jax-ml/jax@00538d0a6a33",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax>=0.7.2,<0.9.2",
-            outcome="ok",
-            reason="constants are of a private type that only looks like an ndarray",
-            issue="jax-ml/jax@00538d0a6a33",
-        )
-    ],
+CONSTANTS_OF_A_PRIVATE_TYPE = deviation(
+    "jax>=0.7.2,<0.9.2",
+    outcome="ok",
+    reason="constants have a private type that only resembles an ndarray",
+    issue="jax-ml/jax@00538d0a6a33",
 )
-def constants_are_ndarrays(env):
-    """`isinstance(x, np.ndarray)` of a constant in a custom rule: False from 0.7.2 to 0.9.1.
 
-    A rule that branches on it takes the other branch, silently. `np.asarray(x)` first.
+
+@probe(source="jax-ml/jax@00538d0a6a33", deviations=[CONSTANTS_OF_A_PRIVATE_TYPE])
+def constants_are_ndarrays(env):
+    """`isinstance(x, np.ndarray)` of a constant in a custom rule is False from 0.7.2 to 0.9.1.
+
+    A rule that branches on it silently takes the other branch. Call `np.asarray(x)` first.
     """
-    seen = []
+    ndarrays = []
     scaled = jax.custom_jvp(lambda c, x: c * x)
 
     @scaled.defjvp
     def rule(primals, tangents):
-        seen.append(isinstance(primals[0], (np.ndarray, jax.core.Tracer)))
+        ndarrays.append(isinstance(primals[0], (np.ndarray, jax.core.Tracer)))
         return primals[0] * primals[1], primals[0] * tangents[1]
 
     constants = jax.make_jaxpr(lambda x: x + ROWS)(1.0).consts
-    seen += [isinstance(constant, np.ndarray) for constant in constants]
+    ndarrays += [isinstance(constant, np.ndarray) for constant in constants]
     slope = jax.grad(lambda x: scaled(ROWS, x).sum())(2.0)
     return Observed(
-        {"ndarrays": all(seen), "slope": slope}, {"ndarrays": True, "slope": np.float64(15)}
+        {"ndarrays": all(ndarrays), "slope": slope}, {"ndarrays": True, "slope": np.float64(15)}
     )
 
 
-@probe(
-    source="jax-ml/jax@cb4fcd8b4d4a",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax>=0.8",
-            outcome="ok",
-            reason="a Python float goes in, a private subclass comes out",
-            issue="jax-ml/jax@cb4fcd8b4d4a",
-        )
-    ],
+FLOAT_BECAME_A_SUBCLASS = deviation(
+    "jax>=0.8",
+    outcome="ok",
+    reason="vjp takes a Python float and returns a private subclass",
+    issue="jax-ml/jax@cb4fcd8b4d4a",
 )
-def python_number_through_vjp(env):
-    """`vjp` of the identity at a Python float: a float up to 0.7.2, a `TypedFloat` from 0.8.0.
 
-    It is a float still, but not `type(x) is float`, and its repr is no number.
+
+@probe(source="jax-ml/jax@cb4fcd8b4d4a", deviations=[FLOAT_BECAME_A_SUBCLASS])
+def python_number_through_vjp(env):
+    """`vjp` of the identity at a Python float gives a float up to 0.7.2, a `TypedFloat` from 0.8.0.
+
+    A `TypedFloat` is a float, but its type is not `float` itself, and its repr is not a number.
     """
     value, _ = jax.vjp(lambda x: x, 1.5)
-    seen = {"exactly_float": type(value) is float, "float": isinstance(value, float)}
+    types = {"exactly_float": type(value) is float, "float": isinstance(value, float)}
     return Observed(
-        {**seen, "value": float(value)}, {"exactly_float": True, "float": True, "value": 1.5}
+        {**types, "value": float(value)}, {"exactly_float": True, "float": True, "value": 1.5}
     )
 
 
-@probe(
-    source="jax-ml/jax@9d40174f7273",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.8.2",
-            outcome="ok",
-            reason="Tracer was a subclass of Array",
-            issue="jax-ml/jax#11075",
-        )
-    ],
+TRACER_WAS_A_SUBCLASS = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="Tracer was a subclass of Array",
+    issue="jax-ml/jax#11075",
 )
+
+
+@probe(source="jax-ml/jax@9d40174f7273", deviations=[TRACER_WAS_A_SUBCLASS])
 def tracer_is_an_array(env):
-    """`isinstance(tracer, jax.Array)` stays true, `issubclass(Tracer, jax.Array)` ends with 0.8.2.
+    """`isinstance(tracer, jax.Array)` stays True; `issubclass(Tracer, jax.Array)` ends with 0.8.2.
 
     Dispatch on classes (`functools.singledispatch`) no longer finds the rule for arrays.
     """
     rule = functools.singledispatch(lambda _: "object")
     rule.register(jax.Array, lambda _: "array")
-    seen = []
-    jax.jit(lambda x: seen.append((isinstance(x, jax.Array), rule(x))))(ROWS)
-    told = {"instance": seen[0][0], "dispatched": seen[0][1]}
+    traced = []
+    jax.jit(lambda x: traced.append((isinstance(x, jax.Array), rule(x))))(ROWS)
+    observed = {"instance": traced[0][0], "dispatched": traced[0][1]}
     return Observed(
-        {**told, "subclass": issubclass(jax.core.Tracer, jax.Array)},
+        {**observed, "subclass": issubclass(jax.core.Tracer, jax.Array)},
         {"instance": True, "dispatched": "object", "subclass": False},
     )
 
 
 class Wrapped:
-    """An array by another name, as parameter classes of libraries are."""
+    """A wrapper of an array, like the parameter classes of libraries."""
 
     def __init__(self, value):
         self.value = value
@@ -317,9 +314,17 @@ PROTOCOL = {
 EXACT = {"sin": np.sin, "lax": np.sin, "device_put": lambda x: x}
 
 
+NO_IMPLICIT_CONVERSION = deviation(
+    "jax>=0.8",
+    error="ValueError",
+    match="Triggering __jax_array__",
+    reason="jax no longer converts its arguments with __jax_array__, deprecated since 0.6.1",
+    issue="jax-ml/jax@395849bd7a1e",
+)
+
+
 @probe(
     source="jax-ml/jax@395849bd7a1e",
-    platforms=("cpu",),
     params={
         "sin": {"use": "sin"},
         "lax": {"use": "lax"},
@@ -327,47 +332,39 @@ EXACT = {"sin": np.sin, "lax": np.sin, "device_put": lambda x: x}
         "grad": {"use": "grad"},
         "device_put": {"use": "device_put"},
     },
-    deviations=[
-        deviation(
-            "jax>=0.8",
-            error="ValueError",
-            match="Triggering __jax_array__",
-            reason="no conversion at the doors of jax any more, deprecated since 0.6.1",
-            issue="jax-ml/jax@395849bd7a1e",
-        ),
-    ],
+    deviations=[NO_IMPLICIT_CONVERSION],
 )
 def object_with_jax_array(env, use):
-    """An object with `__jax_array__` as an argument: refused at most doors from 0.8.0.
+    """Most functions refuse an object with `__jax_array__` as an argument from 0.8.0.
 
     `jnp.asarray(x)` converts it on every release; do that before jit, grad or device_put.
     """
-    with quiet():
+    with ignore_warnings():
         value = PROTOCOL[use](Wrapped(ROWS))
     return Observed(value, EXACT.get(use, lambda x: 2 * x)(ROWS.astype(np.float64)))
 
 
-@probe(source="jax-ml/jax@395849bd7a1e", platforms=("cpu",))
+@probe(source="jax-ml/jax@395849bd7a1e")
 def object_that_is_converted(env):
-    """`jnp.asarray` and an array's `+` take an object with `__jax_array__` on every release."""
+    """`jnp.asarray` and `array + x` accept an object with `__jax_array__` on every release."""
     given, exact = Wrapped(ROWS), ROWS.astype(np.float64)
-    with quiet():
-        found = {
+    with ignore_warnings():
+        results = {
             "add": jnp.ones(6) + given,
             "asarray": jnp.asarray(given),
             "jit_of_asarray": jax.jit(lambda x: x * 2)(jnp.asarray(given)),
         }
-    return Observed(found, {"add": 1 + exact, "asarray": exact, "jit_of_asarray": 2 * exact})
+    return Observed(results, {"add": 1 + exact, "asarray": exact, "jit_of_asarray": 2 * exact})
 
 
-def reshaped(struct):
-    """Return the shape of a struct after it was assigned to."""
+def assign_shape(struct):
+    """Assign the shape of a struct, and return its shape after that."""
     struct.shape = (2,)
     return struct.shape
 
 
 STRUCTS = {
-    "assigned": lambda: reshaped(jax.ShapeDtypeStruct((1,), np.float32)),
+    "assigned": lambda: assign_shape(jax.ShapeDtypeStruct((1,), np.float32)),
     "replaced": lambda: jax.ShapeDtypeStruct((2,), np.float32).shape,
     "named_shape": lambda: jax.ShapeDtypeStruct((2,), np.float32, named_shape={}).shape,
     "vma": lambda: jax.ShapeDtypeStruct((2,), np.float32, vma=frozenset()).shape,
@@ -375,9 +372,50 @@ STRUCTS = {
 }
 
 
+STRUCTS_ARE_IMMUTABLE = deviation(
+    "jax>=0.6.1",
+    params=("assigned",),
+    error="RuntimeError",
+    match="Cannot reassign attributes .shape.",
+    reason="structs are immutable",
+    issue="jax-ml/jax@0605bc4a5dbe",
+)
+NAMED_SHAPE_REMOVED = deviation(
+    "jax>=0.4.34",
+    params=("named_shape",),
+    error="TypeError",
+    match="named_shape",
+    reason="named_shape was for xmap, which had been removed",
+    issue="jax-ml/jax@b886bd730037",
+)
+NO_UPDATE_YET = deviation(
+    "jax<0.6.1",
+    params=("update",),
+    error="AttributeError",
+    match="no attribute 'update'",
+    reason="update was added when structs became immutable",
+    issue="jax-ml/jax@e194d532a469",
+)
+NO_VMA_YET = deviation(
+    "jax<0.6.2",
+    params=("vma",),
+    error="TypeError",
+    match="vma",
+    reason="vma did not exist yet",
+    issue="jax-ml/jax@bdd635a65b35",
+)
+VMA_KEYWORD_REPLACED = deviation(
+    "jax>=0.10",
+    params=("vma",),
+    error="TypeError",
+    match="vma",
+    reason="vma was replaced by manual_axis_type",
+    issue="jax-ml/jax@6735ea09d34e",
+)
+
+
 @probe(
     source="jax-ml/jax@0605bc4a5dbe",
-    platforms=("cpu",),
     params={
         "assigned": {"how": "assigned"},
         "named_shape": {"how": "named_shape"},
@@ -386,93 +424,56 @@ STRUCTS = {
         "vma": {"how": "vma"},
     },
     deviations=[
-        deviation(
-            "jax>=0.6.1",
-            params=("assigned",),
-            error="RuntimeError",
-            match="Cannot reassign attributes .shape.",
-            reason="structs are immutable",
-            issue="jax-ml/jax@0605bc4a5dbe",
-        ),
-        deviation(
-            "jax>=0.4.34",
-            params=("named_shape",),
-            error="TypeError",
-            match="named_shape",
-            reason="it was for xmap, which was gone",
-            issue="jax-ml/jax@b886bd730037",
-        ),
-        deviation(
-            "jax<0.6.1",
-            params=("update",),
-            error="AttributeError",
-            match="no attribute 'update'",
-            reason="it came with immutability",
-            issue="jax-ml/jax@e194d532a469",
-        ),
-        deviation(
-            "jax<0.6.2",
-            params=("vma",),
-            error="TypeError",
-            match="vma",
-            reason="not there yet",
-            issue="jax-ml/jax@bdd635a65b35",
-        ),
-        deviation(
-            "jax>=0.10",
-            params=("vma",),
-            error="TypeError",
-            match="vma",
-            reason="it is manual_axis_type",
-            issue="jax-ml/jax@6735ea09d34e",
-        ),
+        STRUCTS_ARE_IMMUTABLE,
+        NAMED_SHAPE_REMOVED,
+        NO_UPDATE_YET,
+        NO_VMA_YET,
+        VMA_KEYWORD_REPLACED,
     ],
 )
 def shape_of_a_struct(env, how):
-    """Ways to a ShapeDtypeStruct of shape (2,): making a new one works everywhere.
+    """Of five ways to a ShapeDtypeStruct of shape (2,), making a new one works on every release.
 
-    Assignment ends with 0.6.1, where `update` begins; `named_shape=` ends with 0.4.34; `vma=`
-    lives from 0.6.2 to 0.9.2.
+    Assignment works before 0.6.1, and `update` from 0.6.1; `named_shape=` works before 0.4.34, and
+    `vma=` from 0.6.2 to 0.9.2.
     """
     return Observed(list(STRUCTS[how]()), [2])
 
 
-@probe(
-    source="jax-ml/jax@04f9d460400d",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.11.1",
-            outcome="ok",
-            reason="taken, and refused where it was used",
-            issue="jax-ml/jax@04f9d460400d",
-        )
-    ],
+NONE_ACCEPTED_IN_A_SHAPE = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="None was accepted in the shape, and refused where the struct was used",
+    issue="jax-ml/jax@04f9d460400d",
 )
+
+
+@probe(source="jax-ml/jax@04f9d460400d", deviations=[NONE_ACCEPTED_IN_A_SHAPE])
 def struct_of_unknown_size(env):
-    """`ShapeDtypeStruct((None, 3), ...)` is a ValueError from 0.11.1; as a note it was welcome."""
+    """`ShapeDtypeStruct((None, 3), ...)` is a ValueError from 0.11.1; it was accepted as a note."""
     return Observed(
-        refusal(lambda: jax.ShapeDtypeStruct((None, 3), np.float32), "None"), refused("ValueError")
+        describe_refusal(lambda: jax.ShapeDtypeStruct((None, 3), np.float32), "None"),
+        expect_refusal("ValueError"),
     )
+
+
+EIG_RETURNED_A_TUPLE = deviation(
+    "jax<0.8",
+    params=("by_name",),
+    error="AttributeError",
+    match="'tuple' object has no attribute 'eigenvalues'",
+    reason="the result was a plain tuple",
+    issue="jax-ml/jax@f3b4d7b57e76",
+)
 
 
 @probe(
     source="jax-ml/jax@f3b4d7b57e76",
-    platforms=("cpu",),
     params={"by_name": {"named": True}, "unpacked": {"named": False}},
-    deviations=[
-        deviation(
-            "jax<0.8",
-            params=("by_name",),
-            error="AttributeError",
-            match="'tuple' object has no attribute 'eigenvalues'",
-            reason="a plain tuple until then",
-            issue="jax-ml/jax@f3b4d7b57e76",
-        )
-    ],
+    deviations=[EIG_RETURNED_A_TUPLE],
 )
 def result_of_eig(env, named):
-    """`jnp.linalg.eig(a).eigenvalues`: a named tuple as in NumPy from 0.8.0; unpack it before."""
+    """`jnp.linalg.eig` returns a named tuple from 0.8.0, as NumPy does; before, unpack it."""
     result = jnp.linalg.eig(np.float32([[2, 0], [0, 3]]))
     values = result.eigenvalues if named else result[0]
     return Observed(np.sort(np.asarray(values).real), np.float64([2, 3]))
@@ -480,8 +481,7 @@ def result_of_eig(env, named):
 
 @probe(
     source="jax-ml/jax@e1b62cede160",
-    records="which options there are is up to jax",
-    platforms=("cpu",),
+    records="jax decides which options exist",
     params={
         "jax_collectives_common_channel_id": {"option": "jax_collectives_common_channel_id"},
         "jax_cpu_enable_gloo_collectives": {"option": "jax_cpu_enable_gloo_collectives"},
@@ -495,14 +495,16 @@ def result_of_eig(env, named):
     },
 )
 def config_option(env, option):
-    """A configuration option that came or went: setting one that is unknown is an AttributeError.
+    """Setting a configuration option that a release does not have is an AttributeError.
 
-    Most options live for a few releases, around the change that they defer. What it is set to
-    is its default. There is no right answer to compare with, only dates.
+    Most options exist for a few releases, around the change that they defer. The case sets an
+    option to its default. There is no right answer to compare with, only dates.
     """
     default = getattr(jax.config, option, None)
-    ended = refusal(lambda: jax.config.update(option, default), "Unrecognized config option")
-    return {"default": str(default), **ended}
+    outcome = describe_refusal(
+        lambda: jax.config.update(option, default), "Unrecognized config option"
+    )
+    return {"default": str(default), **outcome}
 
 
 DEFAULTS = (
@@ -515,48 +517,47 @@ DEFAULTS = (
 )
 
 
-@probe(source="jax-ml/jax#18480", records="defaults are up to jax", platforms=("cpu",))
+@probe(source="jax-ml/jax#18480", records="jax decides the defaults")
 def defaults(env):
-    """Defaults that decide values: which random bits, which partitioner, which linearisation.
+    """Defaults that decide values: the random bits, the partitioner, and linearization.
 
-    A random stream, a sharding or a jaxpr that changed with an upgrade is often one of these:
-    partitionable threefry at 0.5.0, Shardy and direct linearisation at 0.7.0. There is no right
-    answer to compare with.
+    A random stream, a sharding or a jaxpr that changed with an upgrade is often due to these
+    defaults: partitionable threefry in 0.5.0, Shardy and direct linearization in 0.7.0. There is no
+    right answer to compare with.
     """
     return {name: str(getattr(jax.config, name, None)) for name in DEFAULTS}
 
 
+NO_DEVICE_COUNT_OPTION = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the option did not exist yet",
+    issue="jax-ml/jax@51b9fe3010dc",
+)
+LATE_DEVICE_COUNT_IGNORED = deviation(
+    "jax>=0.5,<0.5.3",
+    outcome="ok",
+    reason="the option was accepted, and had no effect",
+    issue="jax-ml/jax@e1b62cede160",
+)
+
+
 @probe(
-    source="jax-ml/jax@e1b62cede160",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="the option is not there yet",
-            issue="jax-ml/jax@51b9fe3010dc",
-        ),
-        deviation(
-            "jax>=0.5,<0.5.3",
-            outcome="ok",
-            reason="accepted, and without effect",
-            issue="jax-ml/jax@e1b62cede160",
-        ),
-    ],
+    source="jax-ml/jax@e1b62cede160", deviations=[NO_DEVICE_COUNT_OPTION, LATE_DEVICE_COUNT_IGNORED]
 )
 def device_count_after_the_start(env):
-    """`jax_num_cpu_devices` set too late: silently ignored up to 0.5.2, refused from 0.5.3."""
-    before = len(env.devices)
-    ended = refusal(
+    """Setting `jax_num_cpu_devices` too late has no effect in 0.5.0 to 0.5.2, then is refused."""
+    before = len(env.devices)  # starts the backend
+    outcome = describe_refusal(
         lambda: jax.config.update("jax_num_cpu_devices", before + 1), "before backends are initial"
     )
     grown = len(jax.devices()) - before
-    return Observed({**ended, "grown": grown}, {**refused("RuntimeError"), "grown": 0})
+    return Observed({**outcome, "grown": grown}, {**expect_refusal("RuntimeError"), "grown": 0})
 
 
 @dataclasses.dataclass
 class Layer:
-    """One array, and a number that is static."""
+    """An array, and a static number."""
 
     kernel: Any
     size: int = dataclasses.field(default=3, metadata={"static": True})
@@ -571,145 +572,140 @@ REGISTRATIONS = {
 
 
 def register(*args, **kwargs):
-    """Register a dataclass, and return the leaves and the metadata that it has then."""
+    """Register a dataclass, and return its number of leaves and whether its number is static."""
     leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.register_dataclass(*args, **kwargs)(1))
     return {"leaves": len(leaves), "static": "(3,)" in str(tree)}
 
 
+FIELDS_HAD_TO_BE_NAMED = deviation(
+    "jax<0.4.36",
+    params=("declared",),
+    error="TypeError",
+    match="missing 2 required positional arguments",
+    reason="fields had to be named",
+    issue="jax-ml/jax@1af3b01c1c04",
+)
+
+
 @probe(
     source="jax-ml/jax@1af3b01c1c04",
-    platforms=("cpu",),
     params={"declared": {"how": "declared"}, "named": {"how": "named"}},
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            params=("declared",),
-            error="TypeError",
-            match="missing 2 required positional arguments",
-            reason="fields had to be named",
-            issue="jax-ml/jax@1af3b01c1c04",
-        )
-    ],
+    deviations=[FIELDS_HAD_TO_BE_NAMED],
 )
 def fields_of_a_dataclass(env, how):
     """`register_dataclass` reads `metadata={"static": True}` of a field since 0.4.36."""
     return Observed(REGISTRATIONS[how](), {"leaves": 1, "static": True})
 
 
+FIELDS_NOT_CHECKED = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="the fields were not checked: a field was lost, or failed later",
+    issue="jax-ml/jax@02bb884357e9",
+)
+
+
 @probe(
     source="jax-ml/jax@02bb884357e9",
-    platforms=("cpu",),
     params={"one_missing": {"how": "one_missing"}, "one_too_many": {"how": "one_too_many"}},
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            outcome="ok",
-            reason="taken as it was: a field was lost on the way, or failed later",
-            issue="jax-ml/jax@02bb884357e9",
-        )
-    ],
+    deviations=[FIELDS_NOT_CHECKED],
 )
 def fields_that_do_not_fit(env, how):
-    """Registering a dataclass with fields left out is a ValueError since 0.4.33.
+    """Registering a dataclass with a field too few or too many is a ValueError since 0.4.33.
 
-    Before, a field that was forgotten silently went back to its default. The changelog has it in
-    0.4.32, which was withdrawn.
+    Before, a field that was left out silently returned to its default. The changelog lists the
+    change under 0.4.32, which was withdrawn.
     """
-    return Observed(refusal(REGISTRATIONS[how], "all dataclass fields"), refused("ValueError"))
+    return Observed(
+        describe_refusal(REGISTRATIONS[how], "all dataclass fields"), expect_refusal("ValueError")
+    )
+
+
+OTHER_FIELDS_HAD_TO_BE_NAMED = deviation(
+    "jax<0.4.36",
+    error="TypeError",
+    match="missing 2 required positional arguments",
+    reason="fields had to be named",
+    issue="jax-ml/jax@1af3b01c1c04",
+)
+DROPPED_FIELD_KEPT = deviation(
+    "jax>=0.4.36,<0.10",
+    outcome="ok",
+    reason="the field to drop was silently kept",
+    issue="jax-ml/jax@f892f6bff63d",
+)
+DROPPED_FIELD_STILL_READ = deviation(
+    "jax>=0.10,<0.11.1",
+    error="ValueError",
+    match="Unexpected fields: {'size'}",
+    reason="all fields were read from the class, including those to drop",
+    issue="jax-ml/jax@eddef19ce112",
+)
 
 
 @probe(
     source="jax-ml/jax@eddef19ce112",
-    platforms=("cpu",),
     releases="jax>=0.4.33",
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            error="TypeError",
-            match="missing 2 required positional arguments",
-            reason="fields had to be named",
-            issue="jax-ml/jax@1af3b01c1c04",
-        ),
-        deviation(
-            "jax>=0.4.36,<0.10",
-            outcome="ok",
-            reason="what is to be dropped was kept, silently",
-            issue="jax-ml/jax@f892f6bff63d",
-        ),
-        deviation(
-            "jax>=0.10,<0.11.1",
-            error="ValueError",
-            match="Unexpected fields: {'size'}",
-            reason="all fields were read from the class, those to be dropped, too",
-            issue="jax-ml/jax@eddef19ce112",
-        ),
-    ],
+    deviations=[OTHER_FIELDS_HAD_TO_BE_NAMED, DROPPED_FIELD_KEPT, DROPPED_FIELD_STILL_READ],
 )
 def dropped_field(env):
-    """`register_dataclass(cls, drop_fields=...)` alone, the others read from the class: 0.11.1."""
+    """Since 0.11.1 `register_dataclass(cls, drop_fields=...)` reads the other fields itself."""
     return Observed(register(Layer, drop_fields=["size"]), {"leaves": 1, "static": False})
 
 
+EVERY_TRACER_WAS_AN_ARRAY = deviation(
+    "jax<0.9.1",
+    outcome="ok",
+    reason="every tracer was an instance of jax.Array",
+    issue="jax-ml/jax@1b6e098124e0",
+)
+
+
 @probe(
-    source="jax-ml/jax@1b6e098124e0",
-    platforms=("cpu",),
-    releases="jax>=0.7.2",
-    deviations=[
-        deviation(
-            "jax<0.9.1",
-            outcome="ok",
-            reason="every tracer said so",
-            issue="jax-ml/jax@1b6e098124e0",
-        )
-    ],
+    source="jax-ml/jax@1b6e098124e0", releases="jax>=0.7.2", deviations=[EVERY_TRACER_WAS_AN_ARRAY]
 )
 def tracer_of_a_reference(env):
-    """Under jit a reference is no `jax.Array` since 0.9.1; what it holds is."""
-    seen = []
+    """Under jit a reference is not a `jax.Array` since 0.9.1; the value that it holds is."""
+    are_arrays = []
 
     @jax.jit
     def function(x):
         ref = jax.new_ref(x)
-        seen.extend([isinstance(x, jax.Array), isinstance(ref, jax.Array)])
+        are_arrays.extend([isinstance(x, jax.Array), isinstance(ref, jax.Array)])
         return ref[...]
 
     function(ROWS)
-    return Observed(seen, [True, False])
+    return Observed(are_arrays, [True, False])
 
 
-@probe(
-    source="jax-ml/jax#30474",
-    platforms=("cpu",),
-    releases="jax>=0.5.1",
-    deviations=[
-        deviation(
-            "jax>=0.5.3,<0.8.1",
-            outcome="ok",
-            reason="whatever it is set to",
-            issue="jax-ml/jax#30474",
-        )
-    ],
+ANY_UPDATE_REFUSED = deviation(
+    "jax>=0.5.3,<0.8.1",
+    outcome="ok",
+    reason="the update was refused for any value",
+    issue="jax-ml/jax#30474",
 )
+
+
+@probe(source="jax-ml/jax#30474", releases="jax>=0.5.1", deviations=[ANY_UPDATE_REFUSED])
 def device_count_as_it_is(env):
-    """`jax_num_cpu_devices` set to what it is, after the start: refused from 0.5.3 to 0.8.0."""
-    jax.devices()
+    """Setting `jax_num_cpu_devices` to its value after the start is refused from 0.5.3 to 0.8.0."""
+    jax.devices()  # starts the backend
     config = jax.config
-    again = refusal(lambda: config.update("jax_num_cpu_devices", config.jax_num_cpu_devices), "")
-    return Observed(again["error"], reference="none")
+    outcome = describe_refusal(
+        lambda: config.update("jax_num_cpu_devices", config.jax_num_cpu_devices), ""
+    )
+    return Observed(outcome["error"], reference="none")
 
 
-@probe(
-    source="jax-ml/jax#34079",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.9",
-            outcome="ok",
-            reason="taken as both, so it is a leaf and part of the tree",
-            issue="jax-ml/jax#34079",
-        )
-    ],
+FIELD_ACCEPTED_AS_BOTH = deviation(
+    "jax<0.9",
+    outcome="ok",
+    reason="the field was accepted as both: a leaf, and part of the tree structure",
+    issue="jax-ml/jax#34079",
 )
+
+
+@probe(source="jax-ml/jax#34079", deviations=[FIELD_ACCEPTED_AS_BOTH])
 def field_that_is_both(env):
     """Registering a dataclass with a field that is data and static is a ValueError since 0.9.0."""
     both = ["kernel", "size"]
@@ -717,11 +713,11 @@ def field_that_is_both(env):
     def call():
         jax.tree_util.register_dataclass(Layer, data_fields=both, meta_fields=["size"])
 
-    return Observed(refusal(call, "must not overlap"), refused("ValueError"))
+    return Observed(describe_refusal(call, "must not overlap"), expect_refusal("ValueError"))
 
 
 class Unequal:
-    """Something that cannot be compared, as an array cannot."""
+    """Metadata that cannot be compared, like an array."""
 
     def __eq__(self, other):
         raise TypeError("no")
@@ -730,26 +726,25 @@ class Unequal:
         return 1
 
 
-@probe(
-    source="jax-ml/jax#13027",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6.2",
-            outcome="ok",
-            reason="what the comparison raised came out as it was",
-            issue="jax-ml/jax#13027",
-        ),
-        deviation(
-            "jax>=0.6.2,<0.11.1",
-            outcome="ok",
-            reason="told of metadata, but not of which class",
-            issue="jax-ml/jax#13027",
-        ),
-    ],
+COMPARISON_ERROR_PASSED_ON = deviation(
+    "jax<0.6.2",
+    outcome="ok",
+    reason="the error of the comparison was passed on unchanged",
+    issue="jax-ml/jax#13027",
 )
+CLASS_NOT_NAMED = deviation(
+    "jax>=0.6.2,<0.11.1",
+    outcome="ok",
+    reason="the error mentions the metadata, but not the class",
+    issue="jax-ml/jax#13027",
+)
+
+
+@probe(source="jax-ml/jax#13027", deviations=[COMPARISON_ERROR_PASSED_ON, CLASS_NOT_NAMED])
 def metadata_that_cannot_be_compared(env):
-    """A static field that is an array: the error names the class that has it, since 0.11.1."""
+    """The error for a static field that cannot be compared names the class since 0.11.1."""
     register(Layer, data_fields=["kernel"], meta_fields=["size"])
     trees = [jax.tree_util.tree_structure(Layer(1.0, Unequal())) for _ in range(2)]
-    return Observed(refusal(lambda: trees[0] == trees[1], "Layer"), refused("ValueError"))
+    return Observed(
+        describe_refusal(lambda: trees[0] == trees[1], "Layer"), expect_refusal("ValueError")
+    )
