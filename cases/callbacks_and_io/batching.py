@@ -1,7 +1,8 @@
-"""Callbacks under vmap, grad and loops: what the host is handed, how often, in which order.
+"""Callbacks under vmap, grad and loops: what the host receives, how often, in which order.
 
-How a `pure_callback` is batched was a default until 0.5.3 (one call after the other) and has to
-be said since 0.6.0. The methods differ in what the host sees, so the cases record the shapes.
+Up to 0.5.3 batching of a `pure_callback` had a default (one call after the other); from 0.6.0 the
+method must be specified. The host receives other shapes with each method, so the cases record the
+shapes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import numpy as np
 from jax import lax
 from jax.experimental import io_callback
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import ROW, printed, refusal, refused, struct
+from ._helpers import ROW, capture_lines, expect_refusal, refusal, struct
 
-SEEN = {
+defaults(platforms=("cpu",))
+
+HOST_SHAPES = {
     "sequential": [[[], []]] * 3,
     "sequential_unrolled": [[[], []]] * 3,
     "expand_dims": [[[3], [1]]],
@@ -28,9 +31,50 @@ SEEN = {
 }
 
 
+NO_VMAP_METHOD = deviation(
+    "jax<0.4.35",
+    params=("vmap_method", "sequential_unrolled"),
+    error="TypeError",
+    match="is not a valid JAX type",
+    reason="unknown keywords are passed to the callback, as arrays",
+    issue="jax-ml/jax#23881",
+)
+NO_SEQUENTIAL_UNROLLED = deviation(
+    "jax>=0.4.35,<0.5.1",
+    params=("sequential_unrolled",),
+    error="ValueError",
+    match="vmap_method must be on of the allowed methods",
+    reason="sequential_unrolled was added in 0.5.1",
+    issue="jax-ml/jax@c502332ed597",
+)
+METHOD_REQUIRED = deviation(
+    "jax>=0.6",
+    params=("unstated",),
+    error="NotImplementedError",
+    match="vmap is only supported .* when vmap_method is one of",
+    reason="the method must be specified",
+    issue="jax-ml/jax#23881",
+)
+VECTORIZED_REMOVED = deviation(
+    "jax>=0.6,<0.10",
+    params=("vectorized",),
+    error="ValueError|TypeError",
+    match="vectorized",
+    reason="the keyword was removed, with a message",
+    issue="jax-ml/jax@1b1bd071bce9",
+)
+VECTORIZED_PASSED_TO_CALLBACK = deviation(
+    "jax>=0.10",
+    params=("vectorized",),
+    error="NotImplementedError",
+    match="vmap is only supported .* when vmap_method is one of",
+    reason="vectorized is passed to the callback, so it is vmap_method that is missing",
+    issue="jax-ml/jax@a9e0f0b3f18a",
+)
+
+
 @probe(
     source="jax-ml/jax#23881",
-    platforms=("cpu",),
     params={
         "unstated": {"said": {"sequential": {}}},
         "vectorized": {"said": {"legacy_vectorized": {"vectorized": True}}},
@@ -47,59 +91,25 @@ SEEN = {
         },
     },
     deviations=[
-        deviation(
-            "jax<0.4.35",
-            params=("vmap_method", "sequential_unrolled"),
-            error="TypeError",
-            match="is not a valid JAX type",
-            reason="unknown keywords are handed to the callback, as arrays",
-            issue="jax-ml/jax#23881",
-        ),
-        deviation(
-            "jax>=0.4.35,<0.5.1",
-            params=("sequential_unrolled",),
-            error="ValueError",
-            match="vmap_method must be on of the allowed methods",
-            reason="it came with 0.5.1",
-            issue="jax-ml/jax@c502332ed597",
-        ),
-        deviation(
-            "jax>=0.6",
-            params=("unstated",),
-            error="NotImplementedError",
-            match="vmap is only supported .* when vmap_method is one of",
-            reason="the method must be said",
-            issue="jax-ml/jax#23881",
-        ),
-        deviation(
-            "jax>=0.6,<0.10",
-            params=("vectorized",),
-            error="ValueError|TypeError",
-            match="vectorized",
-            reason="removed, with a message",
-            issue="jax-ml/jax@1b1bd071bce9",
-        ),
-        deviation(
-            "jax>=0.10",
-            params=("vectorized",),
-            error="NotImplementedError",
-            match="vmap is only supported .* when vmap_method is one of",
-            reason="taken for an argument of the callback, so that the method is what is missing",
-            issue="jax-ml/jax@a9e0f0b3f18a",
-        ),
+        NO_VMAP_METHOD,
+        NO_SEQUENTIAL_UNROLLED,
+        METHOD_REQUIRED,
+        VECTORIZED_REMOVED,
+        VECTORIZED_PASSED_TO_CALLBACK,
     ],
 )
 def method_of_batching(env, said):
-    """A batched and an unbatched argument under vmap: the shapes that the host sees.
+    """The batching method decides which shapes the host receives under vmap.
 
-    From 0.6.0 the method must be said, and `vectorized=` is gone. `expand_dims` is what a NumPy
-    function that broadcasts wants; `legacy_vectorized` is what `vectorized=True` was.
+    One argument is batched, and the other is not. From 0.6.0 the method must be specified, and
+    `vectorized=` is removed. `expand_dims` is the method for a NumPy function that broadcasts;
+    `legacy_vectorized` is the former `vectorized=True`.
     """
-    seen = {method: [] for method in said}
+    shapes = {method: [] for method in said}
 
     def add(method, a, b):
         def host(a, b):
-            seen[method].append([list(np.shape(a)), list(np.shape(b))])
+            shapes[method].append([list(np.shape(a)), list(np.shape(b))])
             return np.asarray(a) + np.asarray(b)
 
         return jax.pure_callback(host, struct(()), a, b, **said[method])
@@ -110,30 +120,33 @@ def method_of_batching(env, said):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values = jax.device_get(jax.jit(program)(ROW, np.float32(10)))
-    expected = {"values": dict.fromkeys(said, ROW + 10), "seen": {m: SEEN[m] for m in said}}
-    return Observed({"values": values, "seen": seen}, expected)
+    expected = {"values": dict.fromkeys(said, ROW + 10), "seen": {m: HOST_SHAPES[m] for m in said}}
+    return Observed({"values": values, "seen": shapes}, expected)
 
 
-@probe(
-    source="jax-ml/jax#23881",
-    platforms=("cpu",),
-    params={"plain": {"ruled": False}, "custom_jvp": {"ruled": True}},
-)
+@probe(source="jax-ml/jax#23881", params={"plain": {"ruled": False}, "custom_jvp": {"ruled": True}})
 def slope_of_a_callback(env, ruled):
-    """A callback has no derivative: grad says so, and works once `custom_jvp` gives one."""
+    """A callback has no derivative: grad raises an error that names `custom_jvp`.
+
+    With a rule from `custom_jvp`, grad works.
+    """
 
     def sine(x):
         return jax.pure_callback(lambda x: np.sin(np.asarray(x)), struct(()), x)
 
     if not ruled:
-        return Observed(refusal(lambda: jax.grad(sine)(0.5), "custom_jvp"), refused("ValueError"))
-    known = jax.custom_jvp(sine)
-    known.defjvp(lambda primals, tangents: (sine(*primals), jnp.cos(primals[0]) * tangents[0]))
-    return Observed(jax.jit(jax.grad(known))(0.5), np.cos(0.5))
+        return Observed(
+            refusal(lambda: jax.grad(sine)(0.5), "custom_jvp"), expect_refusal("ValueError")
+        )
+    sine_with_rule = jax.custom_jvp(sine)
+    sine_with_rule.defjvp(
+        lambda primals, tangents: (sine(*primals), jnp.cos(primals[0]) * tangents[0])
+    )
+    return Observed(jax.jit(jax.grad(sine_with_rule))(0.5), np.cos(0.5))
 
 
-def counted(ordered):
-    """Return a loop over examples, each with a callback in it, and what it was called with."""
+def record_calls(ordered):
+    """Return a function of a batch that calls back for each example, and the list of its calls."""
     calls = []
 
     def step(x):
@@ -144,25 +157,25 @@ def counted(ordered):
 
 @probe(
     source="jax-ml/jax#23881",
-    platforms=("cpu",),
     params={"ordered": {"ordered": True}, "unordered": {"ordered": False}},
 )
 def io_under_vmap(env, ordered):
-    """An `io_callback` under vmap: one call for each example, and refused if it is ordered."""
-    mapped, calls = counted(ordered)
+    """An `io_callback` under vmap is called once for each example; an ordered one is refused."""
+    batched, calls = record_calls(ordered)
     if ordered:
-        told = "Cannot `vmap` ordered IO callback"
-        return Observed(refusal(lambda: mapped(ROW), told), refused("ValueError"))
-    mapped(ROW)
+        words = "Cannot `vmap` ordered IO callback"
+        return Observed(refusal(lambda: batched(ROW), words), expect_refusal("ValueError"))
+    batched(ROW)
     jax.effects_barrier()
     return Observed(sorted(calls), [0.0, 1.0, 2.0])
 
 
-@probe(source="jax-ml/jax#23881", platforms=("cpu",))
+@probe(source="jax-ml/jax#23881")
 def io_in_a_loop_of_unequal_lengths(env):
-    """An `io_callback` in a while_loop whose trip count depends on the example: refused by vmap.
+    """Under vmap, an `io_callback` in a while_loop with a batched trip count is refused.
 
-    A finished example would go on calling the host, so jax rejects the program.
+    The trip count depends on the example. A finished example would continue to call the host, so
+    jax rejects the program.
     """
 
     def count(n):
@@ -172,14 +185,14 @@ def io_in_a_loop_of_unequal_lengths(env):
 
         return lax.while_loop(lambda i: i < n, body, 0)
 
-    told = "effects not supported in while_loop with batched predicate"
-    ended = refusal(lambda: jax.vmap(count)(np.arange(3)), told)
-    return Observed(ended, {"error": ended["error"], "told": True})
+    words = "effects not supported in while_loop with batched predicate"
+    outcome = refusal(lambda: jax.vmap(count)(np.arange(3)), words)
+    return Observed(outcome, {"error": outcome["error"], "told": True})
 
 
-@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+@probe(source="jax-ml/jax#11928")
 def result_that_nobody_uses(env):
-    """A pure callback whose result is dropped is never called; an `io_callback` is, once."""
+    """A pure callback whose result is unused is never called; an `io_callback` is called once."""
     calls = []
 
     def host(kind, x):
@@ -196,9 +209,12 @@ def result_that_nobody_uses(env):
     return Observed([value, calls], [ROW + 1, ["io"]])
 
 
-@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+@probe(source="jax-ml/jax#11928")
 def order_of_calls(env):
-    """Ordered callbacks come in program order: loop by loop, trip by trip, two of them in turn."""
+    """Ordered callbacks run in program order: loop by loop, and trip by trip.
+
+    Two callbacks in one trip run in turn.
+    """
     calls = []
 
     def tell(i, by=1):
@@ -217,51 +233,50 @@ def order_of_calls(env):
 
 
 def prints(row, three):
-    """Print one row, or one number, under each transformation, a word of its own before."""
+    """Print a row, or a number, under each transformation, each line with its own prefix."""
 
-    def shown(word, result=lambda x: x):
+    def with_print(word, result=lambda x: x):
         return lambda x: (jax.debug.print(word + " {}", x), result(x))[1]
 
     def above_one(word):
-        return lambda x: lax.cond(x > 1, shown(word), lambda x: x, x)
+        return lambda x: lax.cond(x > 1, with_print(word), lambda x: x, x)
 
     jax.vmap(partial(jax.debug.print, "ordered {}", ordered=True))(row)
     return (
-        jax.vmap(shown("vmap"))(row),
-        jax.grad(shown("grad", lambda x: x**2))(three),
-        jax.grad(jax.checkpoint(shown("remat", jnp.sin)))(three),
+        jax.vmap(with_print("vmap"))(row),
+        jax.grad(with_print("grad", lambda x: x**2))(three),
+        jax.grad(jax.checkpoint(with_print("remat", jnp.sin)))(three),
         jax.vmap(above_one("batched cond"))(row),
         above_one("cond")(row[0]),
     )
 
 
-@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+@probe(source="jax-ml/jax#11928")
 def debug_print(env):
-    """What `jax.debug.print` prints under transformations.
+    """`jax.debug.print` under transformations: the printed lines.
 
-    A line for each example under vmap; twice under remat, which computes twice; and under vmap of
-    cond also for the examples that do not take the branch.
+    It prints a line for each example under vmap; each line twice under remat, which computes twice;
+    and under vmap of cond also a line for each example that does not take the branch.
     """
     lines = [f"{word} {x}" for word in ("vmap", "ordered", "batched cond") for x in ROW]
     lines += ["grad 3.0", "remat 3.0", "remat 3.0"]
-    jitted = printed(jax.jit(prints), ROW, np.float32(3))
-    formatted = printed(lambda x: jax.debug.print("{a:.2f} {{}}", a=x), np.float32(1.234))
+    jitted = capture_lines(jax.jit(prints), ROW, np.float32(3))
+    formatted = capture_lines(lambda x: jax.debug.print("{a:.2f} {{}}", a=x), np.float32(1.234))
     return Observed([jitted, formatted], [sorted(lines), ["1.23 {}"]])
 
 
-@probe(
-    source="jax-ml/jax#23600",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            error="TypeError",
-            match="type <class 'str'> is not a valid JAX type",
-            reason="every value had to be an array",
-            issue="jax-ml/jax#23600",
-        ),
-    ],
+VALUES_HAD_TO_BE_ARRAYS = deviation(
+    "jax<0.4.34",
+    error="TypeError",
+    match="type <class 'str'> is not a valid JAX type",
+    reason="debug.print required every value to be an array",
+    issue="jax-ml/jax#23600",
 )
+
+
+@probe(source="jax-ml/jax#23600", deviations=[VALUES_HAD_TO_BE_ARRAYS])
 def debug_print_of_a_string(env):
-    """Strings among the values of `jax.debug.print`, taken from 0.4.34 on."""
-    return Observed(printed(jax.jit(lambda x: jax.debug.print("{} {}", "step", x)), 3), ["step 3"])
+    """`jax.debug.print` accepts strings among its values from 0.4.34."""
+    return Observed(
+        capture_lines(jax.jit(lambda x: jax.debug.print("{} {}", "step", x)), 3), ["step 3"]
+    )

@@ -1,7 +1,7 @@
-"""Callbacks that fail, and results that are not as declared: what reaches the caller.
+"""Callbacks that fail, and results that differ from their declaration: what the caller sees.
 
-An exception on the host becomes an error of the runtime with the traceback in its text. The words
-around it, and the class, changed more often than anything else here.
+An exception on the host becomes an error of the runtime, with the traceback in its text. The class
+and the words around the traceback changed more often than anything else in this family.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import jax
 import numpy as np
 from jax.experimental import io_callback
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import ROW, refusal, refused, struct
+from ._helpers import ROW, expect_refusal, refusal, struct
+
+defaults(platforms=("cpu",))
 
 
 def fails(_):
-    """Raise what a bug on the host raises."""
+    """Raise an exception, as a bug on the host does."""
     raise KeyError("on the host")
 
 
@@ -30,42 +32,39 @@ FAILING = {
 }
 
 
+OLDER_ERROR_NAME = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="the same error had its older name, XlaRuntimeError",
+    issue="jax-ml/jax@92f5dcba89bb",
+)
+
+
 @probe(
     source="jax-ml/jax@92f5dcba89bb",
-    platforms=("cpu",),
     params={
         "pure": {"kind": "pure"},
         "io": {"kind": "io"},
         "ordered": {"kind": "ordered"},
         "debug": {"kind": "debug"},
     },
-    deviations=[
-        deviation(
-            "jax<0.8",
-            outcome="ok",
-            reason="the same error under its older name",
-            issue="jax-ml/jax@92f5dcba89bb",
-        )
-    ],
+    deviations=[OLDER_ERROR_NAME],
 )
 def exception_on_the_host(env, kind):
-    """A KeyError within a callback under jit: a JaxRuntimeError with the KeyError in its text.
+    """A KeyError in a callback under jit becomes a JaxRuntimeError with the KeyError in its text.
 
-    To handle it by kind, catch on the host and return a flag: the original object is lost.
+    The original object is lost: to handle the exception by its type, catch it on the host and
+    return a flag.
     """
-    ended = refusal(lambda: jax.jit(FAILING[kind])(ROW), "KeyError: 'on the host'")
-    return Observed(ended, refused("JaxRuntimeError"))
+    outcome = refusal(lambda: jax.jit(FAILING[kind])(ROW), "KeyError: 'on the host'")
+    return Observed(outcome, expect_refusal("JaxRuntimeError"))
 
 
-@probe(
-    source="jax-ml/jax@92f5dcba89bb",
-    records="the words are up to XLA",
-    platforms=("cpu",),
-)
+@probe(source="jax-ml/jax@92f5dcba89bb", records="the words are up to XLA")
 def words_of_the_failure(env):
-    """The words before the traceback of a failed callback, as logs are searched for them.
+    """A failed callback has a message whose first words people search for in logs.
 
-    There is no right answer to compare with: they are XLA's.
+    There is no right answer to compare with: XLA chooses the words.
     """
     try:
         jax.jit(FAILING["pure"])(ROW).block_until_ready()
@@ -74,7 +73,7 @@ def words_of_the_failure(env):
     return {"words": ""}
 
 
-RETURNED = {
+WRONG_RESULTS = {
     "shape": (lambda _: np.zeros(5, np.float32), "Incorrect output shape"),
     "integers": (lambda _: np.zeros(3, np.int32), "Incorrect output dtype"),
     "two": (lambda x: (x, x), "Mismatched number of outputs"),
@@ -82,47 +81,47 @@ RETURNED = {
 }
 
 
-@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+@probe(source="jax-ml/jax#11928")
 def result_other_than_declared(env):
-    """A callback that returns another shape, dtype or number of arrays than it declares."""
+    """Returning another shape, dtype or number of arrays than declared is an error."""
 
-    def told(host, words):
+    def is_reported(host, words):
         f = jax.jit(lambda x: jax.pure_callback(host, struct((3,)), x))
         return refusal(lambda: f(ROW), words)["told"]
 
-    seen = {what: told(host, words) for what, (host, words) in RETURNED.items()}
-    return Observed(seen, dict.fromkeys(RETURNED, True))
+    outcomes = {what: is_reported(host, words) for what, (host, words) in WRONG_RESULTS.items()}
+    return Observed(outcomes, dict.fromkeys(WRONG_RESULTS, True))
 
 
-@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+@probe(source="jax-ml/jax#11928")
 def doubles_from_the_host(env):
-    """Float64 from the host where float32 is declared: rounded, without a word.
+    """Float64 from the host, where float32 is declared, is rounded silently.
 
-    NumPy computes in float64 by default, so this is what makes most callbacks work.
+    NumPy computes in float64 by default, so most callbacks depend on this.
     """
     third = lambda x: np.full(3, 1 / 3) + np.asarray(x)  # noqa: E731 - as users write it
     value = jax.jit(lambda x: jax.pure_callback(third, struct((3,)), x))(ROW)
     return Observed(value, ROW + np.float64(1 / 3))
 
 
-@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+@probe(source="jax-ml/jax#11928")
 def sixty_four_bits_declared(env):
-    """A callback that declares float64 without x64 is refused, and told why."""
+    """A callback that declares float64 without x64 is refused; the message states the reason."""
     wide = jax.ShapeDtypeStruct((3,), np.float64)
-    ended = refusal(lambda: jax.pure_callback(lambda x: x, wide, ROW), "64-bit types")
-    return Observed(ended, refused("ValueError"))
+    outcome = refusal(lambda: jax.pure_callback(lambda x: x, wide, ROW), "64-bit types")
+    return Observed(outcome, expect_refusal("ValueError"))
 
 
-@probe(source="jax-ml/jax#21526", platforms=("cpu",))
+@probe(source="jax-ml/jax#21526")
 def what_the_host_is_handed(env):
-    """The host is handed a `jax.Array`, no `numpy.ndarray`: `np.asarray` it before all else.
+    """The host receives a `jax.Array`, not a `numpy.ndarray`: first call `np.asarray` on it.
 
     Operations of jax within a callback can wait for a thread that waits for the callback.
     """
-    handed = {}
+    types = {}
 
     def host(kind, x):
-        handed[kind] = {"jax": isinstance(x, jax.Array), "numpy": isinstance(x, np.ndarray)}
+        types[kind] = {"jax": isinstance(x, jax.Array), "numpy": isinstance(x, np.ndarray)}
         return np.asarray(x)
 
     def program(x):
@@ -135,37 +134,37 @@ def what_the_host_is_handed(env):
     jax.block_until_ready(jax.pure_callback(partial(host, "eager"), struct((3,)), x))
     jax.effects_barrier()
     array = {"jax": True, "numpy": False}
-    return Observed(handed, {"debug": array, "pure": array, "io": array, "eager": array})
+    return Observed(types, {"debug": array, "pure": array, "io": array, "eager": array})
+
+
+KEY_LAYOUT_MISSING = deviation(
+    "jax==0.6.0",
+    params=("key",),
+    outcome="ok",
+    reason="a ValueError is raised: the layout of the words of the key is missing",
+    issue="jax-ml/jax#28095",
+)
 
 
 @probe(
     source="jax-ml/jax#28095",
-    platforms=("cpu",),
     params={"key": {"typed": True}, "key_data": {"typed": False}},
-    deviations=[
-        deviation(
-            "jax==0.6.0",
-            params=("key",),
-            outcome="ok",
-            reason="a ValueError: the layout of the key's own words is missing",
-            issue="jax-ml/jax#28095",
-        ),
-    ],
+    deviations=[KEY_LAYOUT_MISSING],
 )
 def key_for_the_host(env, typed):
-    """A typed PRNG key handed to a debug callback under jit: not on every release.
+    """A debug callback under jit accepts a typed PRNG key, except in 0.6.0.
 
-    `jax.random.key_data(key)` can be handed over everywhere.
+    `jax.random.key_data(key)` works on every release.
     """
-    seen = []
+    calls = []
 
     def host(key):
-        seen.append(np.asarray(jax.random.key_data(key) if typed else key).tolist())
+        calls.append(np.asarray(jax.random.key_data(key) if typed else key).tolist())
 
     def f(key):
         jax.debug.callback(host, key if typed else jax.random.key_data(key))
 
-    made = jax.random.wrap_key_data(np.array([0, 7], np.uint32))
-    ended = refusal(lambda: jax.jit(f)(made), "incorrect layout")
+    prng_key = jax.random.wrap_key_data(np.array([0, 7], np.uint32))
+    outcome = refusal(lambda: jax.jit(f)(prng_key), "incorrect layout")
     expected = {"error": "none", "told": False, "seen": [[0, 7]]}
-    return Observed({**ended, "seen": seen}, expected)
+    return Observed({**outcome, "seen": calls}, expected)

@@ -1,4 +1,4 @@
-"""Callbacks of programs over several devices: which part the host sees, and where results lie."""
+"""Callbacks in programs over several devices: what the host sees, where results are placed."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from jax.experimental import io_callback
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import ROW, printed, refusal, struct
+from ._helpers import ROW, capture_lines, refusal, struct
+
+defaults(platforms=("cpu",))
 
 EIGHT = np.arange(8, dtype=np.float32)
+
+
+ONE_SHARDING_FOR_TWO_RESULTS = deviation(
+    "jax==0.7.0",
+    params=("two_results",),
+    outcome="ok",
+    reason="two results got one sharding, and the program was not lowered",
+    issue="jax-ml/jax#30619",
+)
 
 
 @probe(
     source="jax-ml/jax#30619",
     devices=4,
-    platforms=("cpu",),
     params={"one_result": {"results": 1}, "two_results": {"results": 2}},
-    deviations=[
-        deviation(
-            "jax==0.7.0",
-            params=("two_results",),
-            outcome="ok",
-            reason="not lowered: one sharding for two results",
-            issue="jax-ml/jax#30619",
-        ),
-    ],
+    deviations=[ONE_SHARDING_FOR_TWO_RESULTS],
 )
 def pure_under_shard_map(env, results):
-    """A `pure_callback` within shard_map: the host sees shards, and may return several arrays.
+    """A `pure_callback` in shard_map: the host sees shards, and may return several arrays.
 
-    With Shardy a callback of two results was given the sharding of one, and was not lowered.
+    With Shardy, a callback with two results got the sharding of one, and was not lowered.
     """
     shapes = []
 
@@ -46,24 +48,26 @@ def pure_under_shard_map(env, results):
     def shard(x):
         return jax.pure_callback(host, (struct(x.shape),) * results, x)
 
-    mapped = env.compat.shard_map(
+    fn = env.compat.shard_map(
         shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=False
     )
     values = []
-    ended = refusal(lambda: values.extend(jax.jit(mapped)(EIGHT)), "result shardings don't match")
+    outcome = refusal(lambda: values.extend(jax.jit(fn)(EIGHT)), "result shardings don't match")
     exact = [(k + 2) * EIGHT for k in range(results)]
     expected = {"error": "none", "told": False, "values": exact, "seen": [[2]] * 4}
-    return Observed({**ended, "values": [np.asarray(v) for v in values], "seen": shapes}, expected)
+    return Observed(
+        {**outcome, "values": [np.asarray(v) for v in values], "seen": shapes}, expected
+    )
 
 
-@probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax#30619", devices=4)
 def io_under_shard_map(env):
-    """An `io_callback` within shard_map is called for each shard, ordered, unchecked or neither."""
-    seen = {"io": [], "ordered": [], "unchecked": []}
+    """An `io_callback` in shard_map is called for each shard: ordered, unchecked, or neither."""
+    calls = {"io": [], "ordered": [], "unchecked": []}
 
-    def mapped(kind):
+    def map_shards(kind):
         def shard(x):
-            host = lambda x: seen[kind].append(np.asarray(x).tolist())  # noqa: E731 - short
+            host = lambda x: calls[kind].append(np.asarray(x).tolist())  # noqa: E731 - short
             io_callback(host, None, x, ordered=kind == "ordered")
             return x + 1
 
@@ -75,38 +79,38 @@ def io_under_shard_map(env):
             check=kind != "unchecked",
         )
 
-    values = jax.device_get(jax.jit(lambda x: {kind: mapped(kind)(x) for kind in seen})(EIGHT))
+    values = jax.device_get(jax.jit(lambda x: {kind: map_shards(kind)(x) for kind in calls})(EIGHT))
     jax.effects_barrier()
-    found = {"values": values, "seen": {kind: sorted(shards) for kind, shards in seen.items()}}
+    result = {"values": values, "seen": {kind: sorted(shards) for kind, shards in calls.items()}}
     shards = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]
-    exact = {"values": dict.fromkeys(seen, EIGHT + 1), "seen": dict.fromkeys(seen, shards)}
-    return Observed(found, exact)
+    exact = {"values": dict.fromkeys(calls, EIGHT + 1), "seen": dict.fromkeys(calls, shards)}
+    return Observed(result, exact)
 
 
-@probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax#30619", devices=4)
 def print_under_shard_map(env):
-    """`jax.debug.print` within shard_map: a line for each shard."""
+    """`jax.debug.print` in shard_map prints a line for each shard."""
 
     def shard(x):
         jax.debug.print("{}", x)
         return x
 
-    mapped = env.compat.shard_map(shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"))
-    lines = printed(jax.jit(mapped), EIGHT)
+    fn = env.compat.shard_map(shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"))
+    lines = capture_lines(jax.jit(fn), EIGHT)
     return Observed(lines, ["[0. 1.]", "[2. 3.]", "[4. 5.]", "[6. 7.]"])
 
 
-@probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax#30619", devices=4)
 def sharded_argument_of_jit(env):
-    """A callback of an array that is sharded under jit: called once, with the whole of it.
+    """A callback with an array that is sharded under jit is called once, with the whole array.
 
-    The shards are gathered for it. What it returns lies whole on every device.
+    The shards are gathered for it. Every device has the whole of its result.
     """
-    placed = jax.device_put(EIGHT, NamedSharding(env.mesh(4, "x"), P("x")))
-    seen, values = [], []
+    array = jax.device_put(EIGHT, NamedSharding(env.mesh(4, "x"), P("x")))
+    shapes, values = [], []
 
     def host(x):
-        seen.append(list(np.shape(x)))
+        shapes.append(list(np.shape(x)))
         return 2 * np.asarray(x)
 
     def program(x):
@@ -114,84 +118,79 @@ def sharded_argument_of_jit(env):
         pure = jax.pure_callback(host, struct((8,)), x)
         return pure, io_callback(host, struct((8,)), x)
 
-    lines = printed(lambda x: values.extend(jax.jit(program)(x)), placed)
-    found = [[np.asarray(v), len(v.sharding.device_set)] for v in values]
-    return Observed([lines, seen, found], [[str(EIGHT)], [[8]] * 2, [[2 * EIGHT, 4]] * 2])
+    lines = capture_lines(lambda x: values.extend(jax.jit(program)(x)), array)
+    placements = [[np.asarray(v), len(v.sharding.device_set)] for v in values]
+    return Observed([lines, shapes, placements], [[str(EIGHT)], [[8]] * 2, [[2 * EIGHT, 4]] * 2])
 
 
-@probe(
-    source="jax-ml/jax@411450b8b896",
-    records="the name of the target is up to XLA",
-    platforms=("cpu",),
-)
+@probe(source="jax-ml/jax@411450b8b896", records="the name of the target is up to XLA")
 def target_of_the_call(env):
-    """How a callback is called by compiled code: the target's name in StableHLO.
+    """Compiled code calls a callback by a target: its name in StableHLO.
 
-    From 0.6.0 it is a typed foreign function, so text that is searched for the old name finds
-    nothing. There is no right answer to compare with.
+    From 0.6.0 it is a typed foreign function, so a search for the old name finds nothing. There is
+    no right answer to compare with.
     """
     lowered = jax.jit(lambda x: jax.pure_callback(np.sin, struct((3,)), x)).lower(ROW)
     return {"targets": sorted(set(re.findall(r"@(\w*callback\w*)", lowered.as_text())))}
 
 
-@probe(
-    source="jax-ml/jax#25671",
-    devices=4,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="crashed",
-            reason="the token of four devices, where one was asked for",
-            issue="jax-ml/jax#25671",
-        )
-    ],
+TOKEN_OF_FOUR_DEVICES = deviation(
+    "jax<0.5",
+    outcome="crashed",
+    reason="the token of four devices was passed where that of one was required",
+    issue="jax-ml/jax#25671",
 )
+
+
+@probe(source="jax-ml/jax#25671", devices=4, deviations=[TOKEN_OF_FOUR_DEVICES])
 def ordered_on_four_devices_and_on_one(env):
-    """An ordered callback without results in shard_map, then without: it ended the process."""
-    seen = []
+    """An ordered callback runs on four devices, then on one; before 0.5.0 that ended the process.
+
+    The callback has no results, and runs on four devices in shard_map.
+    """
+    shapes = []
 
     def step(x):
-        io_callback(lambda x: seen.append(x.shape), (), x, ordered=True)
+        io_callback(lambda x: shapes.append(x.shape), (), x, ordered=True)
         return x + 1
 
-    mapped = env.compat.shard_map(
+    fn = env.compat.shard_map(
         step, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=False
     )
-    made = [jax.jit(f)(EIGHT) for f in (mapped, step)]
+    results = [jax.jit(f)(EIGHT) for f in (fn, step)]
     jax.effects_barrier()
-    return Observed((made, sorted(seen)), ([EIGHT + 1] * 2, [(2,)] * 4 + [(8,)]))
+    return Observed((results, sorted(shapes)), ([EIGHT + 1] * 2, [(2,)] * 4 + [(8,)]))
+
+
+NO_RULE_FOR_INSPECT_SHARDING = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="No replication rule for inspect_sharding",
+    reason="the check had no rule for inspect_array_sharding",
+    issue="jax-ml/jax#23936",
+)
+POSITIONAL_SHARDING = deviation(
+    "jax==0.6.0",
+    outcome="ok",
+    reason="the callback got a PositionalSharding",
+    issue="jax-ml/jax#23936",
+)
 
 
 @probe(
     source="jax-ml/jax#23936",
     devices=2,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="No replication rule for inspect_sharding",
-            reason="the check had no rule for it",
-            issue="jax-ml/jax#23936",
-        ),
-        deviation(
-            "jax==0.6.0",
-            outcome="ok",
-            reason="a sharding by positions",
-            issue="jax-ml/jax#23936",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_INSPECT_SHARDING, POSITIONAL_SHARDING],
 )
 def sharding_looked_at_within(env):
-    """`debug.inspect_array_sharding` in shard_map with the check on: a rule since 0.6.0."""
-    seen = []
+    """In shard_map with the check on, `debug.inspect_array_sharding` has a rule from 0.6.0."""
+    types = []
 
     def shard(x):
-        jax.debug.inspect_array_sharding(x, callback=lambda s: seen.append(type(s).__name__))
+        jax.debug.inspect_array_sharding(x, callback=lambda s: types.append(type(s).__name__))
         return x
 
     mesh = env.mesh(2, "x")
     f = env.compat.shard_map(shard, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check=True)
     out = jax.jit(f)(EIGHT)
-    return Observed((seen, out), (["NamedSharding"], EIGHT))
+    return Observed((types, out), (["NamedSharding"], EIGHT))
