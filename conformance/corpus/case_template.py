@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import copy
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import get_statement_text
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from conformance.model.case import Case
 
@@ -41,25 +44,39 @@ def render_template(cases: Sequence[Case], family: str) -> str:
         known = ", ".join(sorted({case.family for case in cases}))
         raise UsageError(f"--template {family}: no such family; expected one of {known}")
     on_cpu = [case for case in members if not case.platforms or "cpu" in case.platforms]
+    names: dict[Path, list[str]] = defaultdict(list)
+    for case in on_cpu or members:
+        names[case.file].append(case.name)
     texts = {
-        case.name: _slice(case.file.read_text(encoding="utf-8"), case.name)
-        for case in on_cpu or members
+        name: text
+        for file, wanted in names.items()
+        for name, text in _slice(file.read_text(encoding="utf-8"), dict.fromkeys(wanted))
     }
     name, text = min(texts.items(), key=lambda pair: pair[1].count("\n"))
     return f"{_HEAD.format(id=f'{family}/{name}', family=family)}\n{text}"
 
 
-def _slice(text: str, name: str) -> str:
-    """Return the statements of a module that bind a name, directly or indirectly, as written."""
+def _slice(text: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield for each name the statements of a module that bind it, directly or indirectly."""
     lines, body = text.splitlines(), ast.parse(text).body
-    needed, taken = {name}, set[ast.stmt]()
-    while found := [
-        node for node in body if node not in taken and needed & set(_find_bound_names(node))
-    ]:
-        taken.update(found)
-        inner = (child for node in found for child in ast.walk(node))
-        needed.update(child.id for child in inner if isinstance(child, ast.Name))
-    kept = [node for node in body if node in taken or _find_group(node) == FUTURE]
+    binding: dict[str, list[int]] = defaultdict(list)
+    for number, node in enumerate(body):
+        for bound in _find_bound_names(node):
+            binding[bound].append(number)
+    used = [{n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for node in body]
+    for name in names:
+        needed, left, taken = {name}, [name], set[int]()
+        while left:
+            for number in set(binding[left.pop()]) - taken:
+                taken.add(number)
+                left += used[number] - needed
+                needed |= used[number]
+        kept = [n for n, node in enumerate(body) if n in taken or _find_group(node) == FUTURE]
+        yield name, _render_statements([body[n] for n in kept], lines, needed)
+
+
+def _render_statements(kept: Sequence[ast.stmt], lines: list[str], needed: set[str]) -> str:
+    """Return statements as written, below imports of the needed names."""
     imports = [node for node in kept if isinstance(node, (ast.Import, ast.ImportFrom))]
     groups = (
         [_render_import(node, needed) for node in imports if _find_group(node) == group]
@@ -81,9 +98,11 @@ def _find_group(node: ast.stmt) -> str:
 
 def _render_import(node: ast.Import | ast.ImportFrom, needed: set[str]) -> str:
     """Return an import of only the needed names."""
-    if _find_group(node) != FUTURE:
-        node.names = [alias for alias in node.names if _get_bound_name(alias) in needed]
-    return ast.unparse(node)
+    if _find_group(node) == FUTURE:
+        return ast.unparse(node)
+    few = copy.copy(node)
+    few.names = [alias for alias in node.names if _get_bound_name(alias) in needed]
+    return ast.unparse(few)
 
 
 def _find_bound_names(node: ast.stmt) -> Iterator[str]:
