@@ -1,4 +1,4 @@
-"""What the topics of this family share: the namespace, and devices in stable words."""
+"""Helpers for this family: the array API namespace, and stable names of devices."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import numpy as np
 
 
 def namespace():
-    """Return jax's array API namespace: a module of its own up to 0.4.31, then jax.numpy."""
+    """Return the array API namespace: a separate module up to 0.4.31, then jax.numpy."""
     if hasattr(jnp, "__array_namespace_info__"):
         return jnp
-    import jax.experimental.array_api as experimental  # noqa: PLC0415 - gone later
+    import jax.experimental.array_api as experimental  # noqa: PLC0415 - removed in 0.5.0
 
     return experimental
 
 
 def info():
-    """Return the namespace's inspection object."""
+    """Return the inspection object of the namespace."""
     return namespace().__array_namespace_info__()
 
 
 def ones(device=None):
-    """Return three ones that are put on a device, where to make them there takes two programs."""
+    """Return three ones, put on a device; creating them there would take two programs."""
     return namespace().asarray(np.ones(3, np.float32), device=device)
 
 
 def label(device):
-    """Return a device as `platform:id`, None as `None`, else the name of the type."""
+    """Return a device as `platform:id`, None as `None`, anything else as the name of its type."""
     if device is None:
         return "None"
     return (
@@ -34,6 +34,6 @@ def label(device):
     )
 
 
-def held(x):
-    """Return the devices that hold an array, in words that do not use `.device`."""
+def list_devices(x):
+    """Return the names of the devices of an array, without use of its attribute `device`."""
     return " ".join(sorted(label(device) for device in x.devices()))

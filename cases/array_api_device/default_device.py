@@ -1,90 +1,92 @@
-"""`jax.default_device` against the array API's default device.
+"""`jax.default_device`, compared with the default device of the array API.
 
-The standard's `default_device()` names the device a creation function uses when none is given.
-jax has such a setting, yet answers None: what is made there is uncommitted, which naming the device
-would not be. So the setting is seen in where arrays land, and nowhere in the inspection.
+In the standard, `default_device()` is the device that a creation function uses if it is called
+without one. jax has such a setting, yet `default_device()` is None: an array made without a device
+is uncommitted, while naming the device would commit the array. So the setting shows in the
+placement of arrays, and not in the inspection API.
 """
 
 from __future__ import annotations
 
 import jax
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import held, info, label, namespace, ones
+from ._helpers import info, label, list_devices, namespace, ones
+
+defaults(devices=3)
 
 
-def lands():
-    """Return where arrays made without a device land, by four ways of making one."""
+def find_placements():
+    """Return the devices of arrays that are made without a device, in four ways."""
     xp = namespace()
     return {
-        "ones": held(xp.ones(3)),
-        "none": held(xp.ones(3, device=None)),
-        "told": held(xp.ones(3, device=info().default_device())),
-        "jit": held(jax.jit(lambda: xp.ones(3))()),
+        "ones": list_devices(xp.ones(3)),
+        "none": list_devices(xp.ones(3, device=None)),
+        "told": list_devices(xp.ones(3, device=info().default_device())),
+        "jit": list_devices(jax.jit(lambda: xp.ones(3))()),
     }
 
 
-def everywhere(device):
-    """Return what `lands` should say if all of it is on one device."""
+def expect_everywhere(device):
+    """Return the value of `find_placements` if all arrays are on one device."""
     return dict.fromkeys(("ones", "none", "told", "jit"), label(device))
 
 
-@probe(source="jax-ml/jax#10959", devices=3)
+@probe(source="jax-ml/jax#10959")
 def context(env):
-    """Before, inside and after the context manager, nested once; nothing is remembered."""
+    """The context manager decides where arrays are made, also nested, and nothing persists."""
     first, second, third = env.devices
-    seen = {"before": lands()}
+    observed = {"before": find_placements()}
     with jax.default_device(third):
         with jax.default_device(second):
-            seen["inner"] = lands()
-        seen["outer"] = lands()
-    seen["after"] = lands()
-    wanted = {"before": first, "inner": second, "outer": third, "after": first}
-    return Observed(seen, reference={key: everywhere(wanted[key]) for key in wanted})
+            observed["inner"] = find_placements()
+        observed["outer"] = find_placements()
+    observed["after"] = find_placements()
+    devices = {"before": first, "inner": second, "outer": third, "after": first}
+    return Observed(observed, reference={key: expect_everywhere(devices[key]) for key in devices})
 
 
-@probe(source="data-apis/array-api#835", devices=3)
+@probe(source="data-apis/array-api#835")
 def configured(env):
-    """The setting made global: it moves where arrays land, and `default_device()` stays None."""
+    """The global setting moves new arrays, and `default_device()` stays None."""
     jax.config.update("jax_default_device", env.devices[2])
-    return Observed(lands(), reference=everywhere(env.devices[2]))
+    return Observed(find_placements(), reference=expect_everywhere(env.devices[2]))
 
 
-@probe(
-    source="jax-ml/jax#24751",
-    devices=3,
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            error="ValueError",
-            match="must be passed a Device object",
-            reason="only device objects are taken",
-            issue="jax-ml/jax#24751",
-        ),
-    ],
+ONLY_DEVICE_OBJECTS = deviation(
+    "jax<0.4.36",
+    error="ValueError",
+    match="must be passed a Device object",
+    reason="only device objects were accepted",
+    issue="jax-ml/jax#24751",
 )
+
+
+@probe(source="jax-ml/jax#24751", deviations=[ONLY_DEVICE_OBJECTS])
 def named_by_platform(env):
-    """A platform's name in place of a device: its first device."""
+    """The name of a platform in place of a device selects the first device of the platform."""
     with jax.default_device(env.devices[2]), jax.default_device(env.devices[0].platform):
-        return Observed(lands(), reference=everywhere(env.devices[0]))
+        return Observed(find_placements(), reference=expect_everywhere(env.devices[0]))
 
 
-@probe(source="data-apis/array-api#835", devices=3)
+@probe(source="data-apis/array-api#835")
 def stays_uncommitted(env):
-    """An array made under the setting follows a committed one, even out of the context."""
+    """An array made under the setting follows a committed array, even outside of the context."""
     with jax.default_device(env.devices[2]):
         x = namespace().ones(3)
     total = x + ones(env.devices[1])
-    seen = {"made": held(x), "total": held(total)}
-    return Observed(seen, reference={"made": label(env.devices[2]), "total": label(env.devices[1])})
+    observed = {"made": list_devices(x), "total": list_devices(total)}
+    return Observed(
+        observed, reference={"made": label(env.devices[2]), "total": label(env.devices[1])}
+    )
 
 
-@probe(source="data-apis/array-api#835", devices=3)
+@probe(source="data-apis/array-api#835")
 def committed_wins(env):
-    """Computation on a committed array stays with it, whatever the setting."""
+    """Computation on a committed array stays on its device, regardless of the setting."""
     x = ones(env.devices[1])
     with jax.default_device(env.devices[2]):
-        seen = {"eager": held(x * 2), "jit": held(jax.jit(lambda x: x * 2)(x))}
-    there = label(env.devices[1])
-    return Observed(seen, reference={"eager": there, "jit": there})
+        observed = {"eager": list_devices(x * 2), "jit": list_devices(jax.jit(lambda x: x * 2)(x))}
+    home = label(env.devices[1])
+    return Observed(observed, reference={"eager": home, "jit": home})
