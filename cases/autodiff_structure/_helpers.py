@@ -1,4 +1,4 @@
-"""Slopes of functions, and what a call says of those that have none."""
+"""Helpers for this family: derivatives of functions, and descriptions of errors."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def slopes(fn: Callable[..., Any], *points: float) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(jax.grad(fn)))(floats(*points)))
 
 
-def told(call: Callable[[], Any], *words: str) -> list[str]:
-    """Return the type of the error that a call raises and which of some words its message has.
+def describe_error(call: Callable[[], Any], *words: str) -> list[str]:
+    """Return the type of the error that a call raises, and the given words in its message.
 
     Args:
-        call: What to call, without arguments.
-        words: What to look for in the message.
+        call: Function without arguments.
+        words: Words to look for in the message.
     """
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - what is asked for
+    except Exception as error:  # noqa: BLE001 - any error is described
         return [type(error).__name__, *[word for word in words if word in str(error)]]
     return ["ok"]
 
 
 def product() -> Any:
-    """Return a `custom_vjp` product, with its slopes ten times too large on purpose."""
+    """Return a `custom_vjp` product whose derivatives are deliberately ten times too large."""
     f = jax.custom_vjp(lambda x, y: x * y)
     f.defvjp(lambda x, y: (x * y, (x, y)), lambda c, g: (10 * g * c[1], 10 * g * c[0]))
     return f

@@ -1,4 +1,4 @@
-"""Derivatives that users write: `custom_jvp`, `custom_vjp`, their kin, and mistakes in them."""
+"""Derivatives that users write: `custom_jvp`, `custom_vjp`, related functions, and mistakes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jax.custom_derivatives import SymbolicZero, linear_call
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 
-from ._helpers import floats, product, told
+from ._helpers import describe_error, floats, product
 
 
 @probe(source="jax-ml/jax#2026")
 def whose_rule(env):
-    """The rule is used wherever its function stands: jit, vmap, a scan, a branch, checkpoint."""
+    """A rule is used wherever its function is called: in jit, vmap, scan, cond, checkpoint."""
     f = product()
-    ways = {
+    callers = {
         "plain": f,
         "jit": jax.jit(f),
         "vmap": lambda x, y: jax.vmap(f, (0, None))(x[None], y)[0],
@@ -26,21 +26,23 @@ def whose_rule(env):
         "checkpoint": jax.checkpoint(f),
         "twice": lambda x, y: jax.grad(f)(x, y) * x / 10,
     }
-    seen = jax.jit(lambda x, y: {name: jax.grad(g)(x, y) for name, g in ways.items()})(2.0, 3.0)
-    return Observed(seen, {name: np.float64(30 if name != "twice" else 3) for name in ways})
+    slopes = jax.jit(lambda x, y: {name: jax.grad(g)(x, y) for name, g in callers.items()})(
+        2.0, 3.0
+    )
+    return Observed(slopes, {name: np.float64(30 if name != "twice" else 3) for name in callers})
 
 
 @probe(source="jax-ml/jax#14570")
 def symbolic_zeros(env):
-    """With `symbolic_zeros=True` a rule of `custom_jvp` sees which tangents are surely zero.
+    """With `symbolic_zeros=True`, a `custom_jvp` rule sees which tangents are known to be zero.
 
     Without it all of them are arrays.
     """
-    seen = []
+    records = []
 
     def slope(f, symbolic, by=0):
         def rule(primals, tangents):
-            seen.append([isinstance(t, SymbolicZero) for t in tangents])
+            records.append([isinstance(t, SymbolicZero) for t in tangents])
             (x, y), (dx, dy) = primals, tangents
             return x * y, dx * y if by == 0 else dy * x
 
@@ -51,107 +53,112 @@ def symbolic_zeros(env):
     slopes = [slope(new(), True), slope(new(), True, by=1), slope(new(), False)]
     values = jax.jit(lambda x, y: [slope(x, y) for slope in slopes])(2.0, 3.0)
     return Observed(
-        (seen, np.float64(values)),
+        (records, np.float64(values)),
         ([[False, True], [True, False], [False, False]], np.array([3.0, 2, 3])),
     )
 
 
 @probe(source="jax-ml/jax#14570")
 def symbolic_zeros_forwards(env):
-    """In forward mode, too, a rule of `custom_jvp` sees sure zeros if it asks for them."""
-    seen = []
+    """In forward mode, too, a `custom_jvp` rule sees known zeros if it requests them."""
+    records = []
 
     def derivative(symbolic):
         def rule(primals, tangents):
-            seen.append([isinstance(t, SymbolicZero) for t in tangents])
+            records.append([isinstance(t, SymbolicZero) for t in tangents])
             return primals[0] * primals[1], tangents[0] * primals[1]
 
         f = jax.custom_jvp(lambda x, y: x * y)
         f.defjvp(rule, symbolic_zeros=symbolic)
         return jax.jvp(lambda x: f(x, 3.0), (2.0,), (1.0,))[1]
 
-    made = [derivative(symbolic=True), derivative(symbolic=False)]
-    return Observed((seen, np.float64(made)), ([[False, True], [False, False]], np.full(2, 3.0)))
+    tangents_out = [derivative(symbolic=True), derivative(symbolic=False)]
+    return Observed(
+        (records, np.float64(tangents_out)), ([[False, True], [False, False]], np.full(2, 3.0))
+    )
 
 
 @probe(source="jax-ml/jax#15221")
 def perturbed(env):
-    """With `symbolic_zeros=True` a forward rule of `custom_vjp` sees what is differentiated."""
-    seen = []
+    """With `symbolic_zeros=True`, a `custom_vjp` forward rule sees the differentiated inputs.
+
+    Its backward rule sees which cotangents are symbolically zero.
+    """
+    records = []
     f = jax.custom_vjp(lambda x, y: (x * y, y))
 
     def forward(x, y):
-        seen.append([x.perturbed, y.perturbed])
+        records.append([x.perturbed, y.perturbed])
         return (x.value * y.value, y.value), y.value
 
     def backward(y, cotangents):
-        seen.append([isinstance(c, SymbolicZero) for c in cotangents])
+        records.append([isinstance(c, SymbolicZero) for c in cotangents])
         return cotangents[0] * y, None
 
     f.defvjp(forward, backward, symbolic_zeros=True)
     slope = jax.grad(lambda x: f(x, 3.0)[0])(2.0)
-    return Observed((seen, slope), ([[True, False], [False, True]], np.float64(3)))
+    return Observed((records, slope), ([[True, False], [False, True]], np.float64(3)))
 
 
-@probe(
-    source="jax-ml/jax#28144",
-    deviations=[
-        deviation(
-            "jax==0.6.0",
-            error="TypeError",
-            match="is not a valid JAX type",
-            reason="jit was handed the kind of zero that jax uses inside",
-            issue="jax-ml/jax#28144",
-        )
-    ],
+INTERNAL_ZERO_PASSED_TO_JIT = deviation(
+    "jax==0.6.0",
+    error="TypeError",
+    match="is not a valid JAX type",
+    reason="jit received the kind of zero that jax uses internally",
+    issue="jax-ml/jax#28144",
 )
+
+
+@probe(source="jax-ml/jax#28144", deviations=[INTERNAL_ZERO_PASSED_TO_JIT])
 def zero_from_a_rule(env):
-    """A rule whose answer is `zero_from_primal(..., symbolic_zeros=True)`, in jit and vmap."""
+    """A rule may return `zero_from_primal(..., symbolic_zeros=True)`, in jit and vmap."""
     zero = getattr(jax.custom_derivatives, "zero_from_primal", None)
     if zero is None:
         env.unsupported("jax.custom_derivatives has no zero_from_primal here")
     f = jax.custom_jvp(lambda x: x + 1)
     f.defjvp(lambda p, _: (f(*p), zero(p[0], symbolic_zeros=True)))
     x = floats(1, 2)
-    seen = jax.jit(lambda x: jax.jvp(jax.vmap(jax.jit(f)), (x,), (x,)))(x)
-    return Observed(seen, (np.array([2.0, 3]), np.zeros(2)))
+    result = jax.jit(lambda x: jax.jvp(jax.vmap(jax.jit(f)), (x,), (x,)))(x)
+    return Observed(result, (np.array([2.0, 3]), np.zeros(2)))
 
 
-@probe(
-    source="jax-ml/jax#31448",
-    deviations=[
-        deviation(
-            "jax>=0.7,<0.7.2",
-            error="ValueError",
-            match="argument 2 is longer than argument 1",
-            reason="dropping what is not used lost count of the zeros",
-            issue="jax-ml/jax#31448",
-        )
-    ],
+DCE_MISCOUNTED_ZEROS = deviation(
+    "jax>=0.7,<0.7.2",
+    error="ValueError",
+    match="argument 2 is longer than argument 1",
+    reason="dead-code elimination lost count of the zeros",
+    issue="jax-ml/jax#31448",
 )
+
+
+@probe(source="jax-ml/jax#31448", deviations=[DCE_MISCOUNTED_ZEROS])
 def unused_with_zeros(env):
-    """Forward over reverse mode of a rule with `symbolic_zeros=True` for a pair, half constant."""
+    """Forward over reverse mode works for a rule with `symbolic_zeros=True`.
+
+    The function takes a pair, half of it constant.
+    """
     f = jax.custom_jvp(lambda x: x)
     f.defjvp(lambda p, t: (f(*p), t[0]), symbolic_zeros=True)
     fn = jax.jit(jax.jacfwd(jax.jacrev(lambda x: jax.jit(f)((x * x, 3.0))[0])))
     return Observed(fn(2.0), np.float64(2))
 
 
+CALL_WITH_RULE_TRACED = deviation(
+    "jax>=0.4.36,<0.8.2",
+    error="ConcretizationTypeError",
+    match="Abstract tracer value encountered",
+    reason="a call with a rule was traced nevertheless",
+    issue="jax-ml/jax#30787",
+)
+
+
 @probe(
     source="jax-ml/jax#30787",
     params={"custom_jvp": {"kind": "jvp"}, "custom_vjp": {"kind": "vjp"}},
-    deviations=[
-        deviation(
-            "jax>=0.4.36,<0.8.2",
-            error="ConcretizationTypeError",
-            match="Abstract tracer value encountered",
-            reason="a call with a rule was traced all the same",
-            issue="jax-ml/jax#30787",
-        )
-    ],
+    deviations=[CALL_WITH_RULE_TRACED],
 )
 def at_compile_time(env, kind):
-    """A function with a rule under `ensure_compile_time_eval`: it is computed while tracing."""
+    """`ensure_compile_time_eval` computes a function with a rule while tracing."""
     if kind == "jvp":
         f = jax.custom_jvp(lambda x: 2 * x)
         f.defjvps(lambda t, *_: 2 * t)
@@ -167,21 +174,19 @@ def at_compile_time(env, kind):
     return Observed(fn(1.0), np.float64(6))
 
 
-@probe(
-    source="jax-ml/jax#2520",
-    deviations=[
-        deviation(
-            "jax>=0.4.36",
-            outcome="ok",
-            reason="nothing looks for it any more: the tracer is found to leak",
-            issue="jax-ml/jax#2520",
-        )
-    ],
+LEAKED_TRACER_REPORTED = deviation(
+    "jax>=0.4.36",
+    outcome="ok",
+    reason="jax no longer looks for this; it reports a leaked tracer",
+    issue="jax-ml/jax#2520",
 )
-def closed_over(env):
-    """To differentiate by what a function with a rule closes over: told in words up to 0.4.35.
 
-    Hand it over as an argument.
+
+@probe(source="jax-ml/jax#2520", deviations=[LEAKED_TRACER_REPORTED])
+def closed_over(env):
+    """Differentiating by a value that a function with a rule closes over is an error.
+
+    Up to 0.4.35 the message explains it. Pass the value as an argument.
     """
 
     def forward_rule(y):
@@ -195,24 +200,27 @@ def closed_over(env):
         return f(2.0)
 
     words = ("with respect to a closed-over value", "unexpected tracer")
-    seen = [told(lambda f=f: jax.grad(f)(3.0), *words) for f in (forward_rule, reverse_rule)]
-    return Observed(seen, [["CustomJVPException", words[0]], ["CustomVJPException", words[0]]])
+    errors = [
+        describe_error(lambda f=f: jax.grad(f)(3.0), *words) for f in (forward_rule, reverse_rule)
+    ]
+    return Observed(errors, [["CustomJVPException", words[0]], ["CustomVJPException", words[0]]])
 
 
-@probe(
-    source="jax-ml/jax@0a1ada83ec97",
-    deviations=[
-        deviation(
-            "jax<0.6.2",
-            error="TypeError",
-            match="unexpected keyword argument 'nondiff_argnames'",
-            reason="by index alone",
-            issue="jax-ml/jax@0a1ada83ec97",
-        )
-    ],
+NO_NONDIFF_ARGNAMES = deviation(
+    "jax<0.6.2",
+    error="TypeError",
+    match="unexpected keyword argument 'nondiff_argnames'",
+    reason="arguments could be given only by index",
+    issue="jax-ml/jax@0a1ada83ec97",
 )
+
+
+@probe(source="jax-ml/jax@0a1ada83ec97", deviations=[NO_NONDIFF_ARGNAMES])
 def static_by_name(env):
-    """`nondiff_argnames` names arguments that a rule gets as they are; `nondiff_argnums` counts."""
+    """`nondiff_argnames` selects by name the arguments that a rule receives unchanged.
+
+    `nondiff_argnums` selects them by index.
+    """
 
     def rule(n, primals, tangents):
         return primals[0] ** n, n * tangents[0]
@@ -227,49 +235,53 @@ def static_by_name(env):
         g = jax.custom_vjp(power, **option)
         g.defvjp(lambda x, n: (x**n, None), lambda n, _, c: (n * c,))
         slopes += [jax.grad(f), jax.grad(g)]
-    seen = jax.jit(lambda x: [slope(x, 2) for slope in slopes])(3.0)
-    return Observed(np.float64(seen), np.full(4, 2.0))
+    values = jax.jit(lambda x: [slope(x, 2) for slope in slopes])(3.0)
+    return Observed(np.float64(values), np.full(4, 2.0))
 
 
-def backward(wrong):
-    """Return the gradient of a function whose backward rule makes something wrong."""
+def differentiate_with(make_cotangent):
+    """Return the gradient of a function whose backward rule returns a wrong cotangent."""
     f = jax.custom_vjp(lambda x: jnp.sum(x))  # noqa: PLW0108 - of one argument
-    f.defvjp(lambda x: (jnp.sum(x), x), lambda x, _: wrong(x))
+    f.defvjp(lambda x: (jnp.sum(x), x), lambda x, _: make_cotangent(x))
     return jax.grad(f)
 
 
-@program(
-    source="jax-ml/jax#28757",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            error="ValueError",
-            match="corresponding to an input of shape/dtype float32.3.\\.$",
-            reason="both shapes are told, but not that they differ",
-            issue="jax-ml/jax#28757",
-        )
-    ],
+MISMATCH_NOT_STATED = deviation(
+    "jax<0.6.1",
+    error="ValueError",
+    match="corresponding to an input of shape/dtype float32.3.\\.$",
+    reason="the message has both shapes, but does not state that they differ",
+    issue="jax-ml/jax#28757",
 )
+
+
+@program(source="jax-ml/jax#28757", platforms=("cpu",), deviations=[MISMATCH_NOT_STATED])
 def cotangent_of_another_shape(env):
-    """A backward rule whose result has another shape: a ValueError says so, from 0.6.1 on."""
-    refused = raises("ValueError", match="shape")
-    return Program(backward(lambda x: (x[:2],)), args=(floats(1, 2, 3),), reference=refused)
+    """A backward rule whose result has another shape raises a ValueError.
+
+    From 0.6.1 the message states that the shapes differ.
+    """
+    refusal = raises("ValueError", match="shape")
+    return Program(
+        differentiate_with(lambda x: (x[:2],)), args=(floats(1, 2, 3),), reference=refusal
+    )
 
 
-@probe(
-    source="jax-ml/jax#23779",
-    deviations=[deviation(outcome="ok", reason="handed on as it is", issue="jax-ml/jax#23779")],
+COTANGENT_PASSED_ON = deviation(
+    outcome="ok", reason="the cotangent is passed on unchanged", issue="jax-ml/jax#23779"
 )
+
+
+@probe(source="jax-ml/jax#23779", deviations=[COTANGENT_PASSED_ON])
 def cotangent_of_another_dtype(env):
-    """A backward rule whose result is float16 makes the gradient of a float32 argument float16."""
-    made = backward(lambda x: (7 * x.astype(jnp.float16),))(floats(1, 2))
-    return Observed([str(made.dtype), np.float64(made)], ["float32", np.array([7.0, 14])])
+    """A backward rule that returns float16 makes the gradient of a float32 argument float16."""
+    gradient = differentiate_with(lambda x: (7 * x.astype(jnp.float16),))(floats(1, 2))
+    return Observed([str(gradient.dtype), np.float64(gradient)], ["float32", np.array([7.0, 14])])
 
 
 @probe(source="jax-ml/jax#12611")
 def mistakes_told(env):
-    """Wrong structures from rules: a TypeError that names the rule and what it should produce."""
+    """Wrong structures from rules are a TypeError that names the rule and the right structure."""
 
     def gradient(forward, backward):
         f = jax.custom_vjp(lambda x, y: x * y)
@@ -285,19 +297,27 @@ def mistakes_told(env):
     nothing = lambda: jax.custom_vjp(lambda x: x)(1.0)  # noqa: E731 - short
     forward_mode = jax.custom_vjp(lambda x: x)
     forward_mode.defvjp(lambda x: (x, None), lambda _, g: (g,))
-    seen = {
-        "too few": told(gradient(good, lambda _, g: (g,)), "bwd rule", "tuple of length equal"),
-        "no tuple": told(gradient(good, lambda _, g: g), "bwd rule", "tuple of length equal"),
-        "no residuals": told(
+    errors = {
+        "too few": describe_error(
+            gradient(good, lambda _, g: (g,)), "bwd rule", "tuple of length equal"
+        ),
+        "no tuple": describe_error(
+            gradient(good, lambda _, g: g), "bwd rule", "tuple of length equal"
+        ),
+        "no residuals": describe_error(
             gradient(lambda *args: args[0], lambda _, g: (g, g)), "fwd rule", "a pair"
         ),
-        "no rule": told(nothing, "No VJP defined", "defvjp"),
-        "no tangent": told(tangent(lambda p, _: p[0]), "JVP rule", "a pair"),
-        "wrong tangent": told(tangent(lambda p, t: (p[0], (t[0], t[0]))), "JVP rule", "structure"),
-        "forward mode": told(lambda: jax.jvp(forward_mode, (1.0,), (1.0,)), "forward-mode"),
+        "no rule": describe_error(nothing, "No VJP defined", "defvjp"),
+        "no tangent": describe_error(tangent(lambda p, _: p[0]), "JVP rule", "a pair"),
+        "wrong tangent": describe_error(
+            tangent(lambda p, t: (p[0], (t[0], t[0]))), "JVP rule", "structure"
+        ),
+        "forward mode": describe_error(
+            lambda: jax.jvp(forward_mode, (1.0,), (1.0,)), "forward-mode"
+        ),
     }
     bwd, jvp = ["TypeError", "bwd rule", "tuple of length equal"], ["TypeError", "JVP rule"]
-    wanted = {
+    expected = {
         "too few": bwd,
         "no tuple": bwd,
         "no residuals": ["TypeError", "fwd rule", "a pair"],
@@ -306,32 +326,30 @@ def mistakes_told(env):
         "wrong tangent": [*jvp, "structure"],
         "forward mode": ["TypeError", "forward-mode"],
     }
-    return Observed(seen, wanted)
+    return Observed(errors, expected)
 
 
 @probe(source="jax-ml/jax#12611")
 def without_a_tangent(env):
-    """`None` as a cotangent is zero, and whatever a rule answers for an integer is not used."""
+    """`None` as a cotangent is zero, and a result of a rule for an integer is not used."""
     f = jax.custom_vjp(lambda x, y, i: x * y * i)
     f.defvjp(lambda x, y, i: (x * y * i, (y, i)), lambda c, g: (g * c[0] * c[1], None, 17))
     slopes = jax.jit(jax.grad(f, (0, 1)))(2.0, 3.0, 4)
     return Observed(slopes, (np.float64(12), np.float64(0)))
 
 
-@probe(
-    source="jax-ml/jax#27843",
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="Differentiation rule for 'linear_call' not implemented",
-            reason="its transpose was known, its tangent was not",
-            issue="jax-ml/jax#27843",
-        )
-    ],
+NO_TANGENT_RULE = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="Differentiation rule for 'linear_call' not implemented",
+    reason="linear_call had a transpose rule, but no tangent rule",
+    issue="jax-ml/jax#27843",
 )
+
+
+@probe(source="jax-ml/jax#27843", deviations=[NO_TANGENT_RULE])
 def stated_transpose(env):
-    """`linear_call` differentiates: forwards by the function, reverse by the stated transpose."""
+    """`linear_call` differentiates forward by its function, in reverse by the given transpose."""
 
     def fn(x):
         return linear_call(lambda r, x: r * x, lambda r, t: 100 * r * t, 2.0, x)
@@ -340,56 +358,59 @@ def stated_transpose(env):
     return Observed((tangent, jax.grad(fn)(3.0)), (np.float64(2), np.float64(200)))
 
 
-@probe(
-    source="jax-ml/jax#23588",
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            outcome="ok",
-            reason="an assertion without a word",
-            issue="jax-ml/jax#23588",
-        )
-    ],
+ASSERTION_WITHOUT_MESSAGE = deviation(
+    "jax<0.4.34",
+    outcome="ok",
+    reason="the call raised an AssertionError without a message",
+    issue="jax-ml/jax#23588",
 )
+
+
+@probe(source="jax-ml/jax#23588", deviations=[ASSERTION_WITHOUT_MESSAGE])
 def converted_closure(env):
-    """`closure_convert` hoists what is differentiated; called with another structure it says so."""
+    """`closure_convert` hoists differentiated values that a function closes over.
+
+    The converted function raises a TypeError if it is called with another structure.
+    """
 
     def fn(w):
         f, hoisted = jax.closure_convert(lambda x: x["a"] * w, {"a": 1.0})
-        seen.append(told(lambda: f({"b": 1.0}, *hoisted), "same Pytree structure"))
+        errors.append(describe_error(lambda: f({"b": 1.0}, *hoisted), "same Pytree structure"))
         return f({"a": 3.0}, *(2 * h for h in hoisted))
 
-    seen = []
+    errors = []
     slope = jax.grad(fn)(5.0)
-    return Observed((slope, seen[0]), (np.float64(6), ["TypeError", "same Pytree structure"]))
+    return Observed((slope, errors[0]), (np.float64(6), ["TypeError", "same Pytree structure"]))
+
+
+CLOSURE_NOT_PASSED = deviation(
+    "jax<0.4.36",
+    params=["in_jit"],
+    error="UnexpectedTracerError",
+    match="Encountered an unexpected tracer",
+    reason="the closed-over value is not passed to the derivative",
+    issue="jax-ml/jax@86a47a7d4ebb",
+)
+CLOSURE_NOT_PASSED_FROM_0_4_36 = deviation(
+    "jax>=0.4.36",
+    params=["in_jit"],
+    error="TypeError",
+    match="Tracer'> is not a valid JAX type|No constant handler for type",
+    reason="the closed-over value is not passed to the derivative",
+    issue="jax-ml/jax@86a47a7d4ebb",
+)
 
 
 @probe(
     source="jax-ml/jax@86a47a7d4ebb",
     params={"outside": {"jit": False}, "in_jit": {"jit": True}},
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            params=["in_jit"],
-            error="UnexpectedTracerError",
-            match="Encountered an unexpected tracer",
-            reason="what is closed over is not handed to the derivative",
-            issue="jax-ml/jax@86a47a7d4ebb",
-        ),
-        deviation(
-            "jax>=0.4.36",
-            params=["in_jit"],
-            error="TypeError",
-            match="Tracer'> is not a valid JAX type|No constant handler for type",
-            reason="what is closed over is not handed to the derivative",
-            issue="jax-ml/jax@86a47a7d4ebb",
-        ),
-    ],
+    deviations=[CLOSURE_NOT_PASSED, CLOSURE_NOT_PASSED_FROM_0_4_36],
 )
 def gradient_of_ones_own(env, jit):
-    """`custom_gradient` in a jitted function that closes over another argument of it.
+    """A `custom_gradient` function that closes over an argument of a jitted function fails.
 
-    Its gradient is an error on every release. Make the other an argument of the inner function.
+    The gradient of the jitted function is an error on every release. Make the closed-over value an
+    argument of the inner function.
     """
 
     def fn(x, y):

@@ -1,4 +1,4 @@
-"""`jax.checkpoint`: what is kept, what is computed again, options that came and went."""
+"""`jax.checkpoint`: values that are kept or recomputed, and options that jax added and removed."""
 
 from __future__ import annotations
 
@@ -17,68 +17,71 @@ from jax.experimental import checkify
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 from conformance.kit.equations import counts
 
-from ._helpers import told
+from ._helpers import describe_error
 
 
 def twice(x):
-    """Return a sine of a sine, the inner one named."""
+    """Return the sine of a sine, the inner one named."""
     return jnp.sin(checkpoint_name(jnp.sin(x), "inner"))
 
 
 @probe(source="jax-ml/jax#7631")
 def computed_again(env):
-    """How many products and sines the gradient takes under each policy: what is kept is not redone.
+    """The policy decides how many products and sines the gradient computes.
 
-    A product with batch dimensions is no `dot_with_no_batch_dims`, and computed again.
+    Values that are kept are not recomputed. A product with batch dimensions is not covered by
+    `dots_with_no_batch_dims`, so it is recomputed.
     """
-    policies, seen = jax.checkpoint_policies, {}
+    policies, operations = jax.checkpoint_policies, {}
     for name in ("everything", "nothing", "dots", "dots_with_no_batch_dims"):
         policy = getattr(policies, f"{name}_saveable")
         fn = jax.checkpoint(lambda x, y: jnp.sin(jnp.sin(x) @ y).sum(), policy=policy)
         for shape in ((2, 2), (3, 2, 2)):
             x = np.ones(shape, np.float32)
-            found = counts(jax.grad(fn), (x, x), "dot_general sin")
-            seen[f"{name} {len(shape)}d"] = list(found.values())
+            numbers = counts(jax.grad(fn), (x, x), "dot_general sin")
+            operations[f"{name} {len(shape)}d"] = list(numbers.values())
     least, most = [2, 2], [3, 3]
     return Observed(
-        seen,
+        operations,
         {
             name: most if "nothing" in name or name.endswith("no_batch_dims 3d") else least
-            for name in seen
+            for name in operations
         },
     )
 
 
 @probe(source="jax-ml/jax#7631")
 def kept_by_name(env):
-    """`save_only_these_names`, `save_any_names_but_these` and their kin: sines computed again."""
+    """Policies by name decide which sines are recomputed.
+
+    They are `save_only_these_names`, `save_any_names_but_these` and
+    `save_anything_except_these_names`.
+    """
     policies = jax.checkpoint_policies
-    chosen = {
+    by_name = {
         "only inner": policies.save_only_these_names("inner"),
         "only other": policies.save_only_these_names("other"),
         "any but inner": policies.save_any_names_but_these("inner"),
         "anything but inner": policies.save_anything_except_these_names("inner"),
     }
-    seen = {}
-    for name, policy in chosen.items():
-        seen[name] = counts(jax.grad(jax.checkpoint(twice, policy=policy)), (1.0,), "sin")["sin"]
-    wanted = {"only inner": 2, "only other": 3, "any but inner": 3, "anything but inner": 2}
-    return Observed(seen, wanted)
+    sines = {}
+    for name, policy in by_name.items():
+        sines[name] = counts(jax.grad(jax.checkpoint(twice, policy=policy)), (1.0,), "sin")["sin"]
+    expected = {"only inner": 2, "only other": 3, "any but inner": 3, "anything but inner": 2}
+    return Observed(sines, expected)
 
 
-@probe(
-    source="jax-ml/jax#22244",
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            outcome="ok",
-            reason="XLA may keep more digits of the saved value than of the one computed again",
-            issue="jax-ml/jax#22244",
-        )
-    ],
+NO_ROUNDING_OF_SAVED_VALUES = deviation(
+    "jax<0.4.31",
+    outcome="ok",
+    reason="XLA may keep more digits of the saved value than of the recomputed one",
+    issue="jax-ml/jax#22244",
 )
+
+
+@probe(source="jax-ml/jax#22244", deviations=[NO_ROUNDING_OF_SAVED_VALUES])
 def saved_precision(env):
-    """What a policy saves is rounded to its dtype by an operation of its own, from 0.4.31."""
+    """From 0.4.31 a separate operation rounds a value that a policy saves to its dtype."""
     policy = jax.checkpoint_policies.save_only_these_names("inner")
     fn = jax.grad(jax.checkpoint(twice, policy=policy))
     return Observed(
@@ -86,38 +89,41 @@ def saved_precision(env):
     )
 
 
+ASSERTION_WITHOUT_MESSAGE = deviation(
+    "jax<0.7.1",
+    error="AssertionError",
+    reason="the call raised an AssertionError without a message",
+    issue="jax-ml/jax@d61c10e6d440",
+)
+
+
 @program(
-    source="jax-ml/jax@d61c10e6d440",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="AssertionError",
-            reason="told by an assertion without a word",
-            issue="jax-ml/jax@d61c10e6d440",
-        )
-    ],
+    source="jax-ml/jax@d61c10e6d440", platforms=("cpu",), deviations=[ASSERTION_WITHOUT_MESSAGE]
 )
 def policy_that_is_none(env):
-    """A policy that returns neither a bool nor what is offloaded: a TypeError says what it got."""
+    """A policy that returns neither a bool nor an offload decision raises a TypeError.
+
+    The message has the value that the policy returned.
+    """
     fn = jax.grad(jax.checkpoint(twice, policy=lambda *_, **__: "yes"))
-    refused = raises("TypeError", match="remat policy should be a bool or .* Got yes of type")
-    return Program(fn, args=(np.float32(1),), reference=refused)
+    refusal = raises("TypeError", match="remat policy should be a bool or .* Got yes of type")
+    return Program(fn, args=(np.float32(1),), reference=refusal)
 
 
-@probe(
-    source="jax-ml/jax@7dd401cb2aed",
-    deviations=[
-        deviation(
-            "jax<0.4.38",
-            outcome="ok",
-            reason="what the second policy returns is no bool, but was taken for true",
-            issue="jax-ml/jax@7dd401cb2aed",
-        )
-    ],
+ANSWER_COUNTED_AS_TRUE = deviation(
+    "jax<0.4.38",
+    outcome="ok",
+    reason="the second policy does not return a bool, but its answer counted as true",
+    issue="jax-ml/jax@7dd401cb2aed",
 )
+
+
+@probe(source="jax-ml/jax@7dd401cb2aed", deviations=[ANSWER_COUNTED_AS_TRUE])
 def two_policies(env):
-    """`save_from_both_policies` saves what either does; with one that offloads it is refused."""
+    """`save_from_both_policies` saves the values that either policy saves.
+
+    Together with a policy that offloads, it is refused.
+    """
     policies = jax.checkpoint_policies
     inner, other = map(policies.save_only_these_names, ("inner", "other"))
     offloading = policies.save_and_offload_only_these_names(
@@ -132,118 +138,118 @@ def two_policies(env):
         return counts(jax.grad(jax.checkpoint(twice, policy=policy)), (1.0,), "sin")["sin"]
 
     return Observed(
-        [sines(inner), told(lambda: sines(offloading))],
+        [sines(inner), describe_error(lambda: sines(offloading))],
         [2, ["ValueError"]],
     )
 
 
-@probe(
-    source="jax-ml/jax#33674",
-    deviations=[
-        deviation(
-            "jax<0.10",
-            outcome="ok",
-            reason="an option without effect, deprecated in 0.8.2",
-            issue="jax-ml/jax#33674",
-        ),
-        deviation(
-            "jax>=0.10,<0.11",
-            outcome="ok",
-            reason="known, and refused whatever it is set to",
-            issue="jax-ml/jax#38665",
-        ),
-    ],
+OPTION_WITHOUT_EFFECT = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="the option had no effect; deprecated in 0.8.2",
+    issue="jax-ml/jax#33674",
 )
-def concrete(env):
-    """`checkpoint(f, concrete=False)`: ignored, warned of, refused, and unknown from 0.11.0 on.
+OPTION_REFUSED = deviation(
+    "jax>=0.10,<0.11",
+    outcome="ok",
+    reason="the option was known, but refused for every value",
+    issue="jax-ml/jax#38665",
+)
 
-    Use `static_argnums` for what Python branches on.
+
+@probe(source="jax-ml/jax#33674", deviations=[OPTION_WITHOUT_EFFECT, OPTION_REFUSED])
+def concrete(env):
+    """`checkpoint(f, concrete=False)` was ignored, then deprecated, then refused.
+
+    From 0.11.0 the keyword is unknown. Use `static_argnums` for values that Python branches on.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        seen = told(
+        error = describe_error(
             lambda: jax.checkpoint(jnp.sin, concrete=False), "unexpected keyword", "removed"
         )
-    return Observed([seen, len(caught)], [["TypeError", "unexpected keyword"], 0])
+    return Observed([error, len(caught)], [["TypeError", "unexpected keyword"], 0])
 
 
-@program(
-    source="jax-ml/jax#24511",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            error="ConcretizationTypeError",
-            match="Attempted boolean conversion",
-            reason="the base class was raised",
-            issue="jax-ml/jax#24511",
-        )
-    ],
+BASE_CLASS_RAISED = deviation(
+    "jax<0.4.36",
+    error="ConcretizationTypeError",
+    match="Attempted boolean conversion",
+    reason="jax raised the base class of the error",
+    issue="jax-ml/jax#24511",
 )
+
+
+@program(source="jax-ml/jax#24511", platforms=("cpu",), deviations=[BASE_CLASS_RAISED])
 def branch_in_python(env):
-    """A Python `if` on an argument of a checkpointed function: told to use static_argnums."""
+    """A Python `if` on an argument of a checkpointed function is an error.
+
+    The message names `static_argnums`.
+    """
     fn = jax.grad(jax.checkpoint(lambda x: x if x > 0 else -x))
-    refused = raises("TracerBoolConversionError", match="(?s)for checkpoint.*static_argnums")
-    return Program(fn, args=(np.float32(1),), reference=refused)
+    refusal = raises("TracerBoolConversionError", match="(?s)for checkpoint.*static_argnums")
+    return Program(fn, args=(np.float32(1),), reference=refusal)
 
 
 @probe(source="jax-ml/jax#24511")
 def static_arguments(env):
-    """`static_argnums` keeps an argument as it is: Python may branch on it, also on the last."""
-    chosen = lambda x, negate: -x if negate else 3 * x  # noqa: E731 - short
+    """`static_argnums` passes an argument unchanged, so Python may branch on it.
+
+    It may be negative: -1 is the last argument.
+    """
+    choose = lambda x, negate: -x if negate else 3 * x  # noqa: E731 - short
 
     def slopes(x):
-        ways = [jax.grad(jax.checkpoint(chosen, static_argnums=n)) for n in (1, (1,), -1)]
-        return [[slope(x, True), slope(x, False)] for slope in ways]
+        gradients = [jax.grad(jax.checkpoint(choose, static_argnums=n)) for n in (1, (1,), -1)]
+        return [[slope(x, True), slope(x, False)] for slope in gradients]
 
     return Observed(np.float64(jax.jit(slopes)(1.0)), np.tile([-1.0, 3.0], (3, 1)))
 
 
-@probe(
-    source="jax-ml/jax@4d934d4343b6",
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            error="TypeError",
-            match="not a valid JAX type",
-            reason="one array alone could be named",
-            issue="jax-ml/jax@4d934d4343b6",
-        )
-    ],
+ONE_ARRAY_ONLY = deviation(
+    "jax<0.7.2",
+    error="TypeError",
+    match="not a valid JAX type",
+    reason="only a single array could be named",
+    issue="jax-ml/jax@4d934d4343b6",
 )
+
+
+@probe(source="jax-ml/jax@4d934d4343b6", deviations=[ONE_ARRAY_ONLY])
 def named_tree(env):
-    """`checkpoint_name` of a dictionary names each of its arrays, from 0.7.2 on."""
+    """From 0.7.2 `checkpoint_name` of a dictionary names each of its arrays."""
 
     def fn(x):
         both = checkpoint_name({"a": jnp.sin(x), "b": jnp.cos(x)}, "inner")
         return jnp.sin(both["a"]) * jnp.sin(both["b"])
 
     policy = jax.checkpoint_policies.save_only_these_names("inner")
-    found = counts(jax.grad(jax.checkpoint(fn, policy=policy)), (1.0,), "name sin")
-    return Observed(found, {"name": 2, "sin": 6})
+    operations = counts(jax.grad(jax.checkpoint(fn, policy=policy)), (1.0,), "name sin")
+    return Observed(operations, {"name": 2, "sin": 6})
+
+
+TUPLE_COUNTS_AS_TRUE = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="a tuple counts as true, so the barrier takes all operands",
+    issue="jax-ml/jax@eb92beb6c6b9",
+)
+CLOSED_OVER_ARRAY_NOT_COUNTED = deviation(
+    "jax>=0.7.2,<0.8.1",
+    params=["constant"],
+    error="AssertionError",
+    reason="a closed-over array is an operand, but was not counted",
+    issue="jax-ml/jax@6a0415a8f638",
+)
 
 
 @probe(
     source="jax-ml/jax@eb92beb6c6b9",
     params={"arguments": {"constant": False}, "constant": {"constant": True}},
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            outcome="ok",
-            reason="a tuple counts as true: all are held back",
-            issue="jax-ml/jax@eb92beb6c6b9",
-        ),
-        deviation(
-            "jax>=0.7.2,<0.8.1",
-            params=["constant"],
-            error="AssertionError",
-            reason="an array closed over is an operand, and was not counted",
-            issue="jax-ml/jax@6a0415a8f638",
-        ),
-    ],
+    deviations=[TUPLE_COUNTS_AS_TRUE, CLOSED_OVER_ARRAY_NOT_COUNTED],
 )
 def barrier_for_some(env, constant):
-    """`prevent_cse=(True, False)`: the barrier takes the first argument and the cotangent alone."""
+    """With `prevent_cse=(True, False)` the barrier takes only argument 0 and the cotangent."""
     factor = jax.device_put(np.full(3, 2, np.float32)) if constant else 1.0
     fn = jax.checkpoint(
         lambda x, y: (jnp.sin(jnp.sin(x)) * y * factor).sum(), prevent_cse=(True, False)
@@ -253,19 +259,17 @@ def barrier_for_some(env, constant):
     return Observed(barrier.partition(" : ")[2].count("tensor"), 2)
 
 
-@probe(
-    source="jax-ml/jax@a092df90ba78",
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="AssertionError",
-            reason="carries were taken for known that the loop makes unknown",
-            issue="jax-ml/jax@a092df90ba78",
-        )
-    ],
+CARRIES_ASSUMED_KNOWN = deviation(
+    "jax<0.6",
+    error="AssertionError",
+    reason="carries that the loop makes unknown were assumed to be known",
+    issue="jax-ml/jax@a092df90ba78",
 )
+
+
+@probe(source="jax-ml/jax@a092df90ba78", deviations=[CARRIES_ASSUMED_KNOWN])
 def linearized_loop(env):
-    """`linearize` of a checkpointed `while_loop` in which x spreads from carry to carry."""
+    """`linearize` of a checkpointed `while_loop` works if x spreads from carry to carry."""
 
     def fn(x):
         def body(c):
@@ -277,20 +281,18 @@ def linearized_loop(env):
     return Observed((value, slope(1.0)), (np.float64(11), np.float64(6)))
 
 
-@probe(
-    source="jax-ml/jax@0c7eed3f7da4",
-    deviations=[
-        deviation(
-            "jax<0.8",
-            error="NotImplementedError",
-            match="Effects not supported in partial-eval of `checkpoint`",
-            reason="the effect of a check was not let through",
-            issue="jax-ml/jax@0c7eed3f7da4",
-        )
-    ],
+CHECK_EFFECT_REFUSED = deviation(
+    "jax<0.8",
+    error="NotImplementedError",
+    match="Effects not supported in partial-eval of `checkpoint`",
+    reason="the effect of a check was not accepted",
+    issue="jax-ml/jax@0c7eed3f7da4",
 )
+
+
+@probe(source="jax-ml/jax@0c7eed3f7da4", deviations=[CHECK_EFFECT_REFUSED])
 def checked(env):
-    """`checkify` of the gradient of a checkpointed function that makes a check."""
+    """`checkify` works on the gradient of a checkpointed function that makes a check."""
 
     def fn(x):
         checkify.check(x > 0, "not positive")
@@ -300,19 +302,17 @@ def checked(env):
     return Observed((error.get() or "").partition(" (")[0], "not positive")
 
 
-@probe(
-    source="jax-ml/jax@28d573354b40",
-    deviations=[
-        deviation(
-            "jax<0.5.1",
-            outcome="ok",
-            reason="a custom_jvp call was kept or dropped as a whole",
-            issue="jax-ml/jax@28d573354b40",
-        )
-    ],
+CALL_KEPT_AS_A_WHOLE = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    reason="a custom_jvp call was kept or dropped as a whole",
+    issue="jax-ml/jax@28d573354b40",
 )
+
+
+@probe(source="jax-ml/jax@28d573354b40", deviations=[CALL_KEPT_AS_A_WHOLE])
 def unused_result(env):
-    """A second result of a `custom_jvp` function that nobody uses is not computed again."""
+    """An unused second result of a `custom_jvp` function is not recomputed."""
 
     @jax.custom_jvp
     def both(x):
@@ -323,25 +323,23 @@ def unused_result(env):
     return Observed(counts(fn, (1.0,), "sin tan"), {"sin": 3, "tan": 0})
 
 
-@probe(
-    source="jax-ml/jax#22735",
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            error="TypeError",
-            match="unexpected keyword argument 'optimize_remat'",
-            reason="not there yet",
-            issue="jax-ml/jax#22735",
-        ),
-        deviation(
-            "jax>=0.4.33,<0.6.2",
-            error="NotImplementedError",
-            match="does not support forward functions with side effects",
-            reason="not for a rule with effects, as the count is here",
-            issue="jax-ml/jax#26814",
-        ),
-    ],
+NO_OPTIMIZE_REMAT = deviation(
+    "jax<0.4.33",
+    error="TypeError",
+    match="unexpected keyword argument 'optimize_remat'",
+    reason="defvjp did not accept optimize_remat yet",
+    issue="jax-ml/jax#22735",
 )
+RULE_WITH_EFFECTS_REFUSED = deviation(
+    "jax>=0.4.33,<0.6.2",
+    error="NotImplementedError",
+    match="does not support forward functions with side effects",
+    reason="rules with effects were refused, and this case counts by an effect",
+    issue="jax-ml/jax#26814",
+)
+
+
+@probe(source="jax-ml/jax#22735", deviations=[NO_OPTIMIZE_REMAT, RULE_WITH_EFFECTS_REFUSED])
 def forward_rule(env):
     """A `custom_vjp` under checkpoint runs its forward rule twice; `optimize_remat` avoids one."""
 
@@ -358,8 +356,31 @@ def forward_rule(env):
         jax.effects_barrier()
         return len(calls), slope
 
-    wanted = np.sin(np.float64(2))
-    return Observed([runs(), runs(optimize_remat=True)], [(2, wanted), (1, wanted)])
+    expected = np.sin(np.float64(2))
+    return Observed([runs(), runs(optimize_remat=True)], [(2, expected), (1, expected)])
+
+
+ROUNDING_SHOWN = deviation(
+    "jax>=0.4.31,<0.10.2",
+    params=["named", "product"],
+    outcome="ok",
+    reason="the line shows the rounding around the value, not the value",
+    issue="jax-ml/jax#22244",
+)
+NAME_IN_FORMER_PRIMITIVE = deviation(
+    "jax<0.4.34",
+    params=["jitted"],
+    outcome="ok",
+    reason="jax looked for the name in a primitive that no longer existed",
+    issue="jax-ml/jax@1fe0c5dad51c",
+)
+NO_LOCATION_OUTSIDE_TRACE = deviation(
+    "jax>=0.9.1",
+    params=["jitted"],
+    outcome="ok",
+    reason="the traced function stores no location outside itself, and its call is outside",
+    issue="jax-ml/jax@6f2f0f362d93",
+)
 
 
 @probe(
@@ -369,32 +390,10 @@ def forward_rule(env):
         "jitted": {"case": "jitted"},
         "product": {"case": "product"},
     },
-    deviations=[
-        deviation(
-            "jax>=0.4.31,<0.10.2",
-            params=["named", "product"],
-            outcome="ok",
-            reason="it shows the rounding around the value, not the value",
-            issue="jax-ml/jax#22244",
-        ),
-        deviation(
-            "jax<0.4.34",
-            params=["jitted"],
-            outcome="ok",
-            reason="the name was looked for in a primitive that was no more",
-            issue="jax-ml/jax@1fe0c5dad51c",
-        ),
-        deviation(
-            "jax>=0.9.1",
-            params=["jitted"],
-            outcome="ok",
-            reason="what is traced remembers no place outside it, and it is called from there",
-            issue="jax-ml/jax@6f2f0f362d93",
-        ),
-    ],
+    deviations=[ROUNDING_SHOWN, NAME_IN_FORMER_PRIMITIVE, NO_LOCATION_OUTSIDE_TRACE],
 )
 def residuals_told(env, case):
-    """What `print_saved_residuals` calls a value that is kept: its name, or what made it."""
+    """`print_saved_residuals` describes a kept value by its name, or by what made it."""
     policies = jax.checkpoint_policies
 
     def inner(x):
@@ -412,17 +411,17 @@ def residuals_told(env, case):
     with contextlib.redirect_stdout(text):
         jax.ad_checkpoint.print_saved_residuals(fn, x)
     lines = [re.sub(r" from /.*", " from HERE", line) for line in text.getvalue().splitlines()]
-    wanted = {
+    expected = {
         "named": ["f32[] from the argument x", "f32[] named 'inner' from HERE"],
         "jitted": ["f32[] output of jitted function 'inner' from HERE"] * 2,
         "product": ["f32[2,2] from the argument x", "f32[2,2] output of dot_general from HERE"],
     }
-    return Observed(lines, wanted[case])
+    return Observed(lines, expected[case])
 
 
 @probe(source="jax-ml/jax#7631")
 def loops(env):
-    """Checkpoint in a scan, around one, in a branch and in itself: how many sines are computed."""
+    """Checkpoint in a scan, around a scan or a branch, and nested: the number of sines computed."""
 
     def inner(c):
         return jnp.sin(jnp.sin(c))
@@ -430,20 +429,20 @@ def loops(env):
     def scan(body):
         return lambda x: lax.scan(lambda c, _: (body(c), None), x, length=3)[0]
 
-    again = jax.checkpoint(inner)
-    fns = {
+    remat = jax.checkpoint(inner)
+    programs = {
         "plain scan": scan(inner),
-        "in a scan": scan(again),
+        "in a scan": scan(remat),
         "around a scan": jax.checkpoint(scan(inner)),
         "around a branch": jax.checkpoint(lambda x: lax.cond(x > 0, inner, jnp.cos, x)),
-        "in itself": jax.checkpoint(lambda x: jnp.sin(again(x))),
+        "in itself": jax.checkpoint(lambda x: jnp.sin(remat(x))),
     }
-    seen = {name: counts(jax.grad(fn), (1.0,), "sin")["sin"] for name, fn in fns.items()}
-    wanted = {
+    sines = {name: counts(jax.grad(fn), (1.0,), "sin")["sin"] for name, fn in programs.items()}
+    expected = {
         "plain scan": 2,
         "in a scan": 3,
         "around a scan": 4,
         "around a branch": 4,
         "in itself": 6,
     }
-    return Observed(seen, wanted)
+    return Observed(sines, expected)

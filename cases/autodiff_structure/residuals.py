@@ -1,4 +1,4 @@
-"""What differentiation keeps and how large it makes a program, equation by equation."""
+"""Values that differentiation keeps, and the size of its programs, equation by equation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,29 @@ from conformance.kit import Observed, deviation, probe
 from conformance.kit.equations import counts, equations, size, types
 
 
-def growth(fn):
-    """Return how many equations a function and its first three derivatives have."""
-    seen = []
+def count_equations(fn):
+    """Return the number of equations of a function and of its first three derivatives."""
+    sizes = []
     for _ in range(4):
-        seen.append(size(fn, 2.0))
+        sizes.append(size(fn, 2.0))
         fn = jax.grad(fn)
-    return seen
+    return sizes
+
+
+THREE_OPERATIONS_FOR_ONE = deviation(
+    "jax<0.11.2",
+    params=["tanh"],
+    outcome="ok",
+    reason="jax used two products and a sum where one operation suffices",
+    issue="jax-ml/jax#39801",
+)
+POWERS_WRITTEN_OUT = deviation(
+    "jax<0.10.1",
+    params=["square", "cube"],
+    outcome="ok",
+    reason="powers 1 and 0 were written out",
+    issue="jax-ml/jax@30f4c93c00e4",
+)
 
 
 @probe(
@@ -30,75 +46,61 @@ def growth(fn):
         "sines": {"name": "sines", "sizes": [3, 9, 30, 90]},
         "quotient": {"name": "quotient", "sizes": [1, 5, 12, 22]},
     },
-    deviations=[
-        deviation(
-            "jax<0.11.2",
-            params=["tanh"],
-            outcome="ok",
-            reason="two products and a sum where one operation does",
-            issue="jax-ml/jax#39801",
-        ),
-        deviation(
-            "jax<0.10.1",
-            params=["square", "cube"],
-            outcome="ok",
-            reason="powers 1 and 0 were written out",
-            issue="jax-ml/jax@30f4c93c00e4",
-        ),
-    ],
+    deviations=[THREE_OPERATIONS_FOR_ONE, POWERS_WRITTEN_OUT],
 )
 def higher_derivatives(env, name, sizes):
-    """How many equations the first three derivatives have: what is traced, lowered and compiled."""
-    fns = {
+    """The number of equations of a function and its first three derivatives.
+
+    All of these equations are traced, lowered and compiled.
+    """
+    functions = {
         "tanh": jnp.tanh,
         "square": lambda x: x**2,
         "cube": lambda x: x**3,
         "sines": lambda x: jnp.sin(jnp.sin(jnp.sin(x))),
         "quotient": lambda x: 1 / x,
     }
-    return Observed(growth(fns[name]), sizes)
+    return Observed(count_equations(functions[name]), sizes)
 
 
-@probe(
-    source="jax-ml/jax#37377",
-    deviations=[
-        deviation(
-            "jax<0.10.1",
-            outcome="ok",
-            reason="made when linearising, and kept",
-            issue="jax-ml/jax#37377",
-        )
-    ],
+ZEROS_KEPT = deviation(
+    "jax<0.10.1",
+    outcome="ok",
+    reason="linearize made the zeros, and kept them",
+    issue="jax-ml/jax#37377",
 )
+
+
+@probe(source="jax-ml/jax#37377", deviations=[ZEROS_KEPT])
 def tangent_of_a_constant(env):
-    """`linearize` of a function with a constant result keeps no array of zeros for its tangent."""
+    """`linearize` keeps no array of zeros for the tangent of a constant result."""
     _, linear = jax.linearize(lambda x: (jnp.sin(x), jnp.ones(1000)), 1.0)
-    kept = sum(np.size(c) for c in jax.make_jaxpr(linear)(1.0).consts)
+    elements = sum(np.size(c) for c in jax.make_jaxpr(linear)(1.0).consts)
     tangents = linear(2.0)
     return Observed(
-        [kept, tangents[0], np.abs(tangents[1]).max()],
+        [elements, tangents[0], np.abs(tangents[1]).max()],
         [1, 2 * np.cos(np.float64(1)), np.float32(0)],
     )
 
 
 @probe(source="jax-ml/jax@3699aa74ef3e")
 def through_jit(env):
-    """Residuals of a jitted function are results of its forward pass, unless it was given them."""
+    """Residuals of a jitted function are results of its forward pass, unless they are arguments."""
 
     def shapes(fn, *args):
         jaxpr = jax.make_jaxpr(jax.grad(jax.jit(fn)))(*args)
         inner = [eqn for eqn in jaxpr.eqns if "jaxpr" in eqn.params]
         return [types(eqn.outvars) for eqn in inner]
 
-    seen = [shapes(lambda x, y: x * y, 1.0, 2.0), shapes(lambda x: jnp.sin(x) * 2, 1.0)]
-    return Observed(seen, [[["float32[]"], ["float32[]"]], [["float32[]"] * 2, ["float32[]"]]])
+    results = [shapes(lambda x, y: x * y, 1.0, 2.0), shapes(lambda x: jnp.sin(x) * 2, 1.0)]
+    return Observed(results, [[["float32[]"], ["float32[]"]], [["float32[]"] * 2, ["float32[]"]]])
 
 
 @probe(source="jax-ml/jax@3699aa74ef3e")
 def through_scan(env):
-    """What a scan stacks for its gradient: what differs by the step, nothing else."""
+    """For its gradient, a scan stacks only values that differ from step to step."""
 
-    def stacked(step):
+    def trace_outputs(step):
         def fn(x, w):
             return lax.scan(lambda c, _: (step(c, w), None), x, length=3)[0].sum()
 
@@ -106,98 +108,93 @@ def through_scan(env):
         first = next(eqn for eqn in jaxpr.eqns if eqn.primitive.name == "scan")
         return types(first.outvars)
 
-    seen = [stacked(lambda c, w: c * jnp.cos(w)), stacked(lambda c, w: jnp.sin(c) * w)]
-    return Observed(seen, [["float32[2]"], ["float32[2]", "float32[3,2]"]])
+    outputs = [
+        trace_outputs(lambda c, w: c * jnp.cos(w)),
+        trace_outputs(lambda c, w: jnp.sin(c) * w),
+    ]
+    return Observed(outputs, [["float32[2]"], ["float32[2]", "float32[3,2]"]])
 
 
-@probe(
-    source="jax-ml/jax@15fca0293c80",
-    deviations=[
-        deviation(
-            "jax<0.10.2",
-            outcome="ok",
-            reason="zeros stood in for what the other branch keeps",
-            issue="jax-ml/jax@15fca0293c80",
-        )
-    ],
+ZEROS_FOR_OTHER_BRANCH = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="zeros took the place of the values that the other branch keeps",
+    issue="jax-ml/jax@15fca0293c80",
 )
+
+
+@probe(source="jax-ml/jax@15fca0293c80", deviations=[ZEROS_FOR_OTHER_BRANCH])
 def through_cond(env):
-    """What a branch does not keep, but another does, is not zeroed in its place, from 0.10.2 on."""
+    """From 0.10.2 a branch does not create zeros for values that only another branch keeps."""
 
     def fn(p, x):
         return lax.cond(p, lambda x: jnp.sin(jnp.sin(x)), lambda x: x**3, x)
 
-    found = counts(jax.grad(fn, 1), (True, 1.0), "cond empty2")
-    return Observed([found["cond"], found["empty2"] > 0], [2, True])
+    operations = counts(jax.grad(fn, 1), (True, 1.0), "cond empty2")
+    return Observed([operations["cond"], operations["empty2"] > 0], [2, True])
 
 
-@probe(
-    source="jax-ml/jax@d0f17c0c04be",
-)
+@probe(source="jax-ml/jax@d0f17c0c04be")
 def linear_program(env):
-    """The linear function of `linearize`: as many products as there are factors, nothing else."""
+    """The linear function of `linearize` has one product for each factor, and nothing else."""
 
     def fn(x):
         return jnp.sin(x) * jnp.exp(x), jnp.floor(x), lax.stop_gradient(x) * x
 
     _, linear = jax.linearize(fn, 1.0)
     e, s, c = np.exp([1.0, 0])[0], np.sin(1.0), np.cos(1.0)
-    found = counts(linear, (1.0,), "sin exp mul floor")
-    wanted = {"sin": 0, "exp": 0, "mul": 5, "floor": 0}
+    operations = counts(linear, (1.0,), "sin exp mul floor")
+    expected = {"sin": 0, "exp": 0, "mul": 5, "floor": 0}
     tangents = jax.jit(linear)(2.0)
-    return Observed((found, tangents), (wanted, (2 * e * (s + c), 0.0 * e, 2.0 + 0 * e)))
+    return Observed((operations, tangents), (expected, (2 * e * (s + c), 0.0 * e, 2.0 + 0 * e)))
 
 
-@probe(
-    source="jax-ml/jax#33689",
-    deviations=[
-        deviation(
-            "jax<0.8.2",
-            outcome="ok",
-            reason="integers and booleans passed by without an equation",
-            issue="jax-ml/jax#33689",
-        )
-    ],
+NO_EQUATION_FOR_INTEGERS = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="integers and booleans passed without an equation",
+    issue="jax-ml/jax#33689",
 )
+
+
+@probe(source="jax-ml/jax#33689", deviations=[NO_EQUATION_FOR_INTEGERS])
 def stopped(env):
-    """`stop_gradient` is an equation of the jaxpr for integers and booleans as well, from 0.8.2."""
-    seen = {}
+    """From 0.8.2 `stop_gradient` is an equation of the jaxpr for integers and booleans, too."""
+    primitives = {}
     for value in (1.0, 1, True):
         jaxpr = jax.make_jaxpr(lambda x: jax.tree_util.tree_map(lax.stop_gradient, x))(value)
-        seen[type(value).__name__] = [eqn.primitive.name for eqn in jaxpr.eqns]
+        primitives[type(value).__name__] = [eqn.primitive.name for eqn in jaxpr.eqns]
     once = ["stop_gradient"]
-    return Observed(seen, {"float": once, "int": once, "bool": once})
+    return Observed(primitives, {"float": once, "int": once, "bool": once})
 
 
-@probe(
-    source="jax-ml/jax#24970",
-    deviations=[
-        deviation(
-            "jax<0.4.38",
-            outcome="ok",
-            reason="a slice for each part, and a padded sum for its gradient",
-            issue="jax-ml/jax#24970",
-        )
-    ],
+SLICE_FOR_EACH_PART = deviation(
+    "jax<0.4.38",
+    outcome="ok",
+    reason="jax used a slice for each part, and a padded sum for its gradient",
+    issue="jax-ml/jax#24970",
 )
+
+
+@probe(source="jax-ml/jax#24970", deviations=[SLICE_FOR_EACH_PART])
 def parts_of_an_array(env):
-    """`jnp.split` is one `split`, and its transpose one `concatenate`, from 0.4.38 on."""
+    """From 0.4.38 `jnp.split` is one `split`, and its transpose is one `concatenate`."""
 
     def fn(x):
         a, b, c = jnp.split(x, 3)
         return (a * b * b * c).sum()
 
-    found = counts(jax.grad(fn), (np.ones(6, np.float32),), "split slice pad concatenate")
-    return Observed(found, {"split": 1, "slice": 0, "pad": 0, "concatenate": 1})
+    operations = counts(jax.grad(fn), (np.ones(6, np.float32),), "split slice pad concatenate")
+    return Observed(operations, {"split": 1, "slice": 0, "pad": 0, "concatenate": 1})
 
 
 @probe(source="jax-ml/jax#500")
 def mapped_over_a_basis(env):
-    """`jacfwd` maps over inputs, `jacrev` over outputs: how wide what they compute is."""
+    """`jacfwd` maps over inputs, `jacrev` over outputs: their arrays differ in size."""
     x, w = np.ones(2, np.float32), np.ones((5, 2), np.float32)
 
-    def widest(way):
-        jaxpr = jax.make_jaxpr(way(lambda x: jnp.tanh(w @ x)))(x)
+    def widest(transformation):
+        jaxpr = jax.make_jaxpr(transformation(lambda x: jnp.tanh(w @ x)))(x)
         return max(eqn.outvars[0].aval.size for eqn in equations(jaxpr))
 
     return Observed([widest(jax.jacfwd), widest(jax.jacrev)], [10, 25])
@@ -205,7 +202,7 @@ def mapped_over_a_basis(env):
 
 @probe(source="jax-ml/jax#23831")
 def checkpoints_of_a_loop(env):
-    """Memory of the gradient of 64 steps of a loop: 64 states, or 8 and 8 with a loop of loops."""
+    """Memory of the gradient of 64 steps of a loop: 64 states, or 8 and 8 with nested loops."""
 
     def step(c, _):
         return jnp.sin(jnp.sin(jnp.sin(c))), None
@@ -213,38 +210,35 @@ def checkpoints_of_a_loop(env):
     def loop(body, length):
         return lambda c, _: (lax.scan(body, c, length=length)[0], None)
 
-    def kept(body):
+    def count_states(body):
         fn = jax.jit(jax.grad(lambda x: body(x, None)[0].sum()))
         memory = fn.lower(np.ones(1024, np.float32)).compile().memory_analysis()
         return int(memory.temp_size_in_bytes // 4096)
 
-    again = jax.checkpoint(step)
-    seen = [kept(loop(again, 64)), kept(loop(jax.checkpoint(loop(again, 8)), 8))]
-    return Observed([64 <= seen[0] < 68, 16 <= seen[1] < 20], [True, True])
+    remat = jax.checkpoint(step)
+    states = [count_states(loop(remat, 64)), count_states(loop(jax.checkpoint(loop(remat, 8)), 8))]
+    return Observed([64 <= states[0] < 68, 16 <= states[1] < 20], [True, True])
 
 
-@probe(
-    source="jax-ml/jax#22244",
-    rtol=1e-4,
-    deviations=[
-        deviation(
-            "jax>=0.4.31",
-            error="TypeError",
-            match="reduce_precision does not accept dtype complex",
-            reason="what a policy saves is rounded to its dtype, which complex numbers cannot be",
-            issue="jax-ml/jax#22244",
-        )
-    ],
+COMPLEX_NOT_ROUNDED = deviation(
+    "jax>=0.4.31",
+    error="TypeError",
+    match="reduce_precision does not accept dtype complex",
+    reason="jax rounds a saved value to its dtype, which fails for complex numbers",
+    issue="jax-ml/jax#22244",
 )
+
+
+@probe(source="jax-ml/jax#22244", rtol=1e-4, deviations=[COMPLEX_NOT_ROUNDED])
 def complex_number_saved_by_a_policy(env):
-    """The gradient of a checkpoint whose policy saves a complex value by its name."""
+    """A checkpoint whose policy saves a complex value by name should have a gradient."""
 
     def loss(x, sin=jnp.sin, exp=jnp.exp, name=checkpoint_name):
         return abs(sin(name(exp(1j * x), "wave"))).sum()
 
     policy = jax.checkpoint_policies.save_only_these_names("wave")
     x = np.arange(3, dtype=np.float32)
-    made = jax.grad(jax.checkpoint(loss, policy=policy))(x)
+    gradient = jax.grad(jax.checkpoint(loss, policy=policy))(x)
     step = 1e-6 * np.eye(3)
-    rises = [loss(x + one, np.sin, np.exp, lambda y, _: y) for one in (*step, *-step)]
-    return Observed(made, reference=(np.array(rises[:3]) - np.array(rises[3:])) / 2e-6)
+    rises = [loss(x + unit, np.sin, np.exp, lambda y, _: y) for unit in (*step, *-step)]
+    return Observed(gradient, reference=(np.array(rises[:3]) - np.array(rises[3:])) / 2e-6)

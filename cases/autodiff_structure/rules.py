@@ -1,4 +1,4 @@
-"""The rules of the operations that everything is made of: slopes, and transposes of linear maps."""
+"""Rules of the basic operations: derivatives, and transposes of linear maps."""
 
 from __future__ import annotations
 
@@ -70,22 +70,22 @@ BINARY = {
     params={"trigonometric": {"group": "trigonometric"}, "exponential": {"group": "exponential"}},
 )
 def slopes_of_functions(env, group):
-    """Derivatives of elementary functions at two points, against their formulas in float64."""
+    """Derivatives of elementary functions at two points equal their formulas in float64."""
     table = {"trigonometric": TRIGONOMETRIC, "exponential": EXPONENTIAL}[group]
     x = floats(0.3, 0.7)
-    seen = jax.jit(lambda x: {k: jax.vmap(jax.grad(fn))(x) for k, (fn, _) in table.items()})(x)
-    return Observed(seen, {k: exact(np.float64(x)) for k, (_, exact) in table.items()})
+    slopes = jax.jit(lambda x: {k: jax.vmap(jax.grad(fn))(x) for k, (fn, _) in table.items()})(x)
+    return Observed(slopes, {k: exact(np.float64(x)) for k, (_, exact) in table.items()})
 
 
 @probe(source="jax-ml/jax#6807")
 def slopes_of_two_arguments(env):
-    """Derivatives of functions of two arguments, by each of them."""
+    """Derivatives of functions of two arguments, by each of them, equal their formulas."""
     x, y = floats(0.3, 2.5), floats(0.7, 1.1)
-    seen = jax.jit(
+    slopes = jax.jit(
         lambda x, y: {k: jax.vmap(jax.grad(fn, (0, 1)))(x, y) for k, (fn, _) in BINARY.items()}
     )(x, y)
     x, y = np.float64(x), np.float64(y)
-    return Observed(seen, {k: exact(x, y) for k, (_, exact) in BINARY.items()})
+    return Observed(slopes, {k: exact(x, y) for k, (_, exact) in BINARY.items()})
 
 
 def kernel(x):
@@ -136,7 +136,7 @@ CONTRACTING = {
     params={"structural": {"group": "structural"}, "contracting": {"group": "contracting"}},
 )
 def transposes(env, group):
-    """The transpose of a linear map A is what it should be: <Ax, y> = <x, A'y>, for any x and y."""
+    """The transpose A' of a linear map A satisfies <Ax, y> = <x, A'y> for any x and y."""
     table = {"structural": STRUCTURAL, "contracting": CONTRACTING}[group]
     x = env.rng(1).integers(-4, 5, size=(3, 4)).astype(np.float32)
 
@@ -157,21 +157,19 @@ def transposes(env, group):
     )
 
 
-@probe(
-    source="jax-ml/jax@fdb48fa0d52a",
-    deviations=[
-        deviation(
-            "jax<0.10",
-            error="AssertionError|TypeError",
-            reason="the scan itself said which operands are linear, and for this one: none",
-            issue="jax-ml/jax@fdb48fa0d52a",
-        )
-    ],
+SCAN_STATES_LINEAR_OPERANDS = deviation(
+    "jax<0.10",
+    error="AssertionError|TypeError",
+    reason="the scan itself stated which operands are linear, and for this one it stated none",
+    issue="jax-ml/jax@fdb48fa0d52a",
 )
-def transpose_of_a_scan(env):
-    """`linear_transpose` of a scan over rows of the argument: an error up to 0.9.2.
 
-    Differentiate it, by `jax.vjp`, and it works everywhere.
+
+@probe(source="jax-ml/jax@fdb48fa0d52a", deviations=[SCAN_STATES_LINEAR_OPERANDS])
+def transpose_of_a_scan(env):
+    """`linear_transpose` of a scan over rows of the argument is an error up to 0.9.2.
+
+    Differentiating it by `jax.vjp` works on every release.
     """
     x, y = (env.rng(k).integers(-4, 5, size=(3, 4)).astype(np.float32) for k in (1, 2))
 
@@ -179,16 +177,19 @@ def transpose_of_a_scan(env):
         return lax.scan(lambda c, row: (2 * c - row, c + row), x[0], x)[1]
 
     forward, by_vjp = jax.jit(lambda x, y: (fn(x), jax.vjp(fn, x)[1](y)[0]))(x, y)
-    wanted = np.float64(np.vdot(forward, y))
+    expected = np.float64(np.vdot(forward, y))
     back = jax.jit(lambda y: jax.linear_transpose(fn, x)(y)[0])(y)
-    return Observed((np.vdot(x, by_vjp), np.vdot(x, back)), (wanted, wanted))
+    return Observed((np.vdot(x, by_vjp), np.vdot(x, back)), (expected, expected))
 
 
 @probe(
     source="jax-ml/jax#508", xla_flags=["--xla_backend_optimization_level=0"], rtol=1e-3, atol=1e-4
 )
 def factorisations(env):
-    """The product of the factors is the matrix, so its gradient passes through each unchanged."""
+    """The product of the factors is the matrix, so its gradient passes through unchanged.
+
+    This holds for each factorisation, and for the inverse of the inverse.
+    """
     a = (env.rng(3).normal(size=(3, 3)) + 3 * np.eye(3)).astype(np.float32)
     c = env.rng(4).normal(size=(3, 3)).astype(np.float32)
     a, c = a + a.T, c + c.T
@@ -212,51 +213,54 @@ def factorisations(env):
         "qr": lambda a: jnp.matmul(*jnp.linalg.qr(a)),
         "inverse": lambda a: jnp.linalg.inv(jnp.linalg.inv(a)),
     }
-    seen = jax.jit(
+    gradients = jax.jit(
         lambda a: {
             k: jax.grad(lambda a, fn=fn: jnp.vdot(c, fn(a)))(a) for k, fn in products.items()
         }
     )(a)
-    return Observed(seen, dict.fromkeys(products, np.float64(c)))
+    return Observed(gradients, dict.fromkeys(products, np.float64(c)))
 
 
 @probe(source="jax-ml/jax#1480")
 def precision_of_slopes(env):
-    """The products in a gradient are of the precision of the product: as given, or by context."""
+    """Products in a gradient have the precision of the original product.
+
+    The precision is given as an argument, or by the context.
+    """
     a, b = floats(1, 2)[None], floats(3, 4)[:, None]
 
-    def precisions(given, context):
-        fn = jax.grad(lambda a, b: jnp.matmul(a, b, precision=given).sum(), (0, 1))
+    def precisions(precision_of_product, context):
+        fn = jax.grad(lambda a, b: jnp.matmul(a, b, precision=precision_of_product).sum(), (0, 1))
         with jax.default_matmul_precision(context):
             jaxpr = jax.make_jaxpr(fn)(a, b)
         products = [e for e in equations(jaxpr) if e.primitive.name == "dot_general"]
-        found = {tuple(p.name for p in e.params["precision"] or ()) for e in products}
-        return len(products) > 1, [" ".join(names) for names in sorted(found)]
+        pairs = {tuple(p.name for p in e.params["precision"] or ()) for e in products}
+        return len(products) > 1, [" ".join(names) for names in sorted(pairs)]
 
-    asked = [(None, None), ("high", None), ("highest", "bfloat16"), (None, "float32")]
-    wanted = [[""], ["HIGH HIGH"], ["HIGHEST HIGHEST"], ["HIGHEST HIGHEST"]]
-    return Observed([precisions(*one) for one in asked], [(True, names) for names in wanted])
+    settings = [(None, None), ("high", None), ("highest", "bfloat16"), (None, "float32")]
+    expected = [[""], ["HIGH HIGH"], ["HIGHEST HIGHEST"], ["HIGHEST HIGHEST"]]
+    return Observed(
+        [precisions(*setting) for setting in settings], [(True, names) for names in expected]
+    )
 
 
-@probe(
-    source="jax-ml/jax#33521",
-    deviations=[
-        deviation(
-            "jax<0.9",
-            outcome="ok",
-            reason="the cotangent was cast to a real number by the cast that warns",
-            issue="jax-ml/jax#33521",
-        )
-    ],
+CAST_THAT_WARNS = deviation(
+    "jax<0.9",
+    outcome="ok",
+    reason="the cotangent was cast to a real number by the cast that warns",
+    issue="jax-ml/jax#33521",
 )
-def warnings_of_a_complex_product(env):
-    """The gradient of `(x @ z).real` by a real x warns of a ComplexWarning, up to 0.8.3.
 
-    Where warnings are errors, as in many test suites, that is an error.
+
+@probe(source="jax-ml/jax#33521", deviations=[CAST_THAT_WARNS])
+def warnings_of_a_complex_product(env):
+    """Up to 0.8.3 the gradient of `(x @ z).real` by a real x gives a ComplexWarning.
+
+    It is an error where warnings are errors, as in many test suites.
     """
     z = np.array([1 + 1j, 2 - 1j], np.complex64)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gradient = jax.jit(jax.grad(lambda x: (x @ z).real))(floats(1, 2))
-    said = [w.category.__name__ for w in caught]
-    return Observed((gradient, said), (np.array([1, 2], np.float32), []))
+    categories = [w.category.__name__ for w in caught]
+    return Observed((gradient, categories), (np.array([1, 2], np.float32), []))
