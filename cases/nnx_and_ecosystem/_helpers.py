@@ -1,4 +1,4 @@
-"""A small layer, its data and its exact results, that the topics of this family share."""
+"""A small layer with its data and exact results, shared by the topics of this family."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROWS, WIDTH = 8, 3
 
 
 def data(env):
-    """Return a kernel, inputs and targets of a linear layer: eight rows, two a shard."""
+    """Return a kernel, inputs and targets of a linear layer: eight rows, two per shard."""
     rng = env.rng(11)
     kernel = rng.normal(size=(WIDTH, 2)).astype(np.float32) / WIDTH
     x = rng.normal(size=(ROWS, WIDTH)).astype(np.float32)
@@ -22,7 +22,7 @@ def exact_loss(kernel, x, y):
 
 
 def exact_gradient(kernel, x, y):
-    """Return the gradient of that error by the kernel, in float64."""
+    """Return the gradient of `exact_loss` with respect to the kernel, in float64."""
     kernel, x, y = (np.asarray(a, np.float64) for a in (kernel, x, y))
     out = np.tanh(x @ kernel)
     return x.T @ (2 * (out - y) * (1 - out**2)) / out.size
@@ -32,8 +32,8 @@ def exact_adam(kernel, gradients):
     """Return a kernel after steps of Adam at a rate of 0.1, with its usual constants.
 
     Args:
-        kernel: Where it starts.
-        gradients: Function of the kernel that returns a gradient, one for each step.
+        kernel: Initial kernel.
+        gradients: Functions from a kernel to its gradient, one for each step.
     """
     rate, b1, b2, eps = 0.1, 0.9, 0.999, 1e-8
     kernel = np.asarray(kernel, np.float64)
