@@ -17,7 +17,7 @@ from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
 from conformance.search.axes import AxisCells
 from conformance.search.prober import CaseProber, select_known_records
-from conformance.search.trials import Trials
+from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.endpoints import EndpointSearch
 from conformance.triage.bisect.render import format_step
@@ -28,8 +28,8 @@ from conformance.triage.programs.runner import ProgramRunner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.app.bisect_options import BisectOptions
     from conformance.app.context import ProjectContext
+    from conformance.app.search_options import SearchOptions
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
@@ -67,7 +67,7 @@ class BisectResult:
 def find_change(
     context: ProjectContext,
     target: Target,
-    asked: BisectOptions,
+    asked: SearchOptions,
     say: Callable[[str], None],
     *,
     axis: SearchAxis | None = None,
@@ -119,7 +119,7 @@ def open_trials(
     context: ProjectContext,
     target: Target,
     log: Path,
-    asked: BisectOptions,
+    asked: SearchOptions,
     locks: Mapping[str, Lock],
     *,
     ends: Sequence[PlannedCell],
@@ -128,7 +128,7 @@ def open_trials(
     name_of: Callable[[K], str] | None = None,
     width: int | None = None,
     wanted: tuple[str, ...] | None = None,
-) -> Iterator[Trials[K]]:
+) -> Iterator[CellTrials[K]]:
     """Open the log of a search, with the trials of an earlier search for the same.
 
     Args:
@@ -169,7 +169,7 @@ def open_trials(
         runner = session.make_job_runner(executor, blobs)
         prober = CaseProber(case=case, runner=runner, calls=CALLS if asked.stage == CALL else 0)
     with closing(Results(directory)) as results:
-        yield Trials(
+        yield CellTrials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
             known=select_known_records(prober, directory.read_records(), blobs),
             tolerance=get_tolerance(target), metric=asked.measured, progress=progress,

@@ -22,7 +22,7 @@ from conformance.cells.uvtool import NoSolutionError
 from conformance.model.case import Case
 from conformance.search.endpoints import ANY_PREDICATE, EndpointsError, PredicateOptions
 from conformance.search.prober import CaseProber
-from conformance.search.trials import Trials
+from conformance.search.trials import CellTrials
 from conformance.triage.blame.blame import Blame
 from conformance.triage.blame.ends import add_requirements, make_ends, provide
 from conformance.triage.blame.mixtures import Mixtures, find_suspects, read_sources
@@ -33,8 +33,8 @@ from conformance.triage.programs.requirements import find_common_versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from conformance.app.bisect_options import BisectOptions
     from conformance.app.context import ProjectContext
+    from conformance.app.search_options import SearchOptions
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job_runner import JobRunner
@@ -48,7 +48,7 @@ LOGS: Final = Path("reports") / "blame"
 
 
 def find_package(
-    context: ProjectContext, target: Target, asked: BisectOptions, say: Callable[[str], None]
+    context: ProjectContext, target: Target, asked: SearchOptions, say: Callable[[str], None]
 ) -> BlameAnswer:
     """Find the package that makes a difference, resuming an earlier search for the same.
 
@@ -125,7 +125,7 @@ def blame_case(
     )
     ends, wanted = add_requirements(ends, wanted, locks=locks, cache=context.cache)
     mixtures = _make_mixtures(context, case, ends, locks, wanted)
-    trials = Trials(
+    trials = CellTrials(
         cell_of=mixtures.cell_of, prober=CaseProber(case=case, runner=runner), blobs=runner.blobs,
         keep=lambda _: None, tolerance=get_tolerance(case),
         progress=partial(_report_step, say, len(mixtures.packages)),
@@ -149,7 +149,7 @@ def _make_mixtures(
 def _prepare_ends(
     context: ProjectContext,
     target: Target,
-    asked: BisectOptions,
+    asked: SearchOptions,
     cells: tuple[Cell, Cell],
     locks: dict[str, Lock],
 ) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:

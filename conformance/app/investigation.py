@@ -11,9 +11,9 @@ import msgspec
 
 from conformance.app.axes import find_release, make_axis_to, replace_release
 from conformance.app.bisect import LOGS, find_change
-from conformance.app.bisect_options import BisectOptions
 from conformance.app.blame import blame_case
 from conformance.app.context import count_usable_cores
+from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import find_edited_files
 from conformance.cells.nightly import stable_cell_ids
@@ -100,7 +100,7 @@ class Services:
         """Search for the change of a case, from a release to a cell."""
         axis = make_axis_to(self.context, good, cell)
         # The cell is part of the name of the log.
-        asked = BisectOptions(
+        asked = SearchOptions(
             good=good, bad=cell.release, platform=cell.id, when=predicate.when or None,
             wanted=self.wanted, fresh=self.fresh,
         )  # fmt: skip

@@ -3,79 +3,44 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.app.context import TIMEOUT
 from conformance.app.session import Session
 from conformance.app.target import get_name, get_tolerance
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.plan import find_exclusion_reason
-from conformance.engine.stored_job import StoredJob
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
 from conformance.search.endpoints import PredicateOptions
 from conformance.search.equivalence import format_ending, shorten
 from conformance.search.predicates import Endpoints
-from conformance.triage.passes.pass_bisection import PassBisection, Setting
+from conformance.triage.passes.pass_bisection import PassBisection, SettingTrials
 from conformance.triage.passes.predicates import make_cell_predicate, make_pair_predicate
-from conformance.triage.passes.prober import PassProber, ProgramPasses, judge_finished
+from conformance.triage.passes.prober import PassProber, ProgramPasses
+from conformance.triage.passes.settings import UNCHANGED
 from conformance.triage.programs.program import ProgramTarget, find_program
 from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from conformance.app.context import ProjectContext
+    from conformance.app.search_options import SearchOptions
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
+    from conformance.engine.stored_job import StoredJob
     from conformance.model.case import Case
     from conformance.search.answers import SearchStep
     from conformance.search.predicates import Predicate
     from conformance.triage.passes.pass_bisection import PassAnswer, SettingProber
+    from conformance.triage.passes.settings import Setting
 
     Report = Callable[[SearchStep[Setting]], None]
-    Observe = Callable[[PlannedCell], StoredJob]
-    OpenProber = Callable[[PlannedCell], AbstractContextManager[SettingProber]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassOptions:
-    """Options of `conformance passes`.
-
-    Attributes:
-        bad: Selector of the cell that shows the behaviour.
-        good: Selector of a cell to compare with, None for none.
-        when: The predicate, None for a deviation, or any difference between both cells.
-        fact: A fact of the optimised HLO to ask about, maybe with its value.
-        settings: Whether XLA flags and options of jax are tried too.
-        timeout: Seconds that a script, test or command may take.
-        wanted: Requirements in addition to the packages of the cells.
-        is_command: Whether the target is a command line for sure.
-    """
-
-    bad: str
-    good: str | None = None
-    when: str | None = None
-    fact: str = ""
-    settings: bool = True
-    timeout: float = TIMEOUT
-    wanted: tuple[str, ...] = ()
-    is_command: bool = False
-
-    @property
-    def selectors(self) -> tuple[str, ...]:
-        """Selectors of the cells: of the bad one, or of the good and the bad one.
-
-        Raises:
-            UsageError: If both are the same.
-        """
-        if self.good == self.bad:
-            raise UsageError(f"{self.good}: the same cell twice, expected two")
-        return (self.good, self.bad) if self.good else (self.bad,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,89 +48,77 @@ class PassSearch:
     """A search whose cells are prepared.
 
     Attributes:
-        context: The project.
+        session: Runs jobs in the project.
         preparation: The locks of the cells.
         cells: The bad cell, or the good and the bad one.
         subject: The program: a case, or a script, test or command line.
         options: The options.
     """
 
-    context: ProjectContext
+    session: Session
     preparation: Preparation
     cells: Sequence[PlannedCell]
     subject: Case | ProgramTarget
-    options: PassOptions
+    options: SearchOptions
 
     @property
     def name(self) -> str:
         """The name of the program."""
         return get_name(self.subject)
 
-    def run(self, report: Callable[[], AbstractContextManager[Report]]) -> PassAnswer:
+    def run(
+        self, report: Callable[[], AbstractContextManager[Report]], *, settings: bool
+    ) -> PassAnswer:
         """Observe the program in the good cell, and search in the bad one.
 
         Args:
             report: Opens the progress display of the search; yields a function that is called
                 with each trial.
+            settings: Whether XLA flags and options of jax are tried, too.
 
         Raises:
             UsageError: If a cell cannot run the program, or it gives no cause for the question.
             InfrastructureError: If it cannot be run.
         """
-        bad_cell = self.cells[-1]
+        *others, bad_cell = self.cells
+        good: StoredJob | None = None
         with temporary_folder("passes") as folder:
             blobs = BlobStore(folder)
-            observe, open_prober = (
-                self._observe_program(self.subject, blobs)
-                if isinstance(self.subject, ProgramTarget)
-                else self._observe_case(self.subject, blobs)
-            )
-            good = observe(self.cells[0]) if len(self.cells) > 1 else None
-            with (
-                report() as progress,
-                self._session.device_lock.acquire(bad_cell.cell.place, lambda: None),
-                open_prober(bad_cell) as prober,
-            ):
-                bad = prober.compile(Setting().options)
-                for side in filter(None, (good, bad)):
-                    _refuse_not_run(side)
-                predicate = self._make_predicate(good, bad)
-                bisection = PassBisection(prober, bad_cell.cell, predicate, bad, progress)
-                return bisection.run(settings=self.options.settings)
+            for good_cell in others:
+                with self._open_trials(good_cell, blobs) as trials:
+                    (good,) = trials.samples[UNCHANGED]
+            with report() as progress, self._open_trials(bad_cell, blobs, progress) as trials:
+                predicate = self._make_predicate(good, trials.samples[UNCHANGED][0])
+                bisection = PassBisection(trials=trials, cell=bad_cell.cell, predicate=predicate)
+                return bisection.run(settings=settings)
 
-    @property
-    def _session(self) -> Session:
-        return Session(context=self.context)
+    @contextmanager
+    def _open_trials(
+        self, planned: PlannedCell, blobs: BlobStore, progress: Report = lambda _: None
+    ) -> Iterator[SettingTrials]:
+        """Open the trials of the program in a cell, and try it without any setting."""
+        with (
+            self.session.device_lock.acquire(planned.cell.place, lambda: None),
+            self._make_prober(planned, blobs) as prober,
+        ):
+            trials = SettingTrials(prober=prober, blobs=blobs, progress=progress)
+            trials.try_points([UNCHANGED])
+            _refuse_not_run(trials.samples[UNCHANGED][0])
+            yield trials
 
-    def _observe_case(self, case: Case, blobs: BlobStore) -> tuple[Observe, OpenProber]:
-        """Return what observes a case in a cell, and what tries it there with settings."""
-        locks, session = self.preparation.locks, self._session
-
-        def job(planned: PlannedCell) -> Job:
-            if reason := find_exclusion_reason(case, planned):
-                raise UsageError(f"{case.id} on {planned.cell.id}: {reason}")
-            return Job(case=case, planned=planned)
-
-        executor, open_worker = session.make_executor(locks), session.make_opener(locks)
-        return (
-            lambda planned: judge_finished(next(executor.run([job(planned)])), blobs),
-            lambda planned: PassProber(open_worker(planned), job(planned), blobs),
-        )
-
-    def _observe_program(
-        self, target: ProgramTarget, blobs: BlobStore
-    ) -> tuple[Observe, OpenProber]:
-        """Return what observes a program in a cell, and what tries it there with settings."""
-        options = self.options
-        runner = ProgramRunner(
-            target=target, locks=self.preparation.locks, cache=self.context.cache,
-            outer=os.environ, blobs=blobs, timeout=options.timeout,
-            wanted=self._session.build_requirements(options.wanted), facts=bool(options.fact),
-        )  # fmt: skip
-        return (
-            lambda planned: StoredJob(runner.run(planned), blobs),
-            lambda planned: ProgramPasses(runner, planned),
-        )
+    def _make_prober(self, planned: PlannedCell, blobs: BlobStore) -> SettingProber:
+        locks, options = self.preparation.locks, self.options
+        if isinstance(self.subject, ProgramTarget):
+            runner = ProgramRunner(
+                target=self.subject, locks=locks, cache=self.session.context.cache,
+                outer=os.environ, blobs=blobs, timeout=options.timeout,
+                wanted=self.session.build_requirements(options.wanted), facts=bool(options.fact),
+            )  # fmt: skip
+            return ProgramPasses(runner, planned)
+        if reason := find_exclusion_reason(self.subject, planned):
+            raise UsageError(f"{self.subject.id} on {planned.cell.id}: {reason}")
+        worker = self.session.make_opener(locks)(planned)
+        return PassProber(worker, Job(case=self.subject, planned=planned), blobs)
 
     def _make_predicate(self, good: StoredJob | None, bad: StoredJob) -> Predicate:
         options = PredicateOptions(self.options.when or "", self.options.fact)
@@ -177,28 +130,38 @@ class PassSearch:
         return make_pair_predicate(ends, options)
 
 
-def prepare_pass_search(context: ProjectContext, target: str, options: PassOptions) -> PassSearch:
+def prepare_pass_search(
+    context: ProjectContext, target: str, options: SearchOptions, *, is_command: bool
+) -> PassSearch:
     """Prepare the cells of a search.
 
     Args:
         context: The project.
         target: A case, script, test or command line.
-        options: The options.
+        options: The options; the good cell is empty for none.
+        is_command: Whether the target is a command line for sure.
 
     Raises:
         UsageError: If the target is no program, or there is no such cell of one process.
         InfrastructureError: If a cell cannot be provided.
     """
-    program = find_program(target, command=options.is_command)
-    selectors = options.selectors
+    program = find_program(target, command=is_command)
+    if options.good == options.bad:
+        raise UsageError(f"{options.good}: the same cell twice, expected two")
+    selectors = list(filter(None, (options.good, options.bad)))
     chosen = [context.find_cell(text) for text in selectors]
     wanted = options.wanted if program is None else ()
-    preparation = Session(context=context).prepare(chosen, wanted)
-    cells = [_require_single_process(preparation, *named) for named in enumerate(selectors)]
-    subject = _find_program_case(context, target) if program is None else program
+    session = Session(context=context)
+    preparation = session.prepare(chosen, wanted)
+    for exclusion in preparation.exclusions:
+        raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
+    for planned, name in zip(preparation.cells, selectors, strict=True):
+        if planned.cell.place.processes > 1:
+            raise UsageError(f"{name}: passes are asked of one process, the cell has several")
     return PassSearch(
-        context=context, preparation=preparation, cells=cells, subject=subject, options=options
-    )
+        session=session, preparation=preparation, cells=preparation.cells, options=options,
+        subject=_find_program_case(context, target) if program is None else program,
+    )  # fmt: skip
 
 
 def _find_program_case(context: ProjectContext, text: str) -> Case:
@@ -210,24 +173,10 @@ def _find_program_case(context: ProjectContext, text: str) -> Case:
     return case
 
 
-def _require_single_process(preparation: Preparation, number: int, name: str) -> PlannedCell:
-    """Return a prepared cell that is one process.
-
-    Raises:
-        UsageError: If the cell cannot be prepared, or has several processes.
-    """
-    for exclusion in preparation.exclusions:
-        raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
-    planned = preparation.cells[number]
-    if planned.cell.place.processes > 1:
-        raise UsageError(f"{name}: passes are asked of one process, the cell has several")
-    return planned
-
-
 def _refuse_not_run(side: StoredJob) -> None:
     """Refuse a program that a cell cannot run."""
-    said = f"{side.record.case} on {side.record.cell}: {shorten(format_ending(side.record))}"
+    message = f"{side.record.case} on {side.record.cell}: {shorten(format_ending(side.record))}"
     if side.record.outcome is Outcome.UNSUPPORTED:
-        raise UsageError(said)
+        raise UsageError(message)
     if side.record.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
-        raise InfrastructureError(said)
+        raise InfrastructureError(message)

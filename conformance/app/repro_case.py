@@ -9,9 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.bisect import find_change
-from conformance.app.bisect_options import BisectOptions
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.reproduction import Reproduction
+from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.engine.job_comparison import compare_jobs
 from conformance.engine.plan import make_plan
@@ -209,7 +209,7 @@ def _search_history(
     if not cell.is_plain:
         raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
     place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
-    asked = BisectOptions(good=good, bad=cell.release, platform=place)
+    asked = SearchOptions(good=good, bad=cell.release, platform=place)
     found = find_change(context, case, asked, say)
     return "\n".join(render_answer(found.answer, asked.find, found.axis))
 

@@ -8,10 +8,10 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from conformance.app.bisect import find_change
-from conformance.app.bisect_options import BisectOptions
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.reproduction import Reproduction
+from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.app.target import select_one_cpu
 from conformance.cells.interpreters import find_interpreter
@@ -72,7 +72,7 @@ def reproduce_script(
     if options.issue:
         origin = None
         if options.good is not None:
-            question = BisectOptions(
+            question = SearchOptions(
                 good=options.good, bad=cell.release, platform=f"cpu{cell.devices}",
                 wanted=options.wanted,
             )  # fmt: skip
@@ -142,7 +142,7 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
 def _search_origin(
     context: ProjectContext,
     script: ProgramTarget,
-    question: BisectOptions,
+    question: SearchOptions,
     say: Callable[[str], None],
 ) -> FirstBadRelease:
     """Search for the release from which on the script does what it does."""

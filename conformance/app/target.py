@@ -24,8 +24,8 @@ from conformance.triage.programs.program import ProgramKind, ProgramTarget, find
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from conformance.app.bisect_options import BisectOptions
     from conformance.app.context import ProjectContext
+    from conformance.app.search_options import SearchOptions
     from conformance.app.suite_target import InSuite
     from conformance.cells.cell import Cell
     from conformance.engine.preparation import Preparation
@@ -113,7 +113,7 @@ def make_log_name(target: Target, question: str) -> str:
 
 
 def find_target(
-    context: ProjectContext, target: str, asked: BisectOptions, suite: InSuite, *, is_command: bool
+    context: ProjectContext, target: str, asked: SearchOptions, suite: InSuite, *, is_command: bool
 ) -> Target:
     """Find the case, test, script or command that a text names.
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.bisect import find_change
-from conformance.app.bisect_options import BisectOptions
 from conformance.app.context import load_context
+from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import jobs_option
 from conformance.cli.output import json_option
@@ -83,7 +83,7 @@ def command(
     Both ends are tried first, and the answer is confirmed. Every trial is logged: the same command
     continues an interrupted search.
     """
-    context, question = load_context(), BisectOptions(**options)
+    context, question = load_context(), SearchOptions(**options)
     subject = find_target(context, target, question, suite, is_command=is_command)
     try:
         found = find_change(context, subject, question, output.print, scan=True)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect_options import BisectOptions
 from conformance.app.blame import find_package
 from conformance.app.context import load_context
+from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import HiddenArgument
 from conformance.cli.output import json_option
@@ -66,7 +66,7 @@ def command(
     if len(given) + len(ends) != len(("good", "bad")) or len(given) == 1:
         raise UsageError("expected two cells to compare: --good CELL --bad CELL")
     good, bad = given or ends
-    context, question = load_context(), BisectOptions(good=good, bad=bad, **options)
+    context, question = load_context(), SearchOptions(good=good, bad=bad, **options)
     subject = find_target(context, target, question, suite, is_command=is_command)
     try:
         found = find_package(context, subject, question, output.print)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.pass_search import PassOptions, prepare_pass_search
+from conformance.app.pass_search import prepare_pass_search
+from conformance.app.search_options import SearchOptions
 from conformance.cli.options import RenamedOption
 from conformance.cli.output import json_option
 from conformance.cli.target_options import program_options
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.app.pass_search import Report
     from conformance.cli.output import Output
     from conformance.search.answers import SearchStep
-    from conformance.triage.passes.pass_bisection import Setting
+    from conformance.triage.passes.settings import Setting
 
 
 @click.command("passes")
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     type=CELLS, help="Cell that shows the behaviour.",
 )  # fmt: skip
 @click.option(
-    "--good", cls=RenamedOption, old=["--good-cell"], metavar="SELECTOR", type=CELLS,
+    "--good", cls=RenamedOption, old=["--good-cell"], metavar="SELECTOR", type=CELLS, default="",
     help="Cell to compare with.",
 )  # fmt: skip
 @click.option(
@@ -60,7 +61,15 @@ if TYPE_CHECKING:
 @program_options
 @click.option("--verbose", "-v", is_flag=True, help="Show every trial.")
 @json_option("the answer")
-def command(*, target: str, verbose: bool, output: Output, **options: Any) -> int:
+def command(
+    *,
+    target: str,
+    is_command: bool,
+    settings: bool,
+    verbose: bool,
+    output: Output,
+    **options: Any,
+) -> int:
     """Find the HLO pass, XLA flag or option of jax behind the behaviour of a program.
 
     TARGET is the id of a program, a Python script, the node id of a pytest test, or a command line.
@@ -77,11 +86,12 @@ def command(*, target: str, verbose: bool, output: Output, **options: Any) -> in
     Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure,
     70 internal error, 130 interrupted.
     """
-    search = prepare_pass_search(load_context(), target, PassOptions(**options))
+    search_options = SearchOptions(**options)
+    search = prepare_pass_search(load_context(), target, search_options, is_command=is_command)
     cells = [planned.cell.id for planned in search.cells]
     console = output.console
     try:
-        answers = search.run(partial(_show_trials, console, verbose=verbose))
+        answers = search.run(partial(_show_trials, console, verbose=verbose), settings=settings)
         output.print(f"{search.name} on {' and '.join(cells)}")
         output.print(*(_wrap(line, console.width) for line in render_answer(answers)))
         output.print(

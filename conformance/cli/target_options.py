@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect_options import METRICS, TIMED
 from conformance.app.context import TIMEOUT
+from conformance.app.search_options import METRICS, TIMED
 from conformance.app.suite_target import InSuite
 from conformance.cli.options import no_downloads_option, timeout_option, with_option
 from conformance.search.endpoints import PREDICATES

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.model.record import Record
     from conformance.search.point_predicates import PointPredicate
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 
+FLAKY = "flaky: "
 CONFIRMED = "confirmed: both sides showed the same once more"
 
 
@@ -86,7 +87,22 @@ def render_flaky(subject: str, seen: Mapping[str, int]) -> str:
     """
     total = sum(seen.values())
     counts = ", ".join(f"{result} {count} of {total}" for result, count in seen.items())
-    return f"flaky: {subject} does not show the same twice: {counts}"
+    return f"{FLAKY}{subject} does not show the same twice: {counts}"
+
+
+def count_verdicts(
+    seen: Mapping[PointState, int], format_verdict: Callable[[PointState], str]
+) -> Counter[str]:
+    """Return how often each verdict was seen.
+
+    Args:
+        seen: How often each state was seen.
+        format_verdict: Returns the verdict of a state in a word.
+    """
+    counts: Counter[str] = Counter()
+    for state, count in seen.items():
+        counts[format_verdict(state)] += count
+    return counts
 
 
 def format_seconds(steps: Iterable[SearchStep[Any]]) -> str:

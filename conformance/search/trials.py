@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -16,7 +17,7 @@ from conformance.search.point_predicates import MARGIN, compare_endpoints
 from conformance.search.predicates import Endpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
@@ -33,17 +34,11 @@ K = TypeVar("K")
 
 
 @dataclass(slots=True, kw_only=True)
-class Trials(Generic[K]):
+class Trials(ABC, Generic[K]):
     """The points of a search, their samples and their states.
 
     Attributes:
-        cell_of: Returns the cell of a point; makes it ready, if it is not.
-        name_of: Returns the name of a point in messages, None for the ids of cells.
-        prober: Tries the target.
         blobs: Where artifacts are.
-        keep: Receives each record before it counts.
-        known: Records of an earlier search with the same predicate.
-        tolerance: How far values may differ.
         metric: The metric, if one is measured.
         progress: Called with each step.
         samples: Samples of each point that was tried.
@@ -52,72 +47,47 @@ class Trials(Generic[K]):
         announced: Points whose result is reported when it is there, before it has a state.
     """
 
-    cell_of: Callable[[K], PlannedCell]
-    name_of: Callable[[K], str] | None = None
-    prober: Prober
     blobs: BlobStore
-    keep: Callable[[Record], object]
-    known: Iterable[Record] = ()
-    tolerance: Tolerance
     metric: Metric | None = None
     progress: Callable[[SearchStep[K]], None] = lambda _: None
     samples: dict[K, list[StoredJob]] = field(default_factory=dict)
     states: dict[K, PointState] = field(default_factory=dict)
     steps: list[SearchStep[K]] = field(default_factory=list)
     announced: set[K] = field(default_factory=set)
-    _past: dict[tuple[str, str], deque[Record]] = field(init=False)
     _replayed: set[K] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        """Sort the records of the earlier search by all that decides them."""
-        self._past = defaultdict(deque)
-        for record in self.known:
-            # The fault of a host may be gone by now: such records are not reused.
-            if record.outcome not in SILENT and record.cell_hash:
-                self._past[record.cell, record.cell_hash].append(record)
+    @abstractmethod
+    def _probe(self, points: Sequence[K], *, again: bool) -> Iterator[tuple[K, Record]]:
+        """Try the target at points, and yield each with its record, in any order.
 
-    def record(self, point: K) -> Record:
-        """Return the first record of a point."""
-        return self.samples[point][0].record
+        Args:
+            points: The points; one may occur several times.
+            again: Whether cached results do not count.
+        """
 
-    def fails(self, point: K) -> bool:
-        """Say whether the target fails at a point."""
-        return self.record(point).outcome not in {Outcome.OK, *SILENT}
-
-    def endpoints(self, good: K, bad: K, unstable: frozenset[int] = frozenset()) -> Endpoints:
-        """Return two points as endpoints."""
-        return Endpoints(
-            good=self.samples[good][0], bad=self.samples[bad][0],
-            names=(self.cell_of(good).cell.id, self.cell_of(bad).cell.id),
-            tolerance=self.tolerance, unstable=unstable,
-        )  # fmt: skip
+    def _replay(self, point: K) -> Record | None:  # noqa: ARG002 - for searches with a log
+        """Return the next record of a point in an earlier search, None if there is no more."""
+        return None
 
     def try_points(self, points: Sequence[K], *, again: bool = False) -> None:
-        """Try the target at some points; each record is in the log before it counts.
+        """Try the target at some points.
 
         Args:
             points: The points.
             again: Whether the results of earlier searches do not count.
         """
-        cells = []
+        left: list[K] = []
         for point in points:
-            cell = self.cell_of(point)
-            # A user's own environment may have changed since.
-            past = None if cell.cell.interpreter else self._past.get((cell.cell.id, cell.cell_hash))
             # Fewer samples than the margin cannot decide on a metric.
             for _ in range(1 if self.metric is None else MARGIN):
-                if past and not again:
+                if not again and (record := self._replay(point)) is not None:
                     self._replayed.add(point)
-                    self._add(point, past.popleft())
+                    self._add(point, record)
                 else:
-                    cells.append(cell)
-        point_of = {self.cell_of(point).cell.id: point for point in points}
+                    left.append(point)
         # A second sample, or a metric, must not come from the cache of results.
         again = again or self.metric is not None or any(point in self.samples for point in points)
-        for record in self.prober.probe(cells, again=again):
-            # Written to the log before it counts: an interrupted search loses no trial.
-            self.keep(record)
-            point = point_of[record.cell]
+        for point, record in self._probe(left, again=again):
             self._replayed.discard(point)
             self._add(point, record)
 
@@ -126,35 +96,6 @@ class Trials(Generic[K]):
         samples.append(StoredJob(record, self.blobs))
         if point in self.announced and len(samples) == 1:
             self.progress(self._step(point, None, shorten(format_ending(record))))
-
-    def try_endpoints(self, *ends: K) -> None:
-        """Try both endpoints.
-
-        Raises:
-            InfrastructureError: If one cannot be tried now: the reason may be gone next time.
-        """
-        self.try_points(ends)
-        for end in ends:
-            record = self.samples[end][-1].record
-            if record.outcome is Outcome.INFRA:
-                name = self.name_of(end) if self.name_of else self.cell_of(end).cell.id
-                reason = record.error.message if record.error else record.outcome
-                raise InfrastructureError(f"{name}: {reason}; {RESTART}")
-
-    def measure_endpoints(self, metric: Metric, good: K, bad: K) -> MetricPredicate:
-        """Measure both endpoints until their metrics differ.
-
-        Raises:
-            EndpointsError: If they do not, or one has no such metric.
-        """
-        names = (self.cell_of(good).cell.id, self.cell_of(bad).cell.id)
-        predicate = None
-        while predicate is None:
-            # In turns: other work of the machine falls on both.
-            self.try_endpoints(good, bad)
-            samples = (self.samples[good], self.samples[bad])
-            predicate = compare_endpoints(metric, *samples, names)
-        return predicate
 
     def decide(
         self, predicate: PointPredicate, points: Iterable[K], *, again: bool = False
@@ -214,3 +155,92 @@ class Trials(Generic[K]):
             for point, state in self.decide(predicate, flaky, again=True).items():
                 flaky[point][state] += 1
         return flaky
+
+
+@dataclass(slots=True, kw_only=True)
+class CellTrials(Trials[K]):
+    """Trials of points that have cells of their own, with a log.
+
+    Attributes:
+        cell_of: Returns the cell of a point; makes it ready, if it is not.
+        name_of: Returns the name of a point in messages, None for the ids of cells.
+        prober: Tries the target.
+        keep: Receives each record before it counts.
+        known: Records of an earlier search with the same predicate.
+        tolerance: How far values may differ.
+    """
+
+    cell_of: Callable[[K], PlannedCell]
+    name_of: Callable[[K], str] | None = None
+    prober: Prober
+    keep: Callable[[Record], object]
+    known: Iterable[Record] = ()
+    tolerance: Tolerance
+    _past: dict[tuple[str, str], deque[Record]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Sort the records of the earlier search by all that decides them."""
+        self._past = defaultdict(deque)
+        for record in self.known:
+            # The fault of a host may be gone by now: such records are not reused.
+            if record.outcome not in SILENT and record.cell_hash:
+                self._past[record.cell, record.cell_hash].append(record)
+
+    def record(self, point: K) -> Record:
+        """Return the first record of a point."""
+        return self.samples[point][0].record
+
+    def fails(self, point: K) -> bool:
+        """Say whether the target fails at a point."""
+        return self.record(point).outcome not in {Outcome.OK, *SILENT}
+
+    def endpoints(self, good: K, bad: K, unstable: frozenset[int] = frozenset()) -> Endpoints:
+        """Return two points as endpoints."""
+        return Endpoints(
+            good=self.samples[good][0], bad=self.samples[bad][0],
+            names=(self.cell_of(good).cell.id, self.cell_of(bad).cell.id),
+            tolerance=self.tolerance, unstable=unstable,
+        )  # fmt: skip
+
+    def _replay(self, point: K) -> Record | None:
+        cell = self.cell_of(point)
+        # A user's own environment may have changed since.
+        past = None if cell.cell.interpreter else self._past.get((cell.cell.id, cell.cell_hash))
+        return past.popleft() if past else None
+
+    def _probe(self, points: Sequence[K], *, again: bool) -> Iterator[tuple[K, Record]]:
+        cells = [self.cell_of(point) for point in points]
+        point_of = {cell.cell.id: point for cell, point in zip(cells, points, strict=True)}
+        for record in self.prober.probe(cells, again=again):
+            # Written to the log before it counts: an interrupted search loses no trial.
+            self.keep(record)
+            yield point_of[record.cell], record
+
+    def try_endpoints(self, *ends: K) -> None:
+        """Try both endpoints.
+
+        Raises:
+            InfrastructureError: If one cannot be tried now: the reason may be gone next time.
+        """
+        self.try_points(ends)
+        for end in ends:
+            record = self.samples[end][-1].record
+            if record.outcome is Outcome.INFRA:
+                name = self.name_of(end) if self.name_of else self.cell_of(end).cell.id
+                reason = record.error.message if record.error else record.outcome
+                raise InfrastructureError(f"{name}: {reason}; {RESTART}")
+
+    def measure_endpoints(self, metric: Metric, good: K, bad: K) -> MetricPredicate:
+        """Measure both endpoints until their metrics differ.
+
+        Raises:
+            EndpointsError: If they do not, or one has no such metric.
+        """
+        names = (self.cell_of(good).cell.id, self.cell_of(bad).cell.id)
+        predicate = None
+        while predicate is None:
+            # In turns: other work of the machine falls on both.
+            self.try_endpoints(good, bad)
+            samples = (self.samples[good], self.samples[bad])
+            predicate = compare_endpoints(metric, *samples, names)
+        return predicate

@@ -18,7 +18,7 @@ from conformance.model.record import ErrorInfo, Record
 from conformance.search.endpoints import PredicateOptions, choose_predicate
 from conformance.search.point_predicates import RepeatedPredicate
 from conformance.search.predicates import BAD, GOOD
-from conformance.search.trials import RECOUNTS, Trials
+from conformance.search.trials import RECOUNTS, CellTrials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,15 +74,15 @@ WORKS = (Outcome.OK,)
 FAILS = (Outcome.RAISED,)
 
 
-def trials_of(folder: Path, world: World, known: Iterable[Record] = ()) -> Trials[int]:
+def trials_of(folder: Path, world: World, known: Iterable[Record] = ()) -> CellTrials[int]:
     """Return trials that keep nothing."""
-    return Trials(
+    return CellTrials(
         cell_of=planned, prober=world, blobs=BlobStore(folder), keep=lambda _: None, known=known,
         tolerance=Tolerance(),
     )  # fmt: skip
 
 
-def by_exit(trials: Trials[int], good: int, bad: int) -> RepeatedPredicate:
+def by_exit(trials: CellTrials[int], good: int, bad: int) -> RepeatedPredicate:
     """Return the predicate between two points that were tried."""
     return RepeatedPredicate(
         choose_predicate(trials.endpoints(good, bad), PredicateOptions("exit"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.search.bisection import ChangePoint, States
     from conformance.search.point_predicates import PointPredicate
     from conformance.search.predicates import PointState
-    from conformance.search.trials import Trials
+    from conformance.search.trials import CellTrials
     from conformance.triage.bisect.endpoints import EndpointSearch
 
     Flaky = dict[int, Counter[PointState]]
@@ -204,7 +204,7 @@ class Bisection:
     """
 
     points: AxisCells
-    trials: Trials[int]
+    trials: CellTrials[int]
     endpoints: EndpointSearch
     width: int = 1
     _also: list[ChangePoint] = field(default_factory=list)

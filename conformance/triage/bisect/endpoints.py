@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.search.predicates import Endpoints
-    from conformance.search.trials import Trials
+    from conformance.search.trials import CellTrials
 
 ENDING: Final = PredicateOptions(when="ending")
 MOST_SCANNED: Final = 64
@@ -72,7 +72,7 @@ class EndpointSearch:
         swapped: Whether the endpoints changed sides: the one called good fails.
     """
 
-    trials: Trials[int]
+    trials: CellTrials[int]
     last: int
     reverse: bool = False
     options: PredicateOptions = ANY_PREDICATE

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.releases import is_nightly
 from conformance.search.answers import (
     CONFIRMED,
+    count_verdicts,
     describe_origin,
     format_seconds,
     format_some,
@@ -19,7 +20,6 @@ from conformance.search.predicates import BAD, PointKind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
     from conformance.search.answers import SearchStep
@@ -113,7 +113,7 @@ def _format_neighbour(answer: BisectAnswer) -> str:
 
 def _render_confidence(answer: BisectAnswer) -> Iterator[str]:
     for point, seen in answer.flaky.items():
-        yield render_flaky(answer.labels[point], _count_states(seen))
+        yield render_flaky(answer.labels[point], count_verdicts(seen, _format_state))
     if (more := answer.resampled) is not None:
         yield (
             f"{answer.labels[answer.last_good]} was good {more.runs} of {more.runs} times: by "
@@ -123,11 +123,8 @@ def _render_confidence(answer: BisectAnswer) -> Iterator[str]:
         yield CONFIRMED
 
 
-def _count_states(seen: Counter[PointState]) -> dict[str, int]:
-    return {
-        f"{state.kind} ({shorten(state.about)})" if state.about else str(state.kind): count
-        for state, count in seen.items()
-    }
+def _format_state(state: PointState) -> str:
+    return f"{state.kind} ({shorten(state.about)})" if state.about else str(state.kind)
 
 
 def _render_timeline(answer: BisectAnswer) -> Iterator[str]:
@@ -192,7 +189,8 @@ def make_answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, 
         "confirmed": answer.confirmed,
         "chance": answer.resampled.chance if answer.resampled else None,
         "flaky": [
-            {"version": names[n], "seen": _count_states(seen)} for n, seen in answer.flaky.items()
+            {"version": names[n], "seen": dict(count_verdicts(seen, _format_state))}
+            for n, seen in answer.flaky.items()
         ],
         "timeline": [
             {"first": names[entry.first], "last": names[entry.last], "said": entry.summary,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.search.axes import PackageMove
     from conformance.search.ddmin import MinimalSet
     from conformance.search.point_predicates import PointPredicate
-    from conformance.search.trials import Trials
+    from conformance.search.trials import CellTrials
     from conformance.triage.blame.mixtures import Mixtures
 
 MovedUnits = frozenset[Unit]
@@ -81,7 +81,7 @@ class Blame:
     """
 
     mixtures: Mixtures
-    trials: Trials[MovedUnits]
+    trials: CellTrials[MovedUnits]
     options: PredicateOptions = ANY_PREDICATE
 
     @property

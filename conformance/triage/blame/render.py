@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.search.answers import (
     CONFIRMED,
+    count_verdicts,
     describe_origin,
     format_seconds,
     format_some,
@@ -132,14 +132,7 @@ def _render_held(answer: BlameAnswer) -> Iterator[str]:
 def _list_flaky(answer: BlameAnswer) -> Iterator[str]:
     for units, seen in answer.flaky.items():
         moved = _format_moved(units, len(answer.mixtures.packages))
-        yield render_flaky(f"with {moved}, it", _count_verdicts(seen))
-
-
-def _count_verdicts(seen: Counter[PointState]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for state, count in seen.items():
-        counts[_format_verdict(state)] += count
-    return counts
+        yield render_flaky(f"with {moved}, it", count_verdicts(seen, _format_verdict))
 
 
 def _find_unresolved(answer: BlameAnswer) -> list[SearchStep[MovedUnits]]:
@@ -187,7 +180,7 @@ def make_answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
         "held_back": "before" if answer.without_culprits is SetResult.NOT_ENOUGH else "unknown",
         "confirmed": answer.confirmed,
         "flaky": [
-            {"moved": _list_names(units), "seen": dict(_count_verdicts(seen))}
+            {"moved": _list_names(units), "seen": dict(count_verdicts(seen, _format_verdict))}
             for units, seen in answer.flaky.items()
         ],
         "packages": _make_moves_json(answer.mixtures.packages.values()),

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
-from conformance.engine.stored_job import StoredJob
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
 from conformance.model.outcome import Outcome, Stage
-from conformance.search.answers import SearchAnswer, SearchStep
+from conformance.search.answers import SearchAnswer
 from conformance.search.ddmin import SetTest, Units, classify_set, find_enough, minimize
-from conformance.search.equivalence import format_ending, shorten
-from conformance.search.predicates import BAD, GOOD, PointKind
-from conformance.triage.passes.predicates import classify_setting
-from conformance.triage.passes.settings import DISABLED, list_flags, list_options, parse_pass_names
+from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.predicates import BAD, PointKind
+from conformance.search.trials import Trials
+from conformance.triage.passes.settings import (
+    CONFIG,
+    FLAG,
+    UNCHANGED,
+    Setting,
+    list_flags,
+    list_options,
+    parse_pass_names,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections import Counter
+    from collections.abc import Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from conformance.cells.cell import Cell
+    from conformance.engine.stored_job import StoredJob
     from conformance.ir.change import IrDiff
     from conformance.model.record import Record
+    from conformance.search.answers import SearchStep
     from conformance.search.ddmin import SetResult
     from conformance.search.predicates import PointState, Predicate
     from conformance.triage.passes.prober import PassProber, ProgramPasses
@@ -36,31 +46,6 @@ REFUSED: Final = "No such compile option"
 """The message of XLA about a flag that it does not know."""
 STAGED: Final = frozenset({Stage.COMPILE, Stage.EXECUTE})
 """Stages that a program reaches only when passes are run on it."""
-PASS, FLAG, CONFIG = "pass", "flag", "config"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """A setting that a program is tried with.
-
-    Attributes:
-        kind: `pass`, `flag` or `config`.
-        disabled: The passes that are disabled.
-        name: The flag or option that is set; empty for passes.
-        value: Its value.
-    """
-
-    kind: str = PASS
-    disabled: tuple[str, ...] = ()
-    name: str = ""
-    value: Any = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The setting as compiler options."""
-        if self.kind == PASS:
-            return {DISABLED: ",".join(self.disabled)}
-        return {self.name: self.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,32 +114,56 @@ def _is_refused(record: Record) -> bool:
     return refused or record.outcome is Outcome.UNSUPPORTED
 
 
+@dataclass(slots=True, kw_only=True)
+class SettingTrials(Trials[Setting]):
+    """Trials of one program with settings.
+
+    Attributes:
+        prober: Tries the program.
+        pending: Trials that run in another thread.
+    """
+
+    prober: SettingProber
+    pending: dict[Setting, Future[Record]] = field(default_factory=dict)
+
+    def try_setting(self, setting: Setting) -> Record:
+        """Return the record of the program with a setting, with the seconds of the trial."""
+        start = time.perf_counter()
+        if setting.kind == CONFIG:
+            record = self.prober.run_with_option(setting.name, setting.value).record
+        else:
+            record = self.prober.compile(setting.options).record
+        return replace(record, seconds={**record.seconds, "job": time.perf_counter() - start})
+
+    def _probe(self, points: Sequence[Setting], *, again: bool) -> Iterator[tuple[Setting, Record]]:  # noqa: ARG002 - no result is cached
+        for setting in points:
+            pending = self.pending.pop(setting, None)
+            yield setting, pending.result() if pending else self.try_setting(setting)
+
+
+@dataclass(slots=True, kw_only=True)
 class PassBisection:
     """A pass bisection of one program.
 
-    Args:
-        prober: Tries the program.
+    Attributes:
+        trials: The trials of the program, the first of them without any setting.
         cell: The cell.
         predicate: Decides whether the program is good.
-        bad: The program without any setting.
-        progress: Called with each step.
     """
 
-    def __init__(
-        self,
-        prober: SettingProber,
-        cell: Cell,
-        predicate: Predicate,
-        bad: StoredJob,
-        progress: Callable[[SearchStep[Setting]], None],
-    ) -> None:
-        self._prober = prober
-        self._cell = cell
-        self._predicate = predicate
-        self._bad = bad
-        self._progress = progress
-        self._steps: list[SearchStep[Setting]] = []
-        self._answer = PassAnswer(predicate=predicate, bad=bad, steps=self._steps)
+    trials: SettingTrials
+    cell: Cell
+    predicate: Predicate
+    _answer: PassAnswer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin the answer: the program without any setting is bad."""
+        (bad,) = self.trials.samples[UNCHANGED]
+        self.trials.states[UNCHANGED] = BAD
+        self._answer = PassAnswer(predicate=self.predicate, bad=bad, steps=self.trials.steps)
+
+    def _decide(self, setting: Setting) -> PointState:
+        return self.trials.decide(RepeatedPredicate(self.predicate), [setting])[setting]
 
     def run(self, *, settings: bool = True) -> PassAnswer:
         """Try passes, then flags, and options meanwhile; then the answer once more.
@@ -162,84 +171,53 @@ class PassBisection:
         Args:
             settings: Whether flags and options are tried.
         """
-        values = list_options(self._prober.config) if settings else ()
-        options = [Setting(kind=CONFIG, name=name, value=value) for name, value in values]
+        options = list(list_options(self.trials.prober.config)) if settings else []
+        flags = list_flags(self.cell) if settings and self._answer.is_compiled else ()
         pool = ThreadPoolExecutor(1, "options")
         try:
-            trials = [pool.submit(self._time_trial, option) for option in options]
+            self.trials.pending |= {
+                option: pool.submit(self.trials.try_setting, option) for option in options
+            }
             if self._answer.is_compiled:
                 self._search_passes()
-            if settings and self._answer.is_compiled:
-                for name, value in list_flags(self._cell):
-                    self._try(Setting(kind=FLAG, name=name, value=value))
-            for option, trial in zip(options, trials, strict=True):
-                self._report(option, *trial.result())
+            # One at a time, so that each is reported as soon as it ends.
+            for setting in (*flags, *options):
+                self._decide(setting)
         finally:  # without a wait: the end of the prober also ends its trials
             pool.shutdown(wait=False, cancel_futures=True)
         flaky = self._confirm() if self._answer.is_explained else {}
-        return replace(self._answer, flaky=flaky, lost=self._prober.lost)
+        return replace(self._answer, flaky=flaky, lost=self.trials.prober.lost)
 
     def _search_passes(self) -> None:
         """Search for culprits, also among passes that act only while others are disabled."""
-        failed = self._bad.record.outcome is not Outcome.OK
-        names = parse_pass_names(self._prober.list_dumps(), unfinished=failed)
+        bad, list_dumps = self._answer.bad, self.trials.prober.list_dumps
+        names = parse_pass_names(list_dumps(), unfinished=bad.record.outcome is not Outcome.OK)
         tested = SetTest(Units(order=tuple(names)), self._disable)
-        found = find_enough(
-            tested, lambda disabled: parse_pass_names(self._prober.list_dumps(disabled))
-        )
+        found = find_enough(tested, lambda disabled: parse_pass_names(list_dumps(disabled)))
         culprits: tuple[str, ...] = ()
         changes = None
         if found.enough:
             # strict takes fewer trials: culprits seldom hide in sets with which XLA fails.
             culprits = minimize(tested, found.enough, strict=True).culprits
-            step = next(step for step in self._steps if step.point.disabled == culprits)
-            changes = compare_hlo(self._bad, StoredJob(step.samples[0], self._bad.blobs))
+            changes = compare_hlo(bad, self.trials.samples[Setting(disabled=culprits)][0])
         self._answer = replace(
             self._answer, passes=tested.units.order, culprits=culprits,
             together=found.together, refused=found.refused, changes=changes,
         )  # fmt: skip
 
     def _disable(self, passes: tuple[str, ...]) -> SetResult:
-        return classify_set(self._try(Setting(disabled=passes)), enough=PointKind.GOOD)
+        return classify_set(self._decide(Setting(disabled=passes)), enough=PointKind.GOOD)
 
-    def _confirm(self) -> dict[Setting, Counter[PointState]]:
+    def _confirm(self) -> Mapping[Setting, Counter[PointState]]:
         """Try the program and its culprits once more, in a new process; return what differs."""
         answer = self._answer
-        expected = {Setting(): BAD} if answer.is_compiled else {}
+        settings = [UNCHANGED] if answer.is_compiled else []
         if answer.culprits:
-            expected[Setting(disabled=answer.culprits)] = GOOD
-        expected |= {step.point: GOOD for step in answer.settings}
+            settings.append(Setting(disabled=answer.culprits))
         # A new process: the old one may have cached what it compiled.
-        self._prober.renew()
-        flaky: dict[Setting, Counter[PointState]] = {}
-        for setting, first in expected.items():
-            state = self._try(setting, again=True)
-            if state.kind is not first.kind:
-                flaky[setting] = Counter([first, state])
-        return flaky
-
-    def _try(self, setting: Setting, *, again: bool = False) -> PointState:
-        return self._report(setting, *self._time_trial(setting), again=again)
-
-    def _time_trial(self, setting: Setting) -> tuple[StoredJob, float]:
-        start = time.perf_counter()
-        if setting.kind == CONFIG:
-            side = self._prober.run_with_option(setting.name, setting.value)
-        else:
-            side = self._prober.compile(setting.options)
-        return side, time.perf_counter() - start
-
-    def _report(
-        self, setting: Setting, side: StoredJob, seconds: float, *, again: bool = False
-    ) -> PointState:
-        state = classify_setting(self._predicate, side, self._bad)
-        step = SearchStep(
-            point=setting, samples=(side.record,), state=state, seconds=seconds, again=again,
-            summary=shorten(format_ending(side.record)),
-        )  # fmt: skip
-        self._steps.append(step)
-        self._progress(step)
-        return state
+        self.trials.prober.renew()
+        points = (*settings, *(step.point for step in answer.settings))
+        return self.trials.confirm(RepeatedPredicate(self.predicate), *points)
 
 
 def compare_hlo(before: StoredJob, after: StoredJob) -> IrDiff | None:

@@ -25,9 +25,7 @@ from conformance.search.predicates import (
     FactPredicate,
     PointKind,
     PointState,
-    classify_sample,
     get_fact,
-    make_other_state,
 )
 
 if TYPE_CHECKING:
@@ -43,59 +41,52 @@ WHEN: Final = ("conformance", "ending", "value", "bits", "facts", "output")
 
 @dataclass(frozen=True, slots=True)
 class GoalPredicate:
-    """Reaches a goal, or ends as the bad program does.
+    """Reaches a goal with a setting, or does not; a failure of its own is unknown.
 
     Attributes:
         name: The name that `--when` has for it.
         about: The behaviour of the bad program, in a few words.
-        bad: How it ends.
-        is_good: Whether a program reaches the goal.
+        bad: The program without any setting.
+        is_good: Whether a program reaches the goal, None if that is not known.
     """
 
     name: str
     about: str
-    bad: str
-    is_good: Callable[[StoredJob], bool]
+    bad: StoredJob
+    is_good: Callable[[StoredJob], bool | None]
 
     def classify(self, side: StoredJob) -> PointState:
-        """Return the state of a program."""
-        if self.is_good(side):
+        """Return the state of a program: good, bad or unknown."""
+        good, ending = self.is_good(side), format_ending(side.record)
+        if good:
             return GOOD
-        return BAD if format_ending(side.record) == self.bad else make_other_state(side.record)
+        # A setting with which XLA fails on its own says nothing about the goal.
+        failed = side.record.outcome is not Outcome.OK and ending != format_ending(self.bad.record)
+        return PointState(PointKind.UNKNOWN) if failed or good is None else BAD
 
 
-@dataclass(frozen=True, slots=True)
-class BitsPredicate:
-    """Gives the bits of a known value, or others.
+def _make_goal(predicate: Predicate, bad: StoredJob) -> GoalPredicate:
+    def is_good(side: StoredJob) -> bool | None:
+        state = predicate.classify(side)
+        return state == GOOD if state.is_known else None
 
-    Attributes:
-        known: A job that gives the value.
-        tolerance: The tolerance that the case states.
-        same: The state of a program that gives these bits.
-        differ: The state of one that gives others, even if only the last bit differs.
-        about: The behaviour of a bad program, in a few words.
-    """
+    return GoalPredicate(predicate.name, predicate.about, bad, is_good)
 
-    known: StoredJob
-    tolerance: Tolerance
-    same: PointState
-    differ: PointState
-    about: str
-    name: str = "bits"
 
-    def classify(self, side: StoredJob) -> PointState:
-        """Return the state of a program."""
-        if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
-            return make_other_state(side.record)
-        if side.record.artifacts["value"] == self.known.record.artifacts["value"]:
-            return self.same
-        compared = compare_values(load_value(side), load_value(self.known), self.tolerance)
-        return self.same if compared.agreement is Agreement.EQUAL else self.differ
+def _has_same_bits(side: StoredJob, known: StoredJob, tolerance: Tolerance) -> bool | None:
+    """Say whether a program gives the bits of a known value, None where it gives no value."""
+    value, known_value = (job.record.artifacts.get("value") for job in (side, known))
+    if side.record.outcome is not Outcome.OK or value is None:
+        return None
+    if value == known_value:
+        return True
+    compared = compare_values(load_value(side), load_value(known), tolerance)
+    return compared.agreement is Agreement.EQUAL
 
 
 def make_cell_predicate(
     bad: StoredJob, tolerance: Tolerance, options: PredicateOptions = ANY_PREDICATE
-) -> Predicate:
+) -> GoalPredicate:
     """Return the predicate within one cell.
 
     Args:
@@ -110,19 +101,22 @@ def make_cell_predicate(
     when, fact = options
     name = f"{bad.record.case} on {bad.record.cell}"
     if fact:
-        return _make_fact_predicate(bad, fact, None)
+        return _make_fact_goal(bad, fact, None)
     if when in ("value", "bits"):
         if "value" not in bad.record.artifacts:
             raise UsageError(
                 f"--when {when}: {name} gives no value: {shorten(format_ending(bad.record))}"
             )
-        return BitsPredicate(bad, tolerance, same=BAD, differ=GOOD, about="gives these very bits")
+        return GoalPredicate(
+            "bits", "gives these very bits", bad,
+            lambda side: _has_same_bits(side, bad, tolerance) is False,
+        )  # fmt: skip
     if when == "output":
         if "stdout" not in bad.record.artifacts:
             raise UsageError(f"--when output: {name} is a case; --when bits asks for its value")
         text = bad.record.artifacts.get(OUTPUT)
         return GoalPredicate(
-            "output", "prints this very output", format_ending(bad.record),
+            "output", "prints this very output", bad,
             lambda side: side.record.outcome is Outcome.OK
             and side.record.artifacts.get(OUTPUT) != text,
         )  # fmt: skip
@@ -132,14 +126,13 @@ def make_cell_predicate(
     failed = bad.record.outcome is not Outcome.OK
     unjudged = bad.record.conformance is Conformance.UNKNOWN
     if failed and (when == "ending" or (not when and unjudged)):
-        end = format_ending(bad.record)
         return GoalPredicate(
-            "ending", f"ends with {shorten(end)}", end,
+            "ending", f"ends with {shorten(format_ending(bad.record))}", bad,
             lambda side: side.record.outcome is Outcome.OK,
         )  # fmt: skip
     if deviates and when in ("", "conformance"):
         return GoalPredicate(
-            "conformance", ConformancePredicate().about, format_ending(bad.record),
+            "conformance", ConformancePredicate().about, bad,
             lambda side: side.record.conformance is Conformance.CONFORMS,
         )  # fmt: skip
     seen = "ends well" if when == "ending" else f"{bad.record.conformance}"
@@ -150,7 +143,9 @@ def make_cell_predicate(
     )
 
 
-def make_pair_predicate(ends: Endpoints, options: PredicateOptions = ANY_PREDICATE) -> Predicate:
+def make_pair_predicate(
+    ends: Endpoints, options: PredicateOptions = ANY_PREDICATE
+) -> GoalPredicate:
     """Return the predicate that separates the program in two cells.
 
     Args:
@@ -163,31 +158,34 @@ def make_pair_predicate(ends: Endpoints, options: PredicateOptions = ANY_PREDICA
     """
     when, fact = options
     if fact:
-        return _make_fact_predicate(ends.bad, fact, ends.good)
+        return _make_fact_goal(ends.bad, fact, ends.good)
+
+    def has_good_bits(side: StoredJob) -> bool | None:
+        return _has_same_bits(side, ends.good, ends.tolerance)
+
     about = "gives other bits than the good cell"
-    bits = BitsPredicate(ends.good, ends.tolerance, same=GOOD, differ=BAD, about=about)
-    valued = "value" in ends.good.record.artifacts
-    differ = valued and bits.classify(ends.bad) == BAD
+    bits = GoalPredicate("bits", about, ends.bad, lambda side: has_good_bits(side) is True)
+    differ = "value" in ends.good.record.artifacts and has_good_bits(ends.bad) is False
     if when == "bits":
         if not differ:
             names = " and ".join(ends.names)
             raise EndpointsError(f"{names} give the same bits, or no value at all")
         return bits
     try:
-        return choose_predicate(ends, options)
+        return _make_goal(choose_predicate(ends, options), ends.bad)
     except EndpointsError:
         if when or not differ:
             raise
         return bits
 
 
-def _make_fact_predicate(bad: StoredJob, text: str, good: StoredJob | None) -> Predicate:
+def _make_fact_goal(bad: StoredJob, text: str, good: StoredJob | None) -> GoalPredicate:
     name, given, value = text.partition("=")
     seen = get_fact(bad, name)
     wanted = _parse_json(value, text) if given else None if good is None else get_fact(good, name)
     if (given or good is not None) and wanted == seen:
         raise EndpointsError(f"--fact {text}: is {json.dumps(seen)} in the bad cell too")
-    return FactPredicate(name, seen, wanted)
+    return _make_goal(FactPredicate(name, seen, wanted), bad)
 
 
 def _parse_json(text: str, option: str) -> Any:
@@ -195,20 +193,3 @@ def _parse_json(text: str, option: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         raise UsageError(f"--fact {option}: expected JSON after =, e.g. 2 or true") from None
-
-
-def classify_setting(predicate: Predicate, side: StoredJob, bad: StoredJob) -> PointState:
-    """Return the state of a program with a setting: good, bad or unknown.
-
-    Args:
-        predicate: The predicate.
-        side: The program with the setting.
-        bad: The program without it.
-    """
-    state = classify_sample(predicate, side)
-    if state == GOOD:
-        return GOOD
-    failed = side.record.outcome is not Outcome.OK and format_ending(side.record) != format_ending(
-        bad.record
-    )
-    return PointState(PointKind.UNKNOWN) if failed or not state.is_known else BAD

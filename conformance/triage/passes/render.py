@@ -9,15 +9,17 @@ from packaging.version import Version
 
 from conformance.model.outcome import Outcome
 from conformance.search.answers import (
+    FLAKY,
+    count_verdicts,
     describe_origin,
     format_seconds,
     format_some,
     make_predicate_json,
+    render_flaky,
 )
 from conformance.search.equivalence import format_ending
 from conformance.search.predicates import PointKind
-from conformance.triage.passes.pass_bisection import CONFIG, FLAG, PASS
-from conformance.triage.passes.settings import DISABLED
+from conformance.triage.passes.settings import CONFIG, DISABLED, FLAG, PASS
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from conformance.ir.change import IrDiff
     from conformance.search.answers import SearchStep
     from conformance.search.predicates import PointState
-    from conformance.triage.passes.pass_bisection import PassAnswer, Setting
+    from conformance.triage.passes.pass_bisection import PassAnswer
+    from conformance.triage.passes.settings import Setting
 
 LISTS_SINCE: Final = Version("0.6.0")
 """Release of jax from which a compiler option may be a list."""
@@ -73,8 +76,7 @@ def render_answer(answer: PassAnswer) -> Iterator[str]:
     yield from _render_settings(answer)
     if answer.confirmed:
         yield "confirmed: all of it did the same once more, in a new process"
-    for line in _list_flaky(answer):
-        yield f"flaky: {line}"
+    yield from _list_flaky(answer)
     if answer.culprits and answer.changes is not None:
         what = "it" if len(answer.culprits) == 1 else "them"
         yield f"without {what} the optimised HLO changes:"
@@ -124,17 +126,10 @@ def _render_settings(answer: PassAnswer) -> Iterator[str]:
 
 def _list_flaky(answer: PassAnswer) -> list[str]:
     """Return the settings that do not do the same twice, each in a line."""
-    lines = []
-    for step in answer.steps:
-        if step.again and (seen := answer.flaky.get(step.point)):
-            setting = step.point
-            tried = f"with {setting.name}={setting.value}" if setting.name else ""
-            if setting.disabled:
-                tried = f"without {', '.join(setting.disabled)}"
-            first, then = map(_format_verdict, seen)
-            change = f"{first} at first, {then} then ({step.summary})"
-            lines.append(f"{tried or 'unchanged'}: {change}")
-    return lines
+    return [
+        render_flaky(f"the program, {setting},", count_verdicts(seen, _format_verdict))
+        for setting, seen in answer.flaky.items()
+    ]
 
 
 def _render_patterns(changes: IrDiff) -> Iterator[str]:
@@ -195,7 +190,7 @@ def make_answer_json(
         "config": [_make_setting_json(step) for step in answer.select_steps(CONFIG)],
         "changes": [change.line for change in changes.changes] if changes else [],
         "steps": [_make_step_json(step) for step in answer.steps],
-        "flaky": _list_flaky(answer),
+        "flaky": [line.removeprefix(FLAKY) for line in _list_flaky(answer)],
         "confirmed": answer.confirmed,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -81,7 +82,44 @@ _DUMPED: Final = re.compile(
 )
 
 
-def list_flags(cell: Cell) -> Iterator[tuple[str, bool]]:
+PASS, FLAG, CONFIG = "pass", "flag", "config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A setting that a program is tried with.
+
+    Attributes:
+        kind: `pass`, `flag` or `config`.
+        disabled: The passes that are disabled.
+        name: The flag or option that is set; empty for passes.
+        value: Its value.
+    """
+
+    kind: str = PASS
+    disabled: tuple[str, ...] = ()
+    name: str = ""
+    value: Any = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The setting as compiler options."""
+        if self.kind == PASS:
+            return {DISABLED: ",".join(self.disabled)}
+        return {self.name: self.value}
+
+    def __str__(self) -> str:
+        """Return the setting in words."""
+        if self.name:
+            return f"with {self.name}={self.value}"
+        return f"without {', '.join(self.disabled)}" if self.disabled else "unchanged"
+
+
+UNCHANGED: Final = Setting()
+"""The setting of a program with nothing disabled."""
+
+
+def list_flags(cell: Cell) -> Iterator[Setting]:
     """Yield the flags to be tried in a cell, each with the value to try.
 
     Args:
@@ -91,10 +129,10 @@ def list_flags(cell: Cell) -> Iterator[tuple[str, bool]]:
     given = {flag.removeprefix("--").partition("=")[0] for flag in cell.xla_flags}
     for name, value in (*EVERYWHERE, *FLAGS.get(KINDS.get(kind, kind), ())):
         if name not in given:
-            yield name, value
+            yield Setting(kind=FLAG, name=name, value=value)
 
 
-def list_options(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def list_options(values: Mapping[str, Any]) -> Iterator[Setting]:
     """Yield the options to be tried, each with a value other than it has.
 
     Args:
@@ -105,9 +143,12 @@ def list_options(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             continue
         if name in _WORDS:
             first, second = _WORDS[name]
-            yield name, second if values[name] == first else first
+            value: Any = second if values[name] == first else first
         elif isinstance(values[name], bool):
-            yield name, not values[name]
+            value = not values[name]
+        else:
+            continue
+        yield Setting(kind=CONFIG, name=name, value=value)
 
 
 def parse_pass_names(files: Iterable[str], *, unfinished: bool = False) -> list[str]:

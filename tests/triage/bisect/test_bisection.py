@@ -23,7 +23,7 @@ from conformance.search.axes import AxisCells, AxisPoint
 from conformance.search.endpoints import EndpointsError, PredicateOptions
 from conformance.search.point_predicates import MARGIN, TIME
 from conformance.search.predicates import PointKind
-from conformance.search.trials import Trials
+from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import UNLIKELY, Bisection, compute_runs
 from conformance.triage.bisect.endpoints import EndpointSearch
 
@@ -111,7 +111,7 @@ def bisected(
     points = AxisCells(points_of(len(told.points)), planned, check=lambda: None)
     known = directory.read_records()
     with closing(Results(directory)) as log:
-        trials = Trials[int](
+        trials = CellTrials[int](
             cell_of=points.__getitem__, name_of=points.labels.__getitem__, prober=told,
             blobs=directory.blobs, keep=log.append, known=known, tolerance=Tolerance(),
             metric=TIME if timed else None,

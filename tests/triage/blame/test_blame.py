@@ -17,7 +17,7 @@ from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.endpoints import EndpointsError, PredicateOptions
 from conformance.search.point_predicates import TIME
-from conformance.search.trials import Trials
+from conformance.search.trials import CellTrials
 from conformance.triage.blame.blame import Blame, StandInError
 from conformance.triage.blame.mixtures import Mixtures, Original
 from conformance.triage.blame.render import format_step, make_answer_json, render_answer
@@ -85,7 +85,7 @@ def blamed(
     directory = RunDirectory(folder)
     mixtures = Mixtures(ends=ends, locks={}, provide=provide)
     with closing(Results(directory)) as log:
-        trials = Trials(
+        trials = CellTrials(
             cell_of=mixtures.cell_of, prober=target, blobs=directory.blobs, keep=log.append,
             known=known, tolerance=Tolerance(), metric=metric,
         )  # fmt: skip

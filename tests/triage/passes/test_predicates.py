@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,6 @@ from conformance.model.value import encode_value
 from conformance.search.endpoints import EndpointsError, PredicateOptions
 from conformance.search.predicates import BAD, GOOD, Endpoints, PointKind, PointState
 from conformance.triage.passes.predicates import (
-    classify_setting,
     make_cell_predicate,
     make_pair_predicate,
 )
@@ -67,11 +67,11 @@ def test_a_program_that_deviates_is_to_conform(side: MakeSide) -> None:
     bad = side(2.0, Conformance.DEVIATES)
     question = make_cell_predicate(bad, Tolerance())
     assert question.name == "conformance"
-    assert classify_setting(question, side(1.0, Conformance.CONFORMS), bad) == GOOD
-    assert classify_setting(question, side(3.0, Conformance.DEVIATES), bad) == BAD
+    assert question.classify(side(1.0, Conformance.CONFORMS)) == GOOD
+    assert question.classify(side(3.0, Conformance.DEVIATES)) == BAD
     failed = side(None, Conformance.DEVIATES, "XlaError")
-    assert classify_setting(question, failed, bad) == UNKNOWN
-    assert classify_setting(question, failed, failed) == BAD
+    assert question.classify(failed) == UNKNOWN
+    assert replace(question, bad=failed).classify(failed) == BAD
 
 
 def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
@@ -79,17 +79,17 @@ def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
     bad = side(None, error="XlaError")
     question = make_cell_predicate(bad, Tolerance())
     assert question.name == "ending"
-    assert classify_setting(question, side(), bad) == GOOD
-    assert classify_setting(question, bad, bad) == BAD
-    assert classify_setting(question, side(None, error="OtherError"), bad) == UNKNOWN
+    assert question.classify(side()) == GOOD
+    assert question.classify(bad) == BAD
+    assert question.classify(side(None, error="OtherError")) == UNKNOWN
 
 
 def test_a_program_is_to_give_other_bits(side: MakeSide) -> None:
     """The last one is enough."""
     bad = side(1.0)
     question = make_cell_predicate(bad, Tolerance(), PredicateOptions("bits"))
-    assert classify_setting(question, side(NEXT), bad) == GOOD
-    assert classify_setting(question, side(1.0), bad) == BAD
+    assert question.classify(side(NEXT)) == GOOD
+    assert question.classify(side(1.0)) == BAD
 
 
 def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
@@ -100,11 +100,11 @@ def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
     wanted = make_cell_predicate(
         bad, Tolerance(), PredicateOptions(fact="collectives.all-reduce=2")
     )
-    assert classify_setting(other, none, bad) == GOOD
-    assert classify_setting(other, bad, bad) == BAD
-    assert classify_setting(wanted, two, bad) == GOOD
-    assert classify_setting(wanted, none, bad) == BAD
-    assert classify_setting(wanted, side(None, error="XlaError"), bad) == UNKNOWN
+    assert other.classify(none) == GOOD
+    assert other.classify(bad) == BAD
+    assert wanted.classify(two) == GOOD
+    assert wanted.classify(none) == BAD
+    assert wanted.classify(side(None, error="XlaError")) == UNKNOWN
 
 
 @pytest.mark.parametrize("conforms", [Conformance.CONFORMS, Conformance.UNKNOWN])
@@ -127,8 +127,8 @@ def test_two_cells_are_told_apart_by_what_tells_most(side: MakeSide) -> None:
     assert between(side(1.0), side(2.0)).name == "value"
     question = between(side(1.0), side(NEXT))
     assert question.name == "bits"
-    assert classify_setting(question, side(1.0), side(NEXT)) == GOOD
-    assert classify_setting(question, side(2.0), side(NEXT)) == BAD
+    assert question.classify(side(1.0)) == GOOD
+    assert question.classify(side(2.0)) == BAD
 
 
 def test_two_cells_that_are_alike(side: MakeSide) -> None:
@@ -143,8 +143,8 @@ def test_a_fact_is_to_be_as_in_the_good_cell(side: MakeSide) -> None:
     """Another one still is not."""
     good, bad = side(facts={"loops": 0}), side(facts={"loops": 1})
     question = between(good, bad, fact="loops")
-    assert classify_setting(question, side(facts={"loops": 0}), bad) == GOOD
-    assert classify_setting(question, side(facts={"loops": 2}), bad) == BAD
+    assert question.classify(side(facts={"loops": 0})) == GOOD
+    assert question.classify(side(facts={"loops": 2})) == BAD
 
 
 def test_a_fact_that_there_is_not(side: MakeSide) -> None:

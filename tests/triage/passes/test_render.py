@@ -14,7 +14,7 @@ from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.answers import SearchStep
 from conformance.search.predicates import BAD, GOOD, PointKind, PointState
-from conformance.triage.passes.pass_bisection import CONFIG, FLAG, REFUSED, PassAnswer, Setting
+from conformance.triage.passes.pass_bisection import REFUSED, PassAnswer
 from conformance.triage.passes.predicates import GoalPredicate
 from conformance.triage.passes.render import (
     format_step,
@@ -22,6 +22,7 @@ from conformance.triage.passes.render import (
     render_answer,
     render_paste,
 )
+from conformance.triage.passes.settings import CONFIG, FLAG, Setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ def step(
 
 def answer(side: StoredJob, *steps: SearchStep[Setting], **more: Any) -> PassAnswer:
     """Return the answer of some steps."""
-    predicate = GoalPredicate("ending", "ends with XlaError: no", "XlaError: no", lambda _: False)
+    predicate = GoalPredicate("ending", "ends with XlaError: no", side, lambda _: False)
     return PassAnswer(predicate=predicate, bad=side, steps=steps, **more)
 
 
@@ -83,11 +84,14 @@ def test_a_set_of_passes_is_to_be_pasted(bad: StoredJob) -> None:
 def test_a_flaky_answer_is_not_confirmed(bad: StoredJob) -> None:
     """The lines say how it differed."""
     once, again = step(bad, disabled=("a",)), step(bad, state=BAD, disabled=("a",), again=True)
-    flaky = {once.point: Counter([GOOD, BAD])}
+    flaky = {once.point: Counter([GOOD, BAD, BAD])}
     found = answer(bad, once, again, passes=("a",), culprits=("a",), flaky=flaky)
     lines = list(render_answer(found))
     assert not found.confirmed
-    assert "flaky: without a: flips at first, stays then (XlaError: no)" in lines
+    line = "the program, without a, does not show the same twice: flips 1 of 3, stays 2 of 3"
+    assert f"flaky: {line}" in lines
+    data = make_answer_json(found, target="family/case", cell="bad", good_cell="")
+    assert data["flaky"] == [line]
     assert not [line for line in lines if line.startswith("confirmed")]
 
 

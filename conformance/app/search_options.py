@@ -1,4 +1,4 @@
-"""The options of a search: the ends, the axis, and the predicate of a bad point."""
+"""The options of searches: the ends, the axis, and the predicate of a bad point."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BisectOptions:
-    """Options of `conformance bisect`.
+class SearchOptions:
+    """Options of `conformance bisect`, `blame` and `passes`; defaults where a command has none.
 
     Attributes:
         good: The good end.
