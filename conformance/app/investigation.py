@@ -149,11 +149,9 @@ class Services:
             return None
 
     def _plan_cell(self, cell: Cell) -> PlannedCell:
-        found = self._session.prepare([cell], self.wanted)
-        self._locks.update(found.locks)
-        for left_out in found.exclusions:
-            raise UsageError(f"{cell.id}: {left_out.reason}")
-        return found.cells[0]
+        planned, locks = self._session.prepare_one(cell, self.wanted)
+        self._locks.update(locks)
+        return planned
 
     @cached_property
     def _session(self) -> Session:

@@ -297,12 +297,10 @@ def _has_lock(folder: Path, cell: Cell) -> bool:
 def _query_plugin(
     context: ProjectContext, cell: Cell, names: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    preparation = Session(context=context).prepare([cell])
-    for exclusion in preparation.exclusions:
-        raise UsageError(exclusion.reason)
-    (planned,) = preparation.cells
+    session = Session(context=context)
+    planned, locks = session.prepare_one(cell)
     try:
-        worker = Session(context=context).make_opener(preparation.locks)(planned)
+        worker = session.make_opener(locks)(planned)
     except UnsupportedCellError as error:
         raise UsageError(f"{cell.id}: {error}") from error
     try:

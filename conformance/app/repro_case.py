@@ -8,10 +8,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.bisect import find_change
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.reproduction import Reproduction
-from conformance.app.search_options import SearchOptions
+from conformance.app.reproduction import Reproduction, search_origin
 from conformance.app.session import Session
 from conformance.engine.job_comparison import compare_jobs
 from conformance.engine.plan import make_plan
@@ -24,7 +22,6 @@ from conformance.errors import (
 from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream_issue import Upstream, render_issue
-from conformance.triage.bisect.render import render_answer
 from conformance.triage.repro.embedded_modules import LARGEST, load_source
 from conformance.triage.repro.header import describe_nightlies
 from conformance.triage.repro.observed_jobs import find_golden_span, load_jobs, run_plan
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
+    from conformance.report.upstream_issue import FirstBadRelease
     from conformance.triage.repro.observed_jobs import SeenJob
 
 MOST: Final = 2
@@ -76,29 +74,30 @@ def reproduce_case(
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     if options.good is not None and not options.issue:
         raise UsageError(f"--good {options.good}: goes with --issue")
+    if options.good is not None and not cells[0].is_plain:
+        raise UsageError(
+            f"--good {options.good}: goes with a plain cell of a release, got {cells[0].id}"
+        )
     file = options.out or Path(_make_file_name(case, cells[0]))
     name = _make_file_name(case, cells[0]) if str(file) == "-" else file.name
-    wanted = Session(context=context).build_requirements(options.wanted)
+    session = Session(context=context)
+    wanted = session.build_requirements(options.wanted)
     source, own = load_source(case, wanted, _read_text)
-    plan, preparation = _plan_case(context, case, cells, wanted)
+    plan, preparation = _plan_case(session, case, cells, wanted)
     _check_outputs(file, options)
-    with _observe(context, plan, preparation, options.run) as jobs:
+    failure: ConformanceError | None = None
+    with _observe(session, plan, preparation, options.run) as jobs:
         if options.check:
-            written, failure = _write_checked(context, jobs[0], wanted, name)
+            written, failure = _write_checked(session, jobs[0], wanted, name)
         else:
-            written, failure = (
-                write_reproduction(jobs[0].job, source, jobs[0].seen, name, own),
-                None,
-            )
+            written = write_reproduction(jobs[0].job, source, jobs[0].seen, name, own)
         write_file("--out", file, written.text.encode())
         if failure is not None:
             raise failure
         issue = ""
         if options.issue:
-            history = ""
-            if options.good is not None:
-                history = _search_history(context, case, cells[0], options.good, say)
-            issue = render_issue(_make_upstream(jobs, written, history))
+            origin = search_origin(context, case, cells[0], options, say)
+            issue = render_issue(_make_upstream(jobs, written, origin))
     python = "uv run" if cells[0].interpreter is None else quote(str(cells[0].interpreter))
     return Reproduction(
         file=file, cell=cells[0].id, command=f"{python} {quote(str(file))}", checked=options.check,
@@ -107,30 +106,29 @@ def reproduce_case(
 
 
 def _write_checked(
-    context: ProjectContext, job: SeenJob, wanted: tuple[str, ...], name: str
+    session: Session, job: SeenJob, wanted: tuple[str, ...], name: str
 ) -> tuple[Written, ConformanceError | None]:
     """Return the file, and the error if it does not end alone as the case did.
 
     One that carries packages in vain is tried with packages that are required: they may come with
     more than their modules.
     """
-    index = context.settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
+    settings = session.context.settings
+    index = settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
     tried: list[tuple[Written, ConformanceError]] = []
     for largest in (LARGEST, 0):
         source, own = load_source(job.job.case, wanted, _read_text, largest=largest)
         written = write_reproduction(job.job, source, job.seen, name, own)
         try:
-            with Session(context=context).device_lock.acquire(
-                job.job.planned.cell.place, lambda: None
-            ):
-                told = find_difference(written, job, name, index)
+            with session.device_lock.acquire(job.job.planned.cell.place, lambda: None):
+                difference = find_difference(written, job, name, index)
         except InfrastructureError as error:
             tried.append((written, InfrastructureError(f"{name}: could not be checked: {error}")))
             break
-        if not told:
+        if not difference:
             return written, None
-        said = f"{name}: does not show alone what {job.job.case.id} showed: {told}"
-        tried.append((written, NotReproducedError(said)))
+        message = f"{name}: does not show alone what {job.job.case.id} showed: {difference}"
+        tried.append((written, NotReproducedError(message)))
         if not own.packages:
             break
     return tried[0]
@@ -154,10 +152,10 @@ def _render_remarks(job: SeenJob, written: Written) -> Iterator[str]:
     if written.unasserted:
         names = ", ".join(written.unasserted)
         silent = "ends with status 0 although the case deviates there: it "
-        told = f"does not assert {names}, which only the harness can check"
-        ways = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
-        told += "" if ways else "; it prints the HLO"
-        yield f"it {silent if written.silent else ''}{told}"
+        remark = f"does not assert {names}, which only the harness can check"
+        variants = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
+        remark += "" if variants else "; it prints the HLO"
+        yield f"it {silent if written.silent else ''}{remark}"
     if job.seen.conformance is Conformance.CONFORMS:
         yield f"{job.job.case.id} conforms there: the file shows no fault"
 
@@ -174,9 +172,9 @@ def _make_file_name(case: Case, cell: Cell) -> str:
 
 
 def _plan_case(
-    context: ProjectContext, case: Case, cells: list[Cell], wanted: tuple[str, ...]
+    session: Session, case: Case, cells: list[Cell], wanted: tuple[str, ...]
 ) -> tuple[Plan, Preparation]:
-    preparation = Session(context=context).prepare(cells, wanted)
+    preparation = session.prepare(cells, wanted)
     plan = make_plan([case], preparation.cells, preparation.exclusions)
     for left_out in plan.exclusions:
         raise NothingSelectedError(f"{case.id} on {left_out.cell}: {left_out.reason}")
@@ -190,31 +188,20 @@ def _plan_case(
 
 @contextlib.contextmanager
 def _observe(
-    context: ProjectContext, plan: Plan, preparation: Preparation, run: str | None
+    session: Session, plan: Plan, preparation: Preparation, run: str | None
 ) -> Iterator[list[SeenJob]]:
     if run is not None:
-        yield load_jobs(plan, context.open_run(run))
+        yield load_jobs(plan, session.context.open_run(run))
         return
-    session = Session(context=context)
     with run_plan(
         plan, session.make_executor(preparation.locks), session.results, session.make_judge
     ) as jobs:
         yield jobs
 
 
-def _search_history(
-    context: ProjectContext, case: Case, cell: Cell, good: str, say: Callable[[str], None]
-) -> str:
-    """Search for the release from which on a case does what it does in a cell."""
-    if not cell.is_plain:
-        raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
-    place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
-    asked = SearchOptions(good=good, bad=cell.release, platform=place)
-    found = find_change(context, case, asked, say)
-    return "\n".join(render_answer(found.answer, asked.find, found.axis))
-
-
-def _make_upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
+def _make_upstream(
+    jobs: list[SeenJob], written: Written, origin: FirstBadRelease | None
+) -> Upstream:
     compared = compare_jobs(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
     job = jobs[0].job
     return Upstream(
@@ -225,5 +212,5 @@ def _make_upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstr
         file=written.text,
         compared=compared,
         span=find_golden_span(job, jobs[0].seen.observation),
-        history=history,
+        history=origin.history if origin else "",
     )

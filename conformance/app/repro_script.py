@@ -7,24 +7,26 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.app.bisect import find_change
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
-from conformance.app.reproduction import Reproduction
-from conformance.app.search_options import SearchOptions
+from conformance.app.reproduction import Reproduction, search_origin
 from conformance.app.session import Session
 from conformance.app.target import select_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.report.upstream_issue import FirstBadRelease, render_script_issue
+from conformance.report.upstream_issue import render_script_issue
 from conformance.scratch import temporary_folder
-from conformance.triage.bisect.render import render_answer
 from conformance.triage.programs.outcomes import classify_outcome
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
 from conformance.triage.repro.header import describe_nightlies
-from conformance.triage.repro.script_file import ScriptRun, is_same_ending, render_script_file
+from conformance.triage.repro.script_file import (
+    ScriptRun,
+    is_same_ending,
+    make_script_run,
+    render_script_file,
+)
 from conformance.triage.repro.verification import SLOWER, NotReproducedError, run_with_uv
 
 if TYPE_CHECKING:
@@ -70,13 +72,7 @@ def reproduce_script(
         _check(run, text, name, context)
     issue = ""
     if options.issue:
-        origin = None
-        if options.good is not None:
-            question = SearchOptions(
-                good=options.good, bad=cell.release, platform=f"cpu{cell.devices}",
-                wanted=options.wanted,
-            )  # fmt: skip
-            origin = _search_origin(context, script, question, say)
+        origin = search_origin(context, script, cell, options, say)
         issue = render_script_issue(run, text, origin)
     command = f"uv run {quote(str(file))}"
     return Reproduction(
@@ -100,25 +96,17 @@ def _run(
 ) -> ScriptRun:
     """Run the script in its cell."""
     session = Session(context=context)
-    preparation = session.prepare([cell])
-    for left_out in preparation.exclusions:
-        raise NothingSelectedError(f"{cell.id}: {left_out.reason}")
-    (planned,) = preparation.cells
+    planned, locks = session.prepare_one(cell, refuse=NothingSelectedError)
     with temporary_folder("repro") as folder:
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
-            target=script, locks=preparation.locks, cache=context.cache, outer=os.environ,
+            target=script, locks=locks, cache=context.cache, outer=os.environ,
             blobs=blobs, timeout=TIMEOUT, wanted=session.build_requirements(wanted),
             preferred=script.preferred,
         )  # fmt: skip
         record = runner.run(planned)
         refuse_other_files(record, blobs, script)
-        return ScriptRun(
-            name=Path(script.text).name, source=script.source, planned=planned,
-            versions=runner.versions(planned), outcome=record.outcome, error=record.error,
-            stdout=blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace"),
-            variables=script.variables,
-        )  # fmt: skip
+        return make_script_run(runner, planned, record)
 
 
 def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> None:
@@ -135,22 +123,5 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
         ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
     outcome, error = classify_outcome(ended, None, SLOWER * TIMEOUT, set())
     if not is_same_ending(run, outcome, error):
-        told = outcome if error is None else error.signature
-        raise NotReproducedError(f"{name}: ends alone with {told}, expected {run.ending}")
-
-
-def _search_origin(
-    context: ProjectContext,
-    script: ProgramTarget,
-    question: SearchOptions,
-    say: Callable[[str], None],
-) -> FirstBadRelease:
-    """Search for the release from which on the script does what it does."""
-    found = find_change(context, script, question, say, scan=True)
-    answer = found.answer
-    return FirstBadRelease(
-        last_good=answer.labels[answer.last_good],
-        first_bad=answer.labels[answer.first_bad],
-        good=answer.summary(answer.last_good),
-        history="\n".join(render_answer(answer, question.find, found.axis)),
-    )
+        ending = outcome if error is None else error.signature
+        raise NotReproducedError(f"{name}: ends alone with {ending}, expected {run.ending}")

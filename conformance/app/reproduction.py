@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.app.bisect import find_change
+from conformance.app.search_options import SearchOptions
+from conformance.report.upstream_issue import FirstBadRelease
+from conformance.triage.bisect.render import render_answer
+from conformance.triage.programs.program import ProgramTarget
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.cells.cell import Cell
+    from conformance.model.case import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +80,39 @@ class Reproduction:
             "command": self.command,
             "checked": self.checked,
         }
+
+
+def search_origin(
+    context: ProjectContext,
+    target: Case | ProgramTarget,
+    cell: Cell,
+    options: ReproOptions,
+    say: Callable[[str], None],
+) -> FirstBadRelease | None:
+    """Search for the first release from which on a target does what it does in a cell.
+
+    Args:
+        context: The project.
+        target: The target.
+        cell: The cell.
+        options: The options, which name a good release.
+        say: Called with a line for each step.
+
+    Returns:
+        The release; None where no good one is named.
+    """
+    if options.good is None:
+        return None
+    place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
+    question = SearchOptions(
+        good=options.good, bad=cell.release, platform=place, wanted=options.wanted
+    )
+    # A case names its devices and its reference: its ends are comparable without a scan.
+    found = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
+    answer = found.answer
+    return FirstBadRelease(
+        last_good=answer.labels[answer.last_good],
+        first_bad=answer.labels[answer.first_bad],
+        good=answer.summary(answer.last_good),
+        history="\n".join(render_answer(answer, question.find, found.axis)),
+    )

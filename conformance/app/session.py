@@ -15,6 +15,7 @@ from conformance.engine.preparation import Provider, plan_recorded_cells, prepar
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.runner import Run
+from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
     from conformance.engine.run_directory import RunDirectory
+    from conformance.errors import ConformanceError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class Session:
 
         Args:
             cells: The cells.
-            wanted: See `requirements`.
+            wanted: See `build_requirements`.
             download: Whether uv may download a missing Python.
 
         Returns:
@@ -98,6 +100,29 @@ class Session:
             cells, context.releases, folders=context.matrix_folders, cache=context.cache,
             wanted=self.build_requirements(wanted), passed=context.passed, download=download,
         )  # fmt: skip
+
+    def prepare_one(
+        self,
+        cell: Cell,
+        wanted: Iterable[str] = (),
+        *,
+        refuse: type[ConformanceError] = UsageError,
+    ) -> tuple[PlannedCell, Mapping[str, Lock]]:
+        """Look up the lock and the interpreter of one cell.
+
+        Args:
+            cell: The cell.
+            wanted: See `build_requirements`.
+            refuse: The error that is raised if the cell cannot be installed.
+
+        Returns:
+            The cell, and its lock by its id.
+        """
+        preparation = self.prepare([cell], wanted)
+        for exclusion in preparation.exclusions:
+            raise refuse(f"{cell.id}: {exclusion.reason}")
+        (planned,) = preparation.cells
+        return planned, preparation.locks
 
     def plan_recorded(self, cells: Iterable[Cell]) -> tuple[PlannedCell, ...]:
         """Return cells as goldens have them, alike on every host.

@@ -23,7 +23,7 @@ from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
 from conformance.triage.repro.case_source import extract
 from conformance.triage.repro.observed_jobs import run_plan
-from conformance.triage.repro.script_file import ScriptRun, render_script_file
+from conformance.triage.repro.script_file import make_script_run, render_script_file
 from conformance.triage.repro.writer import write_reproduction
 from conformance.triage.shrink.case import CaseShrinker
 from conformance.triage.shrink.report import make_json, render_lines
@@ -178,13 +178,10 @@ def _shrink_case(
     def open_cell(cell: Cell) -> CellWorker:
         if cell.place.processes > 1:
             raise UsageError(f"{cell.id}: several processes; name one cell of one process")
-        preparation = session.prepare([cell])
-        for exclusion in preparation.exclusions:
-            raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
-        (planned,) = preparation.cells
+        planned, locks = session.prepare_one(cell)
         if reason := find_exclusion_reason(case, planned):
             raise UsageError(f"{case.id} on {cell.id}: {reason}")
-        return CellWorker(planned, session.make_opener(preparation.locks), session.device_lock)
+        return CellWorker(planned, session.make_opener(locks), session.device_lock)
 
     with report() as progress:
         shrunk = CaseShrinker(
@@ -197,9 +194,9 @@ def _shrink_case(
         file.parent.mkdir(parents=True)
         file.write_text(shrunk.text, encoding="utf-8")
         (left,) = discover([file])
-        preparation = session.prepare([cell])
-        plan = make_plan([left], preparation.cells, preparation.exclusions)
-        executor = session.make_executor(preparation.locks)
+        planned, locks = session.prepare_one(cell)
+        plan = make_plan([left], [planned])
+        executor = session.make_executor(locks)
         # The shrunk case is no case of the project: its results do not go to the user's cache.
         cache = replace(session, results_folder=folder / "cache").results
         with run_plan(plan, executor, cache, session.make_judge) as jobs:
@@ -222,9 +219,10 @@ def _shrink_script(
     good = good if good is None or good == NONE else select_one_cpu(good)
     others, named = _find_good_cells(context, cell, good)
     locks: dict[str, Lock] = {}
+    session = Session(context=context)
     with report() as progress:
-        planned = _plan_cell(context, cell, locks)
-        given = Session(context=context).build_requirements(options.wanted)
+        planned = _plan_cell(session, cell, locks)
+        given = session.build_requirements(options.wanted)
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
             target=script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
@@ -233,27 +231,20 @@ def _shrink_script(
         refuse_other_files(runner.run(planned), blobs, script)
         shrunk = ScriptShrinker(
             runner=runner, cell=planned, is_good_named=named, folder=folder, limits=options.limits,
-            others=(_plan_cell(context, one, locks) for one in others), progress=progress,
+            others=(_plan_cell(session, other, locks) for other in others), progress=progress,
         ).run()  # fmt: skip
     if options.repro is not None:
         file = folder / options.repro.name
         file.write_text(shrunk.text, encoding="utf-8")
         runner = replace(runner, target=replace(script, text=str(file)))
-        record = runner.run(planned)
-        run = ScriptRun(
-            name=file.name, source=shrunk.text, planned=planned, versions=runner.versions(planned),
-            outcome=record.outcome, error=record.error, variables=script.variables,
-            stdout=blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace"),
-        )  # fmt: skip
+        run = make_script_run(runner, planned, runner.run(planned))
         write_file("--repro", options.repro, render_script_file(run, file.name).encode())
     return shrunk
 
 
-def _plan_cell(context: ProjectContext, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
+def _plan_cell(session: Session, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
     if cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
-    preparation = Session(context=context).prepare([cell])
-    for left_out in preparation.exclusions:
-        raise NothingSelectedError(f"{cell.id}: {left_out.reason}")
-    locks |= preparation.locks
-    return preparation.cells[0]
+    planned, found = session.prepare_one(cell, refuse=NothingSelectedError)
+    locks |= found
+    return planned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.corpus.python_source import STANDARD_LIBRARY, find_imported_modules, parse
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.engine.job import PlannedCell
-    from conformance.model.record import ErrorInfo
+    from conformance.model.record import ErrorInfo, Record
+    from conformance.triage.programs.runner import ProgramRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,23 @@ class ScriptRun:
             names &= CORE
         first = ["jax", "jaxlib"]
         return [f"{name}=={self.versions[name]}" for name in (*first, *sorted(names - {*first}))]
+
+
+def make_script_run(runner: ProgramRunner, planned: PlannedCell, record: Record) -> ScriptRun:
+    """Return a script with its result in a cell.
+
+    Args:
+        runner: The runner that ran it.
+        planned: The cell.
+        record: Its record there.
+    """
+    script = runner.target
+    stdout = runner.blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace")
+    return ScriptRun(
+        name=Path(script.text).name, source=script.source, planned=planned,
+        versions=runner.versions(planned), outcome=record.outcome, error=record.error,
+        stdout=stdout, variables=script.variables,
+    )  # fmt: skip
 
 
 def render_script_file(run: ScriptRun, name: str) -> str:
