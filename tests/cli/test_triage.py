@@ -51,9 +51,9 @@ def power_{n}(env):
     slope = jax.grad(lambda x: x**{n})(np.float32(2))
     return Observed(slope, reference=np.float32({n * 2 ** (n - 1)}))
 """
-    for n in range(3, 12)
+    for n in range(3, 6)
 )
-"""Nine cases, each of which says something else when the derivative of a power is wrong."""
+"""Three cases, each of which says something else when the derivative of a power is wrong."""
 RIGHT = "mul(g, mul(_const(x, y), integer_pow(x, y - 1)))"
 WRONG = "mul(g, mul(_const(x, y - 1), integer_pow(x, y - 1)))"
 FILE = "jax/_src/lax/lax.py"
@@ -132,28 +132,29 @@ def test_a_changed_environment_is_one_cause_with_all_there_is_to_say(project: Pr
     assert "are alike" in ending.out
 
 
-def test_nine_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProject) -> None:
+def test_three_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProject) -> None:
     """After triage: in the terminal, for the next night, in issues, in reviews, and on the site."""
-    project = new_project({"cases/slopes/powers.py": POWERS})
-    assert project.run("run", "--cell", PLACE).code == 0
+    matrix = '[matrix]\naxes = { jax = ["0.6.2"], platform = ["cpu"], devices = [1] }\n'
+    project = new_project({"cases/slopes/powers.py": POWERS, "matrix/smoke.toml": matrix})
+    assert project.run("run").code == 0
     assert project.run("accept").code == 0
     _, copy = changed(project)
     night = ("run", "--matrix", "smoke", "--cell", f"path:{copy}@cpu1")
     project.run(*night)
     before = project.run(*night)
-    assert "exit status 1: 9 root causes are unexpected" in before.out
-    assert "nothing changed, 9 still there" in before.out
+    assert "exit status 1: 3 root causes are unexpected" in before.out
+    assert "nothing changed, 3 still there" in before.out
     assert project.run("triage").code == 0
 
     shown = project.run("report", "--terminal").out
     assert shown.count("\nregressed ") == 1
     assert "nothing changed, 1 still there" in shown
-    assert "regressed 9 cases on path-" in shown
+    assert "regressed 3 cases on path-" in shown
     assert project.run("report", "--out", "site").code == 0
     page = (project.path / "site" / "causes.html").read_text()
     assert page.count('id="cause-') == page.count('id="cause-1') > 0
     (group,) = project.run("review", "--json", "-").json["groups"]
-    assert len(group["jobs"]) == 9
+    assert len(group["jobs"]) == 3
     assert project.run("history", "add").code == 0
     actions = project.run("notify", "--json", "-").json["actions"]
     assert [one["kind"] for one in actions] == ["open"]
@@ -161,7 +162,7 @@ def test_nine_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProject
     again = project.run(*night)
     assert "exit status 1: 1 root cause is unexpected" in again.out
     (still,) = json.loads((project.newest.path / "since.json").read_text())["still"]
-    assert (len(still["jobs"]), still["nights"]) == (9, 3)
+    assert (len(still["jobs"]), still["nights"]) == (3, 3)
 
 
 def test_what_is_not_looked_into_is_said(project: Project) -> None:
