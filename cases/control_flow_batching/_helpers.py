@@ -1,4 +1,4 @@
-"""What the topics of this family share."""
+"""Arrays that the topics of this family share."""
 
 from __future__ import annotations
 

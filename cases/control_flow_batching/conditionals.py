@@ -1,8 +1,8 @@
-"""Conditionals under vmap: what becomes a select, and what the branch not taken may do.
+"""Conditionals under vmap: when `cond` becomes a select, and effects of the branch not taken.
 
-A predicate that is mapped over turns `cond` into a select, and both branches run. Values stay
-right; costs, effects and the axes of results do not. A predicate that is not mapped over must
-leave the conditional alone.
+A mapped predicate turns `cond` into a select, and both branches run. Values stay correct; costs,
+effects and the axes of results change. With an unmapped predicate the conditional must stay as
+written.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ BRANCHES = (jnp.sin, jnp.cos, jnp.exp)
 
 @probe(source="jax-ml/jax#8409")
 def predicate(env):
-    """A mapped predicate makes a select of a cond or switch, a shared one leaves it as it is."""
+    """`cond` and `switch` become a select under vmap only if their predicate is mapped."""
     x = floats(0.5, 1.0, 1.5)
 
-    def mapped(kind, index):
+    def make_call(kind, index):
         def fn(i, x):
             if kind == "cond":
                 return lax.cond(i == 1, BRANCHES[1], BRANCHES[0], x)
@@ -33,38 +33,38 @@ def predicate(env):
 
         return jax.vmap(fn, in_axes=(0 if np.ndim(index) else None, 0)), (np.int32(index), x)
 
-    of = {"cond": [1, 0, 1], "cond_shared": 1, "switch": [2, 0, 1], "switch_shared": 2}
-    calls = {name: mapped(name.partition("_")[0], index) for name, index in of.items()}
+    indices = {"cond": [1, 0, 1], "cond_shared": 1, "switch": [2, 0, 1], "switch_shared": 2}
+    calls = {name: make_call(name.partition("_")[0], index) for name, index in indices.items()}
     found = {name: counts(*call, "cond select_n") for name, call in calls.items()}
     values = jax.jit(lambda: {name: fn(*args) for name, (fn, args) in calls.items()})()
-    left = {name: (one["cond"], one["select_n"] > 0) for name, one in found.items()}
+    left = {name: (count["cond"], count["select_n"] > 0) for name, count in found.items()}
     exact = (np.sin, np.cos, np.exp)
-    wanted = {
+    expected = {
         name: np.array([exact[i](np.float64(v)) for i, v in np.broadcast(index, x)])
-        for name, index in of.items()
+        for name, index in indices.items()
     }
-    kept = {name: (1, False) if "shared" in name else (0, True) for name in of}
-    return Observed({"value": values, "left": left}, {"value": wanted, "left": kept})
+    expected_left = {name: (1, False) if "shared" in name else (0, True) for name in indices}
+    return Observed({"value": values, "left": left}, {"value": expected, "left": expected_left})
 
 
 @probe(source="jax-ml/jax#8409")
 def predicate_of_a_collective(env):
-    """A psum over the mapped axis is the same in all lanes: the cond on it stays a cond."""
-    mapped = jax.vmap(
+    """A psum over the mapped axis is equal in all lanes, so a `cond` on it stays a `cond`."""
+    fn = jax.vmap(
         lambda x: lax.cond(lax.psum(x, "i") > 5, lambda x: 10 * x, lambda x: -x, x), axis_name="i"
     )
-    found = counts(mapped, (floats(0, 1, 2, 3),), "cond select_n")
+    found = counts(fn, (floats(0, 1, 2, 3),), "cond select_n")
     return Observed(
-        {"value": jax.jit(mapped)(floats(0, 1, 2, 3)), **found},
+        {"value": jax.jit(fn)(floats(0, 1, 2, 3)), **found},
         {"value": floats(0, 10, 20, 30), "cond": 1, "select_n": 0},
     )
 
 
 @program(source="jax-ml/jax#5658", platforms=("cpu",))
 def dead_branch_root(env):
-    """The root of the branch not taken, at 0: its infinite derivative does not reach the result.
+    """The infinite derivative of a root at 0, in the branch not taken, does not reach the result.
 
-    The select that the cond becomes also guards the operands of the branch; `jnp.where` does not.
+    The select that replaces the cond also guards the operands of the branch; `jnp.where` does not.
     """
 
     def root(x):
@@ -82,53 +82,55 @@ def dead_branch_root(env):
     return Program(fn, args=(floats(0, 4),), reference=want)
 
 
+ZERO_TIMES_INFINITY = deviation(
+    params=["where"],
+    outcome="ok",
+    reason="the cotangent of the side not taken is 0 times infinity",
+    issue="jax-ml/jax#1052",
+)
+
+
 @program(
     source="jax-ml/jax#1052",
     platforms=("cpu",),
     params={"where": {"guard": False}, "double_where": {"guard": True}},
-    deviations=[
-        deviation(
-            params=["where"],
-            outcome="ok",
-            reason="the cotangent of the side not taken is 0 times infinity",
-            issue="jax-ml/jax#1052",
-        )
-    ],
+    deviations=[ZERO_TIMES_INFINITY],
 )
 def where_at_a_singularity(env, guard):
     """`where(x > 0, sqrt(x), 0)` has a NaN gradient at 0; guard the operand with a second where."""
 
     def root(x):
-        inside = jnp.where(x > 0, x, 1.0) if guard else x
-        return jnp.where(x > 0, jnp.sqrt(inside), 0.0).sum()
+        operand = jnp.where(x > 0, x, 1.0) if guard else x
+        return jnp.where(x > 0, jnp.sqrt(operand), 0.0).sum()
 
     return Program(jax.grad(root), args=(floats(0, 4),), reference=np.array([0, 0.25]))
+
+
+OPERANDS_NOT_FORWARDED = deviation(
+    "jax<0.4.31",
+    error="ValueError",
+    match="out_axes",
+    reason="an operand that every branch returns was an output of the cond, and so mapped",
+    issue="jax-ml/jax#21806",
+)
+SWITCH_DID_NOT_FORWARD = deviation(
+    ">=0.4.31,<0.6",
+    params=["switch"],
+    error="ValueError",
+    match="out_axes",
+    reason="only cond forwarded its operands; switch did not",
+    issue="jax-ml/jax#27084",
+)
 
 
 @program(
     source="jax-ml/jax#21806",
     platforms=("cpu",),
     params={"cond": {"kind": "cond"}, "switch": {"kind": "switch"}},
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            error="ValueError",
-            match="out_axes",
-            reason="an operand that every branch returns was an output of the cond, so mapped",
-            issue="jax-ml/jax#21806",
-        ),
-        deviation(
-            ">=0.4.31,<0.6",
-            params=["switch"],
-            error="ValueError",
-            match="out_axes",
-            reason="only cond forwarded its operands, switch did not",
-            issue="jax-ml/jax#27084",
-        ),
-    ],
+    deviations=[OPERANDS_NOT_FORWARDED, SWITCH_DID_NOT_FORWARD],
 )
 def operand_passed_through(env, kind):
-    """What all branches return unchanged is not mapped over, so `out_axes=None` will do for it."""
+    """An operand that all branches return unchanged stays unmapped; `out_axes=None` accepts it."""
     branches = (lambda x, y: (x, 2 * y), lambda x, y: (x, 3 * y), lambda x, y: (x, 4 * y))
 
     def fn(i, x, y):
@@ -143,19 +145,17 @@ def operand_passed_through(env, kind):
     )
 
 
-@probe(
-    source="jax-ml/jax@e6db7a9d99fb",
-    deviations=[
-        deviation(
-            "jax<0.5.3",
-            outcome="ok",
-            reason="an array that both branches close over was handed over once for each",
-            issue="jax-ml/jax@e6db7a9d99fb",
-        )
-    ],
+CLOSED_OVER_ARRAY_PASSED_TWICE = deviation(
+    "jax<0.5.3",
+    outcome="ok",
+    reason="an array that both branches close over was passed once for each branch",
+    issue="jax-ml/jax@e6db7a9d99fb",
 )
+
+
+@probe(source="jax-ml/jax@e6db7a9d99fb", deviations=[CLOSED_OVER_ARRAY_PASSED_TWICE])
 def array_closed_over_twice(env):
-    """An array that both branches close over is one operand of the cond, not two."""
+    """An array that both branches close over is a single operand of the cond, not two."""
 
     def fn(p, x, shared):
         return lax.cond(p, lambda x: x + shared, lambda x: x * shared, x)
@@ -168,17 +168,18 @@ def array_closed_over_twice(env):
     )
 
 
+OTHER_PLATFORM_LOWERED = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="the branch of the other platform was lowered, too",
+    issue="jax-ml/jax#28594",
+)
+
+
 @probe(
     source="jax-ml/jax#28594",
     params={"vmapped": {"mapped": True}, "plain": {"mapped": False}},
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            outcome="ok",
-            reason="the branch of the other platform was lowered, too",
-            issue="jax-ml/jax#28594",
-        ),
-    ],
+    deviations=[OTHER_PLATFORM_LOWERED],
 )
 def branch_of_another_platform(env, mapped):
     """`platform_dependent` lowers no branch of another platform, also under vmap."""
@@ -195,51 +196,55 @@ def branch_of_another_platform(env, mapped):
     )
 
 
+CALLBACK_RUNS_IN_EVERY_LANE = deviation(
+    params=["batched"],
+    outcome="ok",
+    reason="both branches of the select run, so the callback is called in every lane",
+    issue="jax-ml/jax#19314",
+)
+
+
 @probe(
     source="jax-ml/jax#19314",
     params={"batched": {"axis": 0}, "shared": {"axis": None}},
-    deviations=[
-        deviation(
-            params=["batched"],
-            outcome="ok",
-            reason="both branches of the select run, so the callback is called in every lane",
-            issue="jax-ml/jax#19314",
-        )
-    ],
+    deviations=[CALLBACK_RUNS_IN_EVERY_LANE],
 )
 def callback_in_a_branch(env, axis):
-    """A debug callback in one branch: under a mapped predicate it speaks for every lane."""
-    seen = []
+    """Under a mapped predicate, a debug callback in one branch runs for every lane."""
+    calls = []
 
     def told(x):
-        jax.debug.callback(lambda value: seen.append(float(value)), x)
+        jax.debug.callback(lambda value: calls.append(float(value)), x)
         return x
 
-    wanted = np.array([False, True, False]) if axis == 0 else np.bool_(True)
+    predicates = np.array([False, True, False]) if axis == 0 else np.bool_(True)
     fn = jax.vmap(lambda p, x: lax.cond(p, told, lambda x: -x, x), in_axes=(axis, 0))
-    value = jax.jit(fn)(wanted, floats(1, 2, 3))
-    jax.effects_barrier()
+    value = jax.jit(fn)(predicates, floats(1, 2, 3))
+    jax.effects_barrier()  # callbacks run asynchronously
     lanes = [2.0] if axis == 0 else [1.0, 2.0, 3.0]
     sign = [-1, 2, -3] if axis == 0 else [1, 2, 3]
-    return Observed({"value": value, "told": sorted(seen)}, {"value": floats(*sign), "told": lanes})
+    return Observed(
+        {"value": value, "told": sorted(calls)}, {"value": floats(*sign), "told": lanes}
+    )
+
+
+IO_REFUSED_FOR_ANY_PREDICATE = deviation(
+    params=["shared"],
+    error="NotImplementedError",
+    match="IO effect not supported in vmap-of-cond",
+    reason="vmap of cond refuses IO effects whether or not the predicate is mapped",
+    issue="jax-ml/jax#20628",
+)
 
 
 @program(
     source="jax-ml/jax#20628",
     platforms=("cpu",),
     params={"batched": {"axis": 0}, "shared": {"axis": None}},
-    deviations=[
-        deviation(
-            params=["shared"],
-            error="NotImplementedError",
-            match="IO effect not supported in vmap-of-cond",
-            reason="refused whether the predicate is mapped or not",
-            issue="jax-ml/jax#20628",
-        )
-    ],
+    deviations=[IO_REFUSED_FOR_ANY_PREDICATE],
 )
 def io_in_a_branch(env, axis):
-    """`io_callback` in a branch is refused under vmap, although a shared predicate could keep it.
+    """`io_callback` in a branch is refused under vmap, even if the predicate is unmapped.
 
     Call it outside of the cond, or use `lax.map` instead of vmap.
     """
@@ -248,30 +253,31 @@ def io_in_a_branch(env, axis):
     def told(x):
         return io_callback(np.asarray, jax.ShapeDtypeStruct((), np.float32), x)
 
-    refused = raises("NotImplementedError", match="IO effect")
+    expected_error = raises("NotImplementedError", match="IO effect")
     return Program(
         jax.vmap(lambda p, x: lax.cond(p, told, lambda x: -x, x), in_axes=(axis, 0)),
         args=(np.array([True, False]) if axis == 0 else np.bool_(True), floats(1, 2)),
-        reference=refused if axis == 0 else np.array([1.0, 2.0]),
+        reference=expected_error if axis == 0 else np.array([1.0, 2.0]),
     )
+
+
+WEAK_TYPE_OF_FALSE_BRANCH = deviation(
+    params=["literal_if_false"],
+    outcome="ok",
+    reason="the result of a cond has the weak type of its false branch alone",
+)
 
 
 @probe(
     source="jax-ml/jax#4896",
     params={"literal_if_true": {"last": False}, "literal_if_false": {"last": True}},
-    deviations=[
-        deviation(
-            params=["literal_if_false"],
-            outcome="ok",
-            reason="the weak type of a cond is that of its false branch alone",
-        )
-    ],
+    deviations=[WEAK_TYPE_OF_FALSE_BRANCH],
 )
 def weak_type_of_branches(env, last):
-    """A float32 in one branch, the literal 1.0 in the other: the result is float32, and strong.
+    """A cond with a float32 in one branch and the literal 1.0 in the other is a strong float32.
 
-    It is weak when the literal is in the false branch, so that float16 then wins; a select, which
-    the same cond is under vmap, is strong. Write the literal as `jnp.float32(1)`.
+    It is weak if the literal is in the false branch, so that float16 then wins in a sum. Under vmap
+    the same cond is a select, whose result is strong. Write the literal as `jnp.float32(1)`.
     """
     strong, weak = (lambda x: x), (lambda _: 1.0)
     branches = (strong, weak) if last else (weak, strong)
@@ -287,22 +293,23 @@ def weak_type_of_branches(env, last):
     )
 
 
+MESSAGE_WITHOUT_FUNCTIONS = deviation(
+    "jax<0.6",
+    error="TypeError",
+    match="must have (identical types|same type structure)",
+    reason="the message neither named the functions nor stated the difference",
+    issue="jax-ml/jax@892cb65308d6",
+)
+
+
 @program(
     source="jax-ml/jax@892cb65308d6",
     platforms=("cpu",),
     params={"dtype": {"case": "dtype"}, "shape": {"case": "shape"}, "tree": {"case": "tree"}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="TypeError",
-            match="must have (identical types|same type structure)",
-            reason="the message neither named the functions nor said what differs",
-            issue="jax-ml/jax@892cb65308d6",
-        )
-    ],
+    deviations=[MESSAGE_WITHOUT_FUNCTIONS],
 )
 def branches_that_differ(env, case):
-    """Branches of different type: a TypeError that names the functions and says what differs."""
+    """Branches of different types raise a TypeError that names the functions and the difference."""
     other = {"dtype": jnp.int32, "shape": lambda x: x[:1], "tree": lambda x: (x, x)}[case]
     match = {"dtype": "the dtypes do not match", "shape": "the shapes do not match"}
 

@@ -1,7 +1,8 @@
-"""`while_loop` and `fori_loop` under vmap: lanes that are done, counters, carries nobody writes.
+"""`while_loop` and `fori_loop` under vmap: finished lanes, counters and read-only carries.
 
-A mapped predicate keeps the loop going until the last lane is done; the body runs in all lanes and
-what finished lanes compute is thrown away. What need not be mapped should not be.
+A mapped predicate keeps the loop running until the last lane has finished; the body runs in all
+lanes, and results of finished lanes are discarded. Carries that need not be mapped should stay
+unmapped.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from ._helpers import floats
 
 @program(source="jax-ml/jax#485", same_as=("jit", "aot"))
 def mapped_bounds(env):
-    """A bound that is mapped over: each lane makes its own number of steps."""
+    """With a mapped bound, each lane of a `fori_loop` makes its own number of steps."""
 
     def to(low, high):
         return lax.fori_loop(low, high, lambda i, c: 2 * c + i, 1)
 
     def python(n):
-        def one(low, high):
+        def run_lane(low, high):
             c = 1
             for i in range(low, high):
                 c = 2 * c + i
             return c
 
         bounds = [(0, k) for k in n], [(k, 4) for k in n]
-        return tuple(np.array([one(*each) for each in some], np.int32) for some in bounds)
+        return tuple(np.array([run_lane(*pair) for pair in pairs], np.int32) for pairs in bounds)
 
     return Program(
         jax.vmap(lambda n: (to(0, n), to(n, 4))),
@@ -45,7 +46,10 @@ def mapped_bounds(env):
 
 @program(source="jax-ml/jax#7781")
 def predicate_mapped_by_the_body(env):
-    """The predicate reads a carry that becomes mapped only in the body: found as a fixed point."""
+    """The predicate may read a carry that becomes mapped only in the body.
+
+    vmap finds the mapped carries as a fixed point.
+    """
 
     def fn(step):
         return lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + step, s[1] + 1), (0.0, 0))
@@ -59,7 +63,7 @@ def predicate_mapped_by_the_body(env):
 
 @program(source="jax-ml/jax#485")
 def lanes_that_are_done(env):
-    """A body that is wrong for finished lanes, 1/0 here: their value and derivative are kept."""
+    """A body that is wrong for finished lanes, here 1/0, keeps their value and derivative."""
 
     def fn(n, x):
         return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, 1 / s[1]), (0, x))[1]
@@ -79,7 +83,7 @@ def lanes_that_are_done(env):
     params={"fori": {"mapped": False}, "fori_mapped_bound": {"mapped": True}},
 )
 def counter(env, mapped):
-    """The counter of a `fori_loop` is one number for all lanes, as long as the bounds are."""
+    """The counter of a `fori_loop` is a single number for all lanes if the bounds are unmapped."""
 
     def fn(n, x):
         return lax.fori_loop(0, n, lambda i, c: c + i * x, 0.0)
@@ -93,21 +97,18 @@ def counter(env, mapped):
     )
 
 
-@program(
-    source="jax-ml/jax#27970",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="ValueError",
-            match="out_axes",
-            reason="all carries of a mapped loop were mapped, also those the body never writes",
-            issue="jax-ml/jax#27970",
-        )
-    ],
+READ_ONLY_CARRIES_MAPPED = deviation(
+    "jax<0.6",
+    error="ValueError",
+    match="out_axes",
+    reason="all carries of a mapped loop were mapped, also those that the body only reads",
+    issue="jax-ml/jax#27970",
 )
+
+
+@program(source="jax-ml/jax#27970", platforms=("cpu",), deviations=[READ_ONLY_CARRIES_MAPPED])
 def carry_that_is_only_read(env):
-    """A carry that the body hands on as it is stays unmapped: `out_axes=None` will do for it."""
+    """A carry that the body returns unchanged stays unmapped, so `out_axes=None` accepts it."""
 
     def fn(n, x):
         return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1]), (0, x))
@@ -119,19 +120,17 @@ def carry_that_is_only_read(env):
     )
 
 
-@probe(
-    source="jax-ml/jax#27970",
-    deviations=[
-        deviation(
-            "jax<0.6",
-            outcome="ok",
-            reason="read-only carries went round with the others",
-            issue="jax-ml/jax#27970",
-        )
-    ],
+READ_ONLY_CARRIES_IN_LOOP = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="the loop carried read-only values like all others",
+    issue="jax-ml/jax#27970",
 )
+
+
+@probe(source="jax-ml/jax#27970", deviations=[READ_ONLY_CARRIES_IN_LOOP])
 def carries_in_the_jaxpr(env):
-    """A read-only carry is a constant of the loop's body: the `while` has one carry less."""
+    """A read-only carry is a constant of the loop body: the `while` has one carry less."""
 
     def fn(x, factor):
         body = lambda s: (s[0] + 1, s[1], s[2] * s[1])  # noqa: E731 - reads best in place
@@ -150,7 +149,10 @@ def carries_in_the_jaxpr(env):
     params={"batched": {"axis": 0}, "shared": {"axis": None}},
 )
 def io_in_the_body(env, axis):
-    """`io_callback` in a loop under vmap: refused if lanes end apart, kept if they end together."""
+    """Under vmap, `io_callback` in a loop is refused if lanes can end at different steps.
+
+    It is kept if all lanes end together.
+    """
     from jax.experimental import io_callback  # noqa: PLC0415 - as users import it
 
     def body(state):
@@ -160,30 +162,36 @@ def io_in_the_body(env, axis):
     def fn(n, x):
         return lax.while_loop(lambda s: s[0] < n, body, (0, x))[1]
 
-    refused = raises("Exception", match="IO effects not supported in while_loop with batched")
+    expected_error = raises(
+        "Exception", match="IO effects not supported in while_loop with batched"
+    )
     return Program(
         jax.vmap(fn, in_axes=(axis, 0)),
         args=(np.array([1, 2], np.int32) if axis == 0 else np.int32(2), floats(1, 2)),
-        reference=refused if axis == 0 else np.array([4.0, 8.0]),
+        reference=expected_error if axis == 0 else np.array([4.0, 8.0]),
     )
+
+
+MESSAGE_WITHOUT_COMPONENT = deviation(
+    "jax<0.4.33",
+    error="TypeError",
+    match="body_fun output and input must have (identical types|same type structure)",
+    reason="the message named no component of the carry",
+    issue="jax-ml/jax#22857",
+)
 
 
 @program(
     source="jax-ml/jax#22857",
     platforms=("cpu",),
     params={"dtype": {"case": "dtype"}, "shape": {"case": "shape"}, "tree": {"case": "tree"}},
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            error="TypeError",
-            match="body_fun output and input must have (identical types|same type structure)",
-            reason="the message named no component of the carry",
-            issue="jax-ml/jax#22857",
-        )
-    ],
+    deviations=[MESSAGE_WITHOUT_COMPONENT],
 )
 def carry_that_changes(env, case):
-    """A body that changes the carry's type: the TypeError names the component and what differs."""
+    """A body that changes the type of its carry raises a TypeError.
+
+    The message names the component and the difference.
+    """
     body = {
         "dtype": lambda s: s.astype("int32"),
         "shape": lambda s: jnp.concatenate([s, s]),
@@ -198,28 +206,28 @@ def carry_that_changes(env, case):
     return Program(fn, args=(floats(0, 1),), reference=raises("TypeError", match=reason))
 
 
-@probe(
-    source="jax-ml/jax#27059",
-    deviations=[
-        deviation(
-            "jax<0.5.3",
-            outcome="ok",
-            reason="without jit the carry stayed the Python number it was",
-            issue="jax-ml/jax#27059",
-        )
-    ],
+PYTHON_CARRY_WITHOUT_JIT = deviation(
+    "jax<0.5.3",
+    outcome="ok",
+    reason="without jit a Python number in the carry stayed a Python number",
+    issue="jax-ml/jax#27059",
 )
+
+
+@probe(source="jax-ml/jax#27059", deviations=[PYTHON_CARRY_WITHOUT_JIT])
 def carry_without_jit(env):
-    """Under `disable_jit` the body of a `while_loop` sees arrays, as it does when it is traced."""
-    seen = set()
+    """Under `disable_jit` the body of a `while_loop` receives arrays, as it does when traced."""
+    are_arrays = set()
 
     def body(state):
-        seen.add(isinstance(state, jax.Array))
+        are_arrays.add(isinstance(state, jax.Array))
         return state + 1
 
     with jax.disable_jit():
         last = lax.while_loop(lambda s: s < 3, body, 0)
-    return Observed({"value": int(last), "arrays": sorted(seen)}, {"value": 3, "arrays": [True]})
+    return Observed(
+        {"value": int(last), "arrays": sorted(are_arrays)}, {"value": 3, "arrays": [True]}
+    )
 
 
 @program(
@@ -228,30 +236,35 @@ def carry_without_jit(env):
     params={"forward": {"mode": "forward"}, "reverse": {"mode": "reverse"}},
 )
 def derivative_of_a_while(env, mode):
-    """A loop of unknown length: forward mode goes with it, reverse mode is refused and says so."""
+    """A loop of unknown length has a forward-mode derivative; reverse mode is refused.
+
+    The message states that reverse mode does not work for `while_loop`.
+    """
 
     def fn(x):
         return lax.while_loop(lambda s: s < 100, lambda s: s * s, x)
 
     if mode == "forward":
         return Program(jax.jacfwd(fn), args=(np.float32(3),), reference=np.float64(8 * 3**7))
-    refused = raises("ValueError", match="Reverse-mode differentiation does not work for lax.while")
-    return Program(jax.grad(fn), args=(np.float32(3),), reference=refused)
+    expected_error = raises(
+        "ValueError", match="Reverse-mode differentiation does not work for lax.while"
+    )
+    return Program(jax.grad(fn), args=(np.float32(3),), reference=expected_error)
 
 
 @program(source="jax-ml/jax#2960")
 def mapped_twice(env):
-    """Two vmaps over a loop, bounds in one, summands in the other: both orders of nesting."""
+    """Nested vmaps over the bounds and the summands of a loop agree in both orders of nesting."""
 
     def fn(n, x):
         return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] + x), (0, 0.0))[1]
 
     bounds, summands = (0, None), (None, 0)
-    inside = jax.vmap(jax.vmap(fn, bounds), summands)
-    outside = jax.vmap(jax.vmap(fn, summands), bounds)
+    bounds_inside = jax.vmap(jax.vmap(fn, bounds), summands)
+    bounds_outside = jax.vmap(jax.vmap(fn, summands), bounds)
     product = np.outer(np.arange(3), [1.5, 2.5])
     return Program(
-        lambda n, x: (inside(n, x), outside(n, x)),
+        lambda n, x: (bounds_inside(n, x), bounds_outside(n, x)),
         args=(np.arange(3, dtype=np.int32), floats(1.5, 2.5)),
         reference=(product.T, product),
     )
@@ -273,23 +286,21 @@ def weak_carry(env):
     )
 
 
-@probe(
-    source="jax-ml/jax#40101",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax==0.11.1",
-            outcome="ok",
-            reason="an update of a few bytes rewrote the whole array",
-            issue="jax-ml/jax#40101",
-        )
-    ],
+WHOLE_ARRAY_REWRITTEN = deviation(
+    "jax==0.11.1",
+    outcome="ok",
+    reason="an update of a few bytes rewrote the whole array",
+    issue="jax-ml/jax#40101",
 )
-def step_that_writes_an_element(env):
-    """Writing an element a step into a long array: on 0.11.1 a step took as long as the array is.
 
-    A loop of 40,000 steps over as many elements had run for a tenth of a millisecond, and ran for
-    a tenth of a second. What a step takes is compared with that of a short array, in one process.
+
+@probe(source="jax-ml/jax#40101", platforms=("cpu",), deviations=[WHOLE_ARRAY_REWRITTEN])
+def step_that_writes_an_element(env):
+    """On 0.11.1 a step that writes an element takes time proportional to the length of the array.
+
+    A loop of 40,000 steps over as many elements took a tenth of a millisecond before, and a tenth
+    of a second on 0.11.1. The case compares the time of a step with that for a short array, in one
+    process.
     """
 
     def seconds_a_step(steps):
@@ -301,24 +312,25 @@ def step_that_writes_an_element(env):
             starts.append(time.perf_counter())
         return np.diff(starts).min() / steps
 
+    # If a step takes time proportional to the array, the ratio is about 40; otherwise about 1.
     as_fast = bool(seconds_a_step(40_000) < 8 * seconds_a_step(1_000))
     return Observed({"as fast": as_fast}, reference={"as fast": True})
 
 
-@probe(
-    source="jax-ml/jax#33348",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.8.1",
-            outcome="crashed",
-            reason="a segmentation fault while compiling",
-            issue="jax-ml/jax#33348",
-        )
-    ],
+COMPILER_CRASHED = deviation(
+    "jax<0.8.1",
+    outcome="crashed",
+    reason="a segmentation fault during compilation",
+    issue="jax-ml/jax#33348",
 )
+
+
+@probe(source="jax-ml/jax#33348", platforms=("cpu",), deviations=[COMPILER_CRASHED])
 def idle_loop_in_a_loop(env):
-    """A loop within one whose body returns constants: it ended the process up to 0.8.0."""
+    """A loop whose body runs another loop and returns constants can be compiled.
+
+    Up to 0.8.0 it ended the process.
+    """
     zeros = np.zeros(2, np.int32)
 
     def body(x):
@@ -332,7 +344,7 @@ def idle_loop_in_a_loop(env):
 
 
 class Node:
-    """Two numbers, and what is said of them beside: something else with keys and without."""
+    """Two numbers, with auxiliary data that differ between flattening with and without keys."""
 
     def __init__(self, x, y):
         self.x, self.y = x, y
@@ -346,20 +358,17 @@ jax.tree_util.register_pytree_with_keys(
 )
 
 
-@probe(
-    source="jax-ml/jax#25355",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax==0.4.36",
-            error="IndexError",
-            match="list index out of range",
-            reason="the carry is compared with and without keys; no difference was found to report",
-            issue="jax-ml/jax#25355",
-        )
-    ],
+NO_DIFFERENCE_TO_REPORT = deviation(
+    "jax==0.4.36",
+    error="IndexError",
+    match="list index out of range",
+    reason="the carry is compared with and without keys, and no difference was found to report",
+    issue="jax-ml/jax#25355",
 )
+
+
+@probe(source="jax-ml/jax#25355", platforms=("cpu",), deviations=[NO_DIFFERENCE_TO_REPORT])
 def node_of_two_kinds_of_data(env):
-    """A carry whose auxiliary data differ with and without keys: an IndexError on 0.4.36 alone."""
+    """A carry whose auxiliary data differ with and without keys is an IndexError only on 0.4.36."""
     last = lax.while_loop(lambda n: n.x > 0, lambda n: Node(n.x - 1, n.y * 2), Node(3.0, 1.0))
     return Observed([float(last.x), float(last.y)], [0.0, 8.0])

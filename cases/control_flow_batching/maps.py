@@ -1,4 +1,4 @@
-"""`lax.map` in batches and `associative_scan`: the loops that jax writes for you."""
+"""Loops that jax writes for you: `lax.map` in batches, and `associative_scan`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from conformance.kit.equations import counts
 
 from ._helpers import floats
 
-
-@program(
-    source="jax-ml/jax#19614",
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            error="TypeError",
-            match="unexpected keyword argument 'batch_size'",
-            reason="map had no batches",
-            issue="jax-ml/jax#19614",
-        )
-    ],
+NO_BATCH_SIZE_KEYWORD = deviation(
+    "jax<0.4.31",
+    error="TypeError",
+    match="unexpected keyword argument 'batch_size'",
+    reason="lax.map had no batch_size",
+    issue="jax-ml/jax#19614",
 )
+
+
+@program(source="jax-ml/jax#19614", deviations=[NO_BATCH_SIZE_KEYWORD])
 def map_in_batches(env):
-    """`lax.map(..., batch_size=n)`: a scan over vmaps, in order, with a rest of its own."""
+    """`lax.map(..., batch_size=n)` is a scan over vmaps, in order, with a separate remainder."""
 
     def fn(x):
         sizes = {"even": 3, "rest": 4, "larger": 10}
@@ -40,37 +37,38 @@ def map_in_batches(env):
     return Program(fn, args=(x,), reference=dict.fromkeys(("even", "rest", "larger"), want))
 
 
+NO_BATCH_SIZE = deviation(
+    "jax<0.4.31",
+    error="TypeError",
+    match="batch_size",
+    reason="lax.map had no batch_size",
+    issue="jax-ml/jax#19614",
+)
+EMPTY_REMAINDER_COMPUTED = deviation(
+    ">=0.4.31,<0.6.2",
+    params=["even"],
+    outcome="ok",
+    reason="an empty remainder was computed and concatenated",
+    issue="jax-ml/jax#29195",
+)
+SCAN_OF_NO_ROUNDS = deviation(
+    ">=0.4.31,<0.7",
+    params=["larger"],
+    outcome="ok",
+    reason="a scan of no iterations preceded the remainder",
+    issue="jax-ml/jax#29867",
+)
+
+
 @probe(
     source="jax-ml/jax#29195",
     params={"even": {"size": 3}, "rest": {"size": 4}, "larger": {"size": 10}},
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            error="TypeError",
-            match="batch_size",
-            reason="map had no batches",
-            issue="jax-ml/jax#19614",
-        ),
-        deviation(
-            ">=0.4.31,<0.6.2",
-            params=["even"],
-            outcome="ok",
-            reason="an empty rest was computed and joined on",
-            issue="jax-ml/jax#29195",
-        ),
-        deviation(
-            ">=0.4.31,<0.7",
-            params=["larger"],
-            outcome="ok",
-            reason="a scan of no rounds was made before the rest",
-            issue="jax-ml/jax#29867",
-        ),
-    ],
+    deviations=[NO_BATCH_SIZE, EMPTY_REMAINDER_COMPUTED, SCAN_OF_NO_ROUNDS],
 )
 def traces_of_the_function(env, size):
-    """How often the mapped function is in the program: once, and once more for a rest.
+    """The mapped function is in the program once, and once more for a remainder.
 
-    An empty rest, or a scan of no rounds, was traced and compiled as well.
+    An empty remainder, or a scan of no iterations, was traced and compiled as well.
     """
     found = counts(
         lambda x: lax.map(jnp.sin, x, batch_size=size), (np.ones(6, np.float32),), "scan sin"
@@ -78,39 +76,31 @@ def traces_of_the_function(env, size):
     return Observed(found, {"scan": int(size < 10), "sin": 2 if size == 4 else 1})
 
 
+ZERO_HAD_NO_MEANING = deviation(
+    ">=0.4.31,<0.8.2",
+    error="ZeroDivisionError",
+    reason="a batch_size of 0 had no meaning",
+    issue="jax-ml/jax#33965",
+)
+
+
 @program(
-    source="jax-ml/jax#33965",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            error="TypeError",
-            match="batch_size",
-            reason="map had no batches",
-            issue="jax-ml/jax#19614",
-        ),
-        deviation(
-            ">=0.4.31,<0.8.2",
-            error="ZeroDivisionError",
-            reason="0 had no meaning",
-            issue="jax-ml/jax#33965",
-        ),
-    ],
+    source="jax-ml/jax#33965", platforms=("cpu",), deviations=[NO_BATCH_SIZE, ZERO_HAD_NO_MEANING]
 )
 def batch_size_of_zero(env):
-    """`batch_size=0` means all at once: a plain vmap."""
+    """`batch_size=0` maps all elements at once, as a plain vmap does."""
     fn = lambda x: lax.map(lambda v: v * v, x, batch_size=0)  # noqa: E731 - reads best in place
     return Program(fn, args=(floats(1, 2, 3),), reference=np.array([1.0, 4, 9]))
 
 
 def compose(first, then):
-    """Compose `x -> a x + b` of the first with that of the second; does not commute."""
+    """Compose the map `x -> a x + b` of the first with that of the second; not commutative."""
     return then[0] * first[0], then[0] * first[1] + then[1]
 
 
 @program(source="jax-ml/jax#29313")
 def affine_maps(env):
-    """`associative_scan` of affine maps: from the end, the later element is the first argument."""
+    """In a reversed `associative_scan`, the later element is the first argument of the operator."""
     a, b = env.rng(5).normal(size=(2, 5, 2)).astype(np.float32)
 
     def fn(a, b):
@@ -141,7 +131,7 @@ def affine_maps(env):
     params={"sizes": {"case": "sizes"}, "function": {"case": "function"}},
 )
 def refused_by_associative_scan(env, case):
-    """Leaves of different length, and an operator that is none, are told as what they are."""
+    """Leaves of different lengths, and an operator that is not callable, are refused as such."""
     match = {"sizes": "must have the same first dimension", "function": "should be callable"}[case]
     operator = None if case == "function" else (lambda a, _: a)
     return Program(
@@ -153,7 +143,7 @@ def refused_by_associative_scan(env, case):
 
 @program(source="jax-ml/jax#29313")
 def gradient_of_an_associative_scan(env):
-    """The gradient of a weighted cumulative sum or maximum, by its transpose written out."""
+    """The gradient of a weighted cumulative sum or maximum equals its explicit transpose."""
     weights = floats(1, 10, 100, 1000)
 
     def gradient(operator, x):
@@ -167,18 +157,15 @@ def gradient_of_an_associative_scan(env):
     )
 
 
-@program(
-    source="jax-ml/jax#4181",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            error="TypeError",
-            match="rev dimensions must have every element be nonnegative",
-            reason="the axis is used before it is counted from the front",
-            issue="jax-ml/jax#4181",
-        )
-    ],
+AXIS_NOT_NORMALISED = deviation(
+    error="TypeError",
+    match="rev dimensions must have every element be nonnegative",
+    reason="the axis is used before it is counted from the front",
+    issue="jax-ml/jax#4181",
 )
+
+
+@program(source="jax-ml/jax#4181", platforms=("cpu",), deviations=[AXIS_NOT_NORMALISED])
 def reversed_along_the_last_axis(env):
     """`associative_scan(reverse=True, axis=-1)` is a TypeError; count the axis from the front."""
 

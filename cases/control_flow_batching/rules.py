@@ -1,4 +1,4 @@
-"""Batching rules of one's own, and what vmap itself accepts: axes, scalars, callbacks."""
+"""Custom batching rules, and what vmap itself accepts: axes, scalars, callbacks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from conformance.kit.equations import counts
 from ._helpers import floats
 
 
-def marked(calls=None):
-    """Return a function, twice its argument, whose batching rule adds 100; and notes its calls."""
+def make_doubling(calls=None):
+    """Return a function that doubles its argument, with a batching rule that adds 100.
+
+    Args:
+        calls: List to which each call of the rule appends the axis size.
+    """
     fn = custom_vmap(lambda x: 2 * x)
 
     @fn.def_vmap
@@ -28,60 +32,63 @@ def marked(calls=None):
     return fn
 
 
-@program(
-    source="jax-ml/jax#22937",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            error="AssertionError",
-            reason="a bare assertion",
-            issue="jax-ml/jax#22937",
-        )
-    ],
+MISSING_RULE_WAS_AN_ASSERTION = deviation(
+    "jax<0.4.33",
+    error="AssertionError",
+    reason="an AssertionError without a message",
+    issue="jax-ml/jax#22937",
 )
+
+
+@program(source="jax-ml/jax#22937", platforms=("cpu",), deviations=[MISSING_RULE_WAS_AN_ASSERTION])
 def rule_that_is_missing(env):
-    """Vmap of a `custom_vmap` function without a rule says that `def_vmap` was not used."""
+    """Under vmap, a `custom_vmap` function without a rule raises an AttributeError.
+
+    The message states that no rule was defined with `def_vmap`.
+    """
     fn = jax.vmap(custom_vmap(lambda x: 2 * x))
-    refused = raises("AttributeError", match="No batching rule defined for custom_vmap function")
-    return Program(fn, args=(floats(1, 2),), reference=refused)
+    expected_error = raises(
+        "AttributeError", match="No batching rule defined for custom_vmap function"
+    )
+    return Program(fn, args=(floats(1, 2),), reference=expected_error)
+
+
+REVERSE_MODE_WAS_AN_ASSERTION = deviation(
+    "jax<0.4.38",
+    params=["unmapped"],
+    error="AssertionError",
+    reason="an AssertionError without a message",
+    issue="jax-ml/jax@092d2a0db598",
+)
 
 
 @program(
     source="jax-ml/jax#9073",
     platforms=("cpu",),
     params={"unmapped": {"mapped": False}, "mapped": {"mapped": True}},
-    deviations=[
-        deviation(
-            "jax<0.4.38",
-            params=["unmapped"],
-            error="AssertionError",
-            reason="a bare assertion",
-            issue="jax-ml/jax@092d2a0db598",
-        )
-    ],
+    deviations=[REVERSE_MODE_WAS_AN_ASSERTION],
 )
 def reverse_mode_of_a_rule(env, mapped):
-    """A `custom_vmap` function has no reverse mode until vmap has put its rule in its place.
+    """A `custom_vmap` function has no reverse mode until vmap has replaced it by its rule.
 
     Write a `custom_vjp` around it, or differentiate outside of the vmap.
     """
-    fn = marked()
+    fn = make_doubling()
     if mapped:
         return Program(
             jax.grad(lambda x: jnp.sum(jax.vmap(fn)(x) ** 2)),
             args=(floats(1, 2),),
             reference=np.array([4.0 * 102, 4 * 104]),
         )
-    refused = raises("ValueError", match="does not support reverse-mode autodiff")
-    return Program(jax.grad(fn), args=(np.float32(1),), reference=refused)
+    expected_error = raises("ValueError", match="does not support reverse-mode autodiff")
+    return Program(jax.grad(fn), args=(np.float32(1),), reference=expected_error)
 
 
 @probe(source="jax-ml/jax#9073")
 def rule_and_jvp(env):
-    """Forward mode and the rule in both orders: value and derivative are those of the rule."""
+    """In both orders of jvp and vmap, value and derivative are those of the batching rule."""
     calls = []
-    fn = marked(calls)
+    fn = make_doubling(calls)
 
     def both(x, t):
         inside = jax.vmap(lambda x, t: jax.jvp(fn, (x,), (t,)))(x, t)
@@ -97,8 +104,8 @@ def rule_and_jvp(env):
 
 @program(source="jax-ml/jax#9073")
 def rule_inside(env):
-    """The rule is used inside a scan, a cond and a jit that are mapped over."""
-    fn = marked()
+    """The batching rule is used inside a scan, a cond and a jit under vmap."""
+    fn = make_doubling()
 
     def inside(p, x):
         return {
@@ -111,32 +118,33 @@ def rule_inside(env):
     return Program(
         jax.vmap(inside),
         args=(np.array([True, False]), floats(1, 2)),
-        reference={name: np.array(one) for name, one in want.items()},
+        reference={name: np.array(values) for name, values in want.items()},
     )
+
+
+DEFAULTS_NOT_PASSED_TO_RULE = deviation(
+    "jax<0.4.33",
+    error="TypeError",
+    match="missing 1 required positional argument",
+    reason="default arguments of the function were not passed to its rule",
+    issue="jax-ml/jax@69fc8bb419ab",
+)
+DEFAULT_IS_A_NUMPY_SCALAR = deviation(
+    "jax>=0.9.2",
+    outcome="ok",
+    reason="NumPy computes in float64 with the default as jax passes it, even without x64",
+    issue="jax-ml/jax@c43f0a0fae3a",
+)
 
 
 @probe(
     source="jax-ml/jax@69fc8bb419ab",
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            error="TypeError",
-            match="missing 1 required positional argument",
-            reason="defaults of the function were not filled in for its rule",
-            issue="jax-ml/jax@69fc8bb419ab",
-        ),
-        deviation(
-            "jax>=0.9.2",
-            outcome="ok",
-            reason="with the default as jax hands it over NumPy computes in float64, without x64",
-            issue="jax-ml/jax@c43f0a0fae3a",
-        ),
-    ],
+    deviations=[DEFAULTS_NOT_PASSED_TO_RULE, DEFAULT_IS_A_NUMPY_SCALAR],
 )
 def rule_with_a_default(env):
     """A default reaches the rule as an argument; from 0.9.2 it makes NumPy arguments float64.
 
-    The rule is then handed NumPy scalars for Python numbers. Compute with `jnp` in rules.
+    The rule then receives NumPy scalars for Python numbers. Compute with `jnp` in rules.
     """
     fn = custom_vmap(lambda x, y=3.0: x * y)
 
@@ -152,7 +160,10 @@ def rule_with_a_default(env):
 
 @probe(source="jax-ml/jax#9073")
 def one_lane_at_a_time(env):
-    """`sequential_vmap` makes a loop of the lanes: one sine in the program, in a scan."""
+    """`sequential_vmap` runs the lanes in a loop, one at a time.
+
+    The jaxpr of its jvp has a single loop: a scan or a while.
+    """
     fn = jax.vmap(sequential_vmap(jnp.sin))
     x = floats(1, 2, 3)
     found = counts(lambda x: jax.jvp(fn, (x,), (x,))[0], (x,), "scan while")
@@ -162,54 +173,51 @@ def one_lane_at_a_time(env):
     )
 
 
-@program(
-    source="jax-ml/jax@446893cf9ffc",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.10",
-            outcome="ok",
-            reason="the scalar came through as if it were not mapped",
-            issue="jax-ml/jax@446893cf9ffc",
-        )
-    ],
+SCALAR_RETURNED = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="the scalar was returned as if it were unmapped",
+    issue="jax-ml/jax@446893cf9ffc",
 )
+
+
+@program(source="jax-ml/jax@446893cf9ffc", platforms=("cpu",), deviations=[SCALAR_RETURNED])
 def axis_of_a_scalar(env):
-    """`in_axes=0` of a scalar is refused; with `axis_size` it was let through up to 0.9.2."""
+    """`in_axes=0` of a scalar is refused; with `axis_size` it was accepted up to 0.9.2."""
     fn = jax.vmap(lambda x: x, in_axes=0, axis_size=4)
-    refused = raises("ValueError", match="its rank should be at least 1, but is only 0")
-    return Program(fn, args=(np.float32(3),), reference=refused)
+    expected_error = raises("ValueError", match="its rank should be at least 1, but is only 0")
+    return Program(fn, args=(np.float32(3),), reference=expected_error)
 
 
-@program(
-    source="jax-ml/jax#23881",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6",
-            outcome="ok",
-            reason="without a method the lanes were called one after the other",
-            issue="jax-ml/jax#23881",
-        )
-    ],
+SEQUENTIAL_BY_DEFAULT = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="without a vmap_method the callback was called for one lane after the other",
+    issue="jax-ml/jax#23881",
 )
+
+
+@program(source="jax-ml/jax#23881", platforms=("cpu",), deviations=[SEQUENTIAL_BY_DEFAULT])
 def callback_without_a_method(env):
-    """`pure_callback` under vmap wants `vmap_method` since 0.6.0; `sequential` was the default."""
+    """`pure_callback` under vmap needs `vmap_method` since 0.6.0; `sequential` was the default."""
 
     def fn(x):
         return jax.pure_callback(lambda a: 2 * np.asarray(a), jax.ShapeDtypeStruct((), x.dtype), x)
 
-    refused = raises("NotImplementedError", match="Got vmap_method=None")
-    return Program(jax.vmap(fn), args=(floats(1, 2),), reference=refused)
+    expected_error = raises("NotImplementedError", match="Got vmap_method=None")
+    return Program(jax.vmap(fn), args=(floats(1, 2),), reference=expected_error)
 
 
 @program(source="jax-ml/jax#26275")
 def mapped_linear_solve(env):
-    """`custom_linear_solve` under vmap and grad: the transposed system, for each right side."""
+    """`custom_linear_solve` works under vmap and reverse mode, for each right-hand side.
+
+    Reverse mode solves the transposed system.
+    """
     matrices = {"symmetric": np.array([[4.0, 1], [1, 3]]), "general": np.array([[4.0, 1], [2, 3]])}
 
     def solve(name, b):
-        a, inverse = (one.astype(np.float32) for one in (matrices[name], inverses[name]))
+        a, inverse = (m.astype(np.float32) for m in (matrices[name], inverses[name]))
         return lax.custom_linear_solve(
             lambda x: a @ x,
             b,
@@ -223,68 +231,70 @@ def mapped_linear_solve(env):
             name: (solve(name, b), jax.jacrev(lambda b: solve(name, b))(b)) for name in matrices
         }
 
-    inverses = {name: np.linalg.inv(one) for name, one in matrices.items()}
+    inverses = {name: np.linalg.inv(matrix) for name, matrix in matrices.items()}
     b = env.rng(2).normal(size=(3, 2)).astype(np.float32)
     return Program(
         jax.vmap(both),
         args=(b,),
         reference=lambda b: {
-            name: (b @ one.T, np.tile(one, (3, 1, 1))) for name, one in inverses.items()
+            name: (b @ inverse.T, np.tile(inverse, (3, 1, 1))) for name, inverse in inverses.items()
         },
     )
 
 
-@probe(
-    source="jax-ml/jax#26908",
-    deviations=[
-        deviation(
-            "jax>=0.4.36,<0.5.3",
-            outcome="ok",
-            reason="the names of arguments were looked up by position, and ended before the stars",
-            issue="jax-ml/jax#26908",
-        )
-    ],
+STARRED_ARGUMENTS_HAVE_NO_NAME = deviation(
+    "jax>=0.4.36,<0.5.3",
+    outcome="ok",
+    reason="argument names were looked up by position, and ended before the starred arguments",
+    issue="jax-ml/jax#26908",
 )
+
+
+@probe(source="jax-ml/jax#26908", deviations=[STARRED_ARGUMENTS_HAVE_NO_NAME])
 def sizes_that_differ_among_starred_arguments(env):
-    """`vmap` of `f(x, *rest)` over two sizes: for a while an IndexError, not which they are."""
+    """`vmap` of `f(x, *rest)` over different sizes raises a ValueError about inconsistent sizes.
+
+    From 0.4.36 to 0.5.2 it was an IndexError, which does not state the sizes.
+    """
     call = jax.vmap(lambda x, *rest: x - rest[0] - rest[1])
-    said = ending(
+    outcome = ending(
         call, floats(1, 2, 3, 4), floats(1, 2), floats(1, 2), words=("inconsistent sizes",)
     )
-    return Observed(said, "ValueError: inconsistent sizes")
+    return Observed(outcome, "ValueError: inconsistent sizes")
 
 
 @jax.tree_util.register_pytree_with_keys_class
 class Fields:
-    """Numbers by name, as a pytree whose children have keys."""
+    """Named numbers, as a pytree whose children have keys."""
 
-    def __init__(self, **named):
-        self.named = named
+    def __init__(self, **fields):
+        self.fields = fields
 
     def tree_flatten_with_keys(self):
-        """Return children with keys, and the names."""
-        keyed = [(jax.tree_util.GetAttrKey(name), value) for name, value in self.named.items()]
-        return keyed, tuple(self.named)
+        """Return the children with their keys, and the names as auxiliary data."""
+        keyed = [(jax.tree_util.GetAttrKey(name), value) for name, value in self.fields.items()]
+        return keyed, tuple(self.fields)
 
     @classmethod
     def tree_unflatten(cls, names, children):
-        """Return fields of these names."""
+        """Return fields from their names and values."""
         return cls(**dict(zip(names, children, strict=True)))
 
 
-@probe(
-    source="jax-ml/jax#25659",
-    deviations=[
-        deviation(
-            "jax>=0.9.2,<0.11",
-            outcome="ok",
-            reason="whoever made the message took all keys for those of a dictionary",
-            issue="jax-ml/jax#25659",
-        )
-    ],
+ALL_KEYS_TREATED_AS_DICT_KEYS = deviation(
+    "jax>=0.9.2,<0.11",
+    outcome="ok",
+    reason="the code that builds the message treated all keys as those of a dictionary",
+    issue="jax-ml/jax#25659",
 )
+
+
+@probe(source="jax-ml/jax#25659", deviations=[ALL_KEYS_TREATED_AS_DICT_KEYS])
 def axes_of_another_class(env):
-    """`in_axes` that lack a field of the argument: refused, for a while by an AttributeError."""
-    call = jax.vmap(lambda t: t.named["a"], in_axes=(Fields(a=0),))
-    said = ending(call, Fields(a=floats(1, 2), b=floats(3, 4)), words=("must be a tree prefix",))
-    return Observed(said, "ValueError: must be a tree prefix")
+    """`in_axes` that lack a field of the argument raise a ValueError.
+
+    From 0.9.2 to 0.10.2 it was an AttributeError.
+    """
+    call = jax.vmap(lambda t: t.fields["a"], in_axes=(Fields(a=0),))
+    outcome = ending(call, Fields(a=floats(1, 2), b=floats(3, 4)), words=("must be a tree prefix",))
+    return Observed(outcome, "ValueError: must be a tree prefix")

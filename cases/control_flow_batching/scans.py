@@ -1,4 +1,4 @@
-"""`scan`: what goes round with the loop, what is unrolled, what is refused and how it is told."""
+"""`scan`: carries and constants, unrolling, and arguments that are refused, with the messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._helpers import floats
 
 @program(source="jax-ml/jax#755")
 def mapped_scan(env):
-    """Vmap over another axis than the one that is scanned, forwards and from the end."""
+    """A scan under vmap over another axis gives the right values, forward and in reverse."""
     xs = env.rng(3).normal(size=(5, 3)).astype(np.float32)
     orders = {"forward": False, "reverse": True}
 
@@ -40,7 +40,7 @@ def mapped_scan(env):
 
 @probe(source="jax-ml/jax#1190")
 def carries_of_a_mapped_scan(env):
-    """Under vmap only those carries and outputs are mapped that depend on what is mapped."""
+    """Under vmap, only carries and outputs that depend on mapped inputs are mapped."""
 
     def fn(xs):
         return lax.scan(lambda c, x: ((c[0] + 1, c[1] + x), c[0]), (0, 0.0), xs)
@@ -50,19 +50,17 @@ def carries_of_a_mapped_scan(env):
     return Observed(types(eqn.outvars), ["int32[]", "float32[4]", "int32[3]"])
 
 
-@probe(
-    source="jax-ml/jax#28210",
-    deviations=[
-        deviation(
-            "jax<0.6.1",
-            outcome="ok",
-            reason="read-only carries went round with the others",
-            issue="jax-ml/jax#28210",
-        )
-    ],
+READ_ONLY_CARRIES_IN_LOOP = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="the loop carried read-only values like all others",
+    issue="jax-ml/jax#28210",
 )
+
+
+@probe(source="jax-ml/jax#28210", deviations=[READ_ONLY_CARRIES_IN_LOOP])
 def carry_read_by_the_steps(env):
-    """A carry that the body hands on as it is becomes a constant of the scan."""
+    """A carry that the body returns unchanged becomes a constant of the scan."""
 
     def fn(x, factor):
         return lax.scan(lambda s, _: ((s[0] * s[1], s[1]), None), (x, factor), length=3)[0]
@@ -74,17 +72,15 @@ def carry_read_by_the_steps(env):
     )
 
 
-@probe(
-    source="jax-ml/jax#28985",
-    deviations=[
-        deviation(
-            "jax<0.6.2",
-            outcome="ok",
-            reason="the rows were copied one by one into a second array",
-            issue="jax-ml/jax#28985",
-        )
-    ],
+ROWS_COPIED = deviation(
+    "jax<0.6.2",
+    outcome="ok",
+    reason="the rows were copied one by one into a second array",
+    issue="jax-ml/jax#28985",
 )
+
+
+@probe(source="jax-ml/jax#28985", deviations=[ROWS_COPIED])
 def rows_handed_through(env):
     """An output that is just the input of the step is forwarded: the scan does not stack it."""
 
@@ -98,6 +94,15 @@ def rows_handed_through(env):
     )
 
 
+LOOP_OF_ONE_ITERATION = deviation(
+    "jax<0.4.36",
+    params=["all", "true"],
+    outcome="ok",
+    reason="a loop of one iteration remained around the unrolled steps",
+    issue="jax-ml/jax@15a11365e4f4",
+)
+
+
 @probe(
     source="jax-ml/jax@15a11365e4f4",
     params={
@@ -106,18 +111,10 @@ def rows_handed_through(env):
         "more": {"unroll": 9},
         "true": {"unroll": True},
     },
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            params=["all", "true"],
-            outcome="ok",
-            reason="a loop of one round was left around the unrolled steps",
-            issue="jax-ml/jax@15a11365e4f4",
-        )
-    ],
+    deviations=[LOOP_OF_ONE_ITERATION],
 )
 def unrolled(env, unroll):
-    """A scan unrolled as far as it is long is no loop any more; the value is the same."""
+    """A scan that is unrolled to its full length has no loop; the value is the same."""
     xs = floats(1, 2, 3, 4)
     fn = jax.jit(lambda xs: lax.scan(lambda c, x: (c * x, c), 1.0, xs, unroll=unroll))
     lowered = fn.lower(xs)
@@ -128,45 +125,47 @@ def unrolled(env, unroll):
     )
 
 
+ZERO_HAD_NO_MEANING = deviation(
+    "jax<0.8.1",
+    params=["zero"],
+    error="ValueError",
+    match="`unroll` must be a `bool` or a positive `int`",
+    reason="an unroll of 0 had no meaning",
+    issue="jax-ml/jax#29630",
+)
+
+
 @program(
     source="jax-ml/jax#29630",
     platforms=("cpu",),
     params={"zero": {"unroll": 0}, "negative": {"unroll": -1}},
-    deviations=[
-        deviation(
-            "jax<0.8.1",
-            params=["zero"],
-            error="ValueError",
-            match="`unroll` must be a `bool` or a positive `int`",
-            reason="0 had no meaning",
-            issue="jax-ml/jax#29630",
-        )
-    ],
+    deviations=[ZERO_HAD_NO_MEANING],
 )
 def unroll_of_zero(env, unroll):
-    """`unroll=0` means not at all, as `False` does; a negative one is refused."""
+    """`unroll=0` means no unrolling, as `False` does; a negative number is refused."""
 
     def fn(xs):
         return lax.scan(lambda c, x: (c + x, c), 0.0, xs, unroll=unroll)
 
-    wanted = (np.float64(6), np.array([0.0, 1, 3]))
-    refused = raises("ValueError", match="`unroll` must be a `bool` or")
-    return Program(fn, args=(floats(1, 2, 3),), reference=refused if unroll else wanted)
+    expected = (np.float64(6), np.array([0.0, 1, 3]))
+    expected_error = raises("ValueError", match="`unroll` must be a `bool` or")
+    return Program(fn, args=(floats(1, 2, 3),), reference=expected_error if unroll else expected)
 
 
-@probe(
-    source="jax-ml/jax#27001",
-    deviations=[
-        deviation(
-            "jax<0.5.3",
-            outcome="ok",
-            reason="a first reshape to zero rounds, a second one back",
-            issue="jax-ml/jax#27001",
-        )
-    ],
+RESHAPED_TO_NO_ITERATIONS = deviation(
+    "jax<0.5.3",
+    outcome="ok",
+    reason="the program had a first reshape to zero iterations, and a second reshape back",
+    issue="jax-ml/jax#27001",
 )
+
+
+@probe(source="jax-ml/jax#27001", deviations=[RESHAPED_TO_NO_ITERATIONS])
 def shorter_than_unroll(env):
-    """A scan that is shorter than `unroll` has no round of its loop: nothing is reshaped for it."""
+    """A scan that is shorter than `unroll` has no iteration of its loop.
+
+    Nothing is reshaped for that loop.
+    """
     fn = jax.jit(lambda xs: lax.scan(lambda c, x: (c + x.sum(), 2 * x), 0.0, xs, unroll=2))
     empty = np.zeros((0, 3), np.float32)
     lowered = fn.lower(empty)
@@ -177,46 +176,50 @@ def shorter_than_unroll(env):
     )
 
 
-@program(
-    source="jax-ml/jax@1eed117148af",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            ">=0.8.2,<0.9.1",
-            error="AssertionError",
-            reason="the check was lost; a bare assertion failed later",
-            issue="jax-ml/jax@75e7243359fc",
-        )
-    ],
+LENGTH_CHECK_LOST = deviation(
+    ">=0.8.2,<0.9.1",
+    error="AssertionError",
+    reason="the check was lost, and an assertion without a message failed later",
+    issue="jax-ml/jax@75e7243359fc",
 )
+
+
+@program(source="jax-ml/jax@1eed117148af", platforms=("cpu",), deviations=[LENGTH_CHECK_LOST])
 def length_that_disagrees(env):
-    """`length` against the leading axis: told in words, but for 0.8.2 to 0.9.0.1."""
+    """A `length` that disagrees with the leading axis is a ValueError that states both.
+
+    From 0.8.2 to 0.9.0.1 it is an AssertionError without a message.
+    """
 
     def fn(xs):
         return lax.scan(lambda c, x: (c, x), 0.0, xs, length=4)
 
-    refused = raises("ValueError", match="`length` argument of 4 which disagrees with .* sizes .3")
-    return Program(fn, args=(floats(1, 2, 3),), reference=refused)
+    expected_error = raises(
+        "ValueError", match="`length` argument of 4 which disagrees with .* sizes .3"
+    )
+    return Program(fn, args=(floats(1, 2, 3),), reference=expected_error)
+
+
+ARGUMENT_NOT_NAMED = deviation(
+    "jax<0.4.33",
+    error="ConcretizationTypeError|TracerBoolConversionError",
+    match="",
+    reason="the message did not name the argument",
+    issue="jax-ml/jax#23228",
+)
 
 
 @program(
     source="jax-ml/jax#23228",
     platforms=("cpu",),
     params={"length": {"keyword": "length"}, "unroll": {"keyword": "unroll"}},
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            error="ConcretizationTypeError|TracerBoolConversionError",
-            match="",
-            reason="the message did not say which argument is meant",
-            issue="jax-ml/jax#23228",
-        )
-    ],
+    deviations=[ARGUMENT_NOT_NAMED],
 )
 def traced_length(env, keyword):
-    """A traced `length` or `unroll`: the message says which one it is.
+    """The error for a traced `length` or `unroll` names that argument.
 
-    From 0.6.0 it also names `fori_loop` and `while_loop` as the way to a dynamic length.
+    From 0.6.0 the message for `length` also names `fori_loop` and `while_loop` as the way to a
+    dynamic length.
     """
 
     def fn(n):
@@ -233,55 +236,53 @@ def traced_length(env, keyword):
     )
 
 
-@program(
-    source="jax-ml/jax#27583",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="ConcretizationTypeError",
-            reason="the message named no way out",
-            issue="jax-ml/jax#27583",
-        )
-    ],
+NO_ALTERNATIVE_NAMED = deviation(
+    "jax<0.6",
+    error="ConcretizationTypeError",
+    reason="the message named no alternative",
+    issue="jax-ml/jax#27583",
 )
+
+
+@program(source="jax-ml/jax#27583", platforms=("cpu",), deviations=[NO_ALTERNATIVE_NAMED])
 def traced_length_way_out(env):
-    """A traced length: the message sends you to `while_loop` or `fori_loop`."""
+    """The error for a traced length recommends `while_loop` or `fori_loop`."""
 
     def fn(n):
         return lax.scan(lambda c, _: (c + 1, None), 0, length=n)[0]
 
-    refused = raises("ConcretizationTypeError", match="use `while_loop` or `fori_loop`")
-    return Program(fn, args=(np.int32(3),), reference=refused)
+    expected_error = raises("ConcretizationTypeError", match="use `while_loop` or `fori_loop`")
+    return Program(fn, args=(np.int32(3),), reference=expected_error)
+
+
+INTERNAL_TYPE_IN_MESSAGE = deviation(
+    "jax>=0.8.2",
+    params=["carry"],
+    error="TypeError",
+    match="The input carry c is a <class 'jax._src.core.ShapedArray'>",
+    reason="the message shows an internal type of jax where it should show the user's type",
+    issue="jax-ml/jax@b2c53a3e4916",
+)
+MESSAGE_WORDED_DIFFERENTLY = deviation(
+    "jax<0.4.33",
+    params=["carry"],
+    error="TypeError",
+    match="the input carry c is a <class 'float'>",
+    reason="the message was worded differently",
+    issue="jax-ml/jax#22857",
+)
 
 
 @program(
     source="jax-ml/jax#22857",
     platforms=("cpu",),
     params={"carry": {"case": "carry"}, "pair": {"case": "pair"}},
-    deviations=[
-        deviation(
-            "jax>=0.8.2",
-            params=["carry"],
-            error="TypeError",
-            match="The input carry c is a <class 'jax._src.core.ShapedArray'>",
-            reason="the message shows a type of jax's own where it should show the user's",
-            issue="jax-ml/jax@b2c53a3e4916",
-        ),
-        deviation(
-            "jax<0.4.33",
-            params=["carry"],
-            error="TypeError",
-            match="the input carry c is a <class 'float'>",
-            reason="worded otherwise",
-            issue="jax-ml/jax#22857",
-        ),
-    ],
+    deviations=[INTERNAL_TYPE_IN_MESSAGE, MESSAGE_WORDED_DIFFERENTLY],
 )
 def carry_of_another_structure(env, case):
-    """A body whose carry or result has the wrong structure: the user's own types are named.
+    """The error for a carry or result of the wrong structure names the user's own types.
 
-    From 0.8.2 a carry that was a Python float is told to be a `ShapedArray`.
+    From 0.8.2 it reports a carry that was a Python float as a `ShapedArray`.
     """
     body = {"carry": lambda c, _: ((c, c), c), "pair": lambda c, _: c}[case]
     match = {"carry": "The input carry c is a <class 'float'>", "pair": "must be a pair"}[case]
@@ -292,36 +293,37 @@ def carry_of_another_structure(env, case):
     return Program(fn, args=(floats(1, 2),), reference=raises("TypeError", match=match))
 
 
-@probe(
-    source="jax-ml/jax@08958bdfe2d0",
-    deviations=[
-        deviation(
-            "jax<0.10",
-            outcome="ok",
-            reason="`linear` and `_split_transpose` were parameters, too",
-            issue="jax-ml/jax@fdb48fa0d52a",
-        ),
-        deviation(
-            "jax>=0.11",
-            outcome="ok",
-            reason="a tree of arguments takes the place of the two numbers",
-            issue="jax-ml/jax@08958bdfe2d0",
-        ),
-    ],
+LINEAR_WAS_A_PARAMETER = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="`linear` and `_split_transpose` were parameters, too",
+    issue="jax-ml/jax@fdb48fa0d52a",
 )
-def parameters_of_the_equation(env):
-    """Who interprets jaxprs reads these: names of the parameters of a `scan` equation.
+TREE_REPLACES_COUNTS = deviation(
+    "jax>=0.11",
+    outcome="ok",
+    reason="a tree of arguments replaces the two counts",
+    issue="jax-ml/jax@08958bdfe2d0",
+)
 
-    `linear` goes with 0.10.0; `num_consts` and `num_carry` become `ft_in` and `ft_out` in 0.11.0.
+
+@probe(source="jax-ml/jax@08958bdfe2d0", deviations=[LINEAR_WAS_A_PARAMETER, TREE_REPLACES_COUNTS])
+def parameters_of_the_equation(env):
+    """The parameters of a `scan` equation, which interpreters of jaxprs read, have these names.
+
+    0.10.0 removes `linear`; 0.11.0 replaces `num_consts` and `num_carry` by `ft_in` and `ft_out`.
     """
     eqn = first(lambda xs: lax.scan(lambda c, x: (c + x, c), 0.0, xs), (floats(1, 2),), "scan")
-    wanted = ["jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll"]
-    return Observed(sorted(eqn.params), wanted)
+    expected = ["jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll"]
+    return Observed(sorted(eqn.params), expected)
 
 
 @program(source="jax-ml/jax#2956")
 def gradient_through_a_loop(env):
-    """Gradient of a recurrence by its state, factor and inputs: scan, unrolled, or static fori."""
+    """The gradient of a recurrence is the same through a scan, an unrolled scan and a static fori.
+
+    It is taken with respect to the state, the factor and the inputs.
+    """
 
     def scanned(c, a, xs, unroll=1):
         return lax.scan(lambda c, x: (a * c + x, None), c, xs, unroll=unroll)[0]
@@ -347,7 +349,7 @@ def gradient_through_a_loop(env):
 
 @program(source="jax-ml/jax#27001")
 def empty_scan(env):
-    """A scan of length zero gives the initial carry and an empty array of what it would stack."""
+    """A scan of length zero returns the initial carry, and an empty array of stacked outputs."""
 
     def fn(c, xs):
         return lax.scan(lambda c, x: (c + jnp.sum(x), c * x), c, xs)
