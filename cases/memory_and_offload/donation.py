@@ -1,4 +1,4 @@
-"""Donated arguments: which are taken, which are not and what is said, and what is left of them."""
+"""Donated arguments: which buffers are used, which warnings appear, and the array afterwards."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
 
-from ._helpers import fresh, memory, told
+from ._helpers import make_donatable, memory, summarize_call
 
 
-def _marks(fn, *args, **jit):
-    """Return how StableHLO marks donated arguments: aliased to a result, or free for any use."""
+def _find_marks(fn, *args, **jit):
+    """Return the StableHLO marks of donated arguments: aliased to a result, or free for any use."""
     text = jax.jit(fn, **jit).lower(*args).as_text()
     return re.findall(r"tf\.aliasing_output = \d+|jax\.buffer_donor", text)
+
+
+SAME_SHAPE_AND_DTYPE_NEEDED = deviation(
+    "jax<0.8",
+    params=["as_large"],
+    outcome="ok",
+    reason="jax considered only a result of the same shape and dtype",
+    issue="jax-ml/jax@4d8b701068d2",
+)
 
 
 @probe(
@@ -28,20 +37,12 @@ def _marks(fn, *args, **jit):
         "as_large": {"results": ["reshaped", "converted"]},
         "smaller": {"results": ["smaller"]},
     },
-    deviations=[
-        deviation(
-            "jax<0.8",
-            params=["as_large"],
-            outcome="ok",
-            reason="only a result of the same shape and dtype was looked for",
-            issue="jax-ml/jax@4d8b701068d2",
-        )
-    ],
+    deviations=[SAME_SHAPE_AND_DTYPE_NEEDED],
 )
 def same_size_is_enough(env, results):
-    """A result of another shape or dtype but as large takes a donated buffer since 0.8.0.
+    """From 0.8.0 a result of equal size but other shape or dtype can use a donated buffer.
 
-    Before there was a warning and no reuse. A smaller result is still a warning.
+    Before, there was a warning and no reuse. A smaller result still causes a warning.
     """
     fns = {
         "reshaped": lambda x: x.reshape(8, 8) + 1,
@@ -49,24 +50,29 @@ def same_size_is_enough(env, results):
         "smaller": lambda x: x[:3],
     }
 
-    def donated(fn):
-        calls = told(lambda: jax.jit(fn, donate_argnums=0)(fresh()))
-        return [calls, _marks(fn, fresh(), donate_argnums=0)]
+    def call_donated(fn):
+        outcome = summarize_call(lambda: jax.jit(fn, donate_argnums=0)(make_donatable()))
+        return [outcome, _find_marks(fn, make_donatable(), donate_argnums=0)]
 
     expected = ["ok", ["jax.buffer_donor"]]
     if results == ["smaller"]:
         expected = ["Some donated buffers were not usable", []]
-    return Observed({key: donated(fns[key]) for key in results}, dict.fromkeys(results, expected))
+    return Observed(
+        {key: call_donated(fns[key]) for key in results}, dict.fromkeys(results, expected)
+    )
 
 
 @probe(source="jax-ml/jax#1733", devices=4)
 def marks_in_the_program(env):
-    """Aliased to a result in order of results, where shardings are known; else a free donor."""
-    x, rows = fresh(), NamedSharding(env.mesh(4, "x"), P("x"))
-    both = _marks(lambda a, b: (a + b, a - b), x, fresh(), donate_argnums=(0, 1))
-    one = _marks(lambda a, b: (a.sum(), a - b), x, fresh(), donate_argnums=1)
-    open_result = _marks(lambda a: a * 2, x, donate_argnums=0, in_shardings=rows)
-    known = _marks(lambda a: a * 2, x, donate_argnums=0, in_shardings=rows, out_shardings=rows)
+    """StableHLO aliases donated arguments to results, in their order, if shardings are known.
+
+    Otherwise it marks them as buffer donors, free for any use.
+    """
+    x, rows = make_donatable(), NamedSharding(env.mesh(4, "x"), P("x"))
+    both = _find_marks(lambda a, b: (a + b, a - b), x, make_donatable(), donate_argnums=(0, 1))
+    one = _find_marks(lambda a, b: (a.sum(), a - b), x, make_donatable(), donate_argnums=1)
+    open_result = _find_marks(lambda a: a * 2, x, donate_argnums=0, in_shardings=rows)
+    known = _find_marks(lambda a: a * 2, x, donate_argnums=0, in_shardings=rows, out_shardings=rows)
     first, second = "tf.aliasing_output = 0", "tf.aliasing_output = 1"
     return Observed(
         {"both": both, "one": one, "open": open_result, "known": known},
@@ -76,83 +82,94 @@ def marks_in_the_program(env):
 
 @probe(source="jax-ml/jax#9237")
 def used_afterwards(env):
-    """A donated array is deleted: every use of its data raises, only shape and dtype are left."""
-    x = fresh()
+    """A donated array is deleted: every use of its data raises an error.
+
+    Only metadata such as shape, dtype and sharding remains.
+    """
+    x = make_donatable()
     jax.jit(lambda y: y + 1, donate_argnums=0)(x)
-    seen = {
-        "computed": told(lambda: x + 1),
-        "numpy": told(lambda: np.asarray(x)),
-        "printed": told(lambda: str(x) and 0),
-        "jitted": told(lambda: jax.jit(lambda y: y * 2)(x)),
-        "shape": told(lambda: x.shape[0] + len(x.sharding.device_set)),
+    observed = {
+        "computed": summarize_call(lambda: x + 1),
+        "numpy": summarize_call(lambda: np.asarray(x)),
+        "printed": summarize_call(lambda: str(x) and 0),
+        "jitted": summarize_call(lambda: jax.jit(lambda y: y * 2)(x)),
+        "shape": summarize_call(lambda: x.shape[0] + len(x.sharding.device_set)),
     }
-    return Observed(seen, {key: "ok" if key == "shape" else "RuntimeError" for key in seen})
+    return Observed(observed, {key: "ok" if key == "shape" else "RuntimeError" for key in observed})
 
 
-@probe(
-    source="jax-ml/jax#1733",
-    deviations=[
-        deviation(
-            "jax<0.8", outcome="ok", match="XlaRuntimeError", reason="JaxRuntimeError's old name"
-        )
-    ],
+OLD_NAME_OF_RUNTIME_ERROR = deviation(
+    "jax<0.8",
+    outcome="ok",
+    match="XlaRuntimeError",
+    reason="JaxRuntimeError was named XlaRuntimeError",
 )
+
+
+@probe(source="jax-ml/jax#1733", deviations=[OLD_NAME_OF_RUNTIME_ERROR])
 def one_buffer_twice(env):
-    """The same array as two arguments, one donated or both: refused at run, nothing is taken."""
+    """The same array as two arguments, one or both donated, is refused when the function runs.
 
-    def given_twice(donate):
-        x = fresh()
+    The array is not deleted.
+    """
+
+    def pass_twice(donate):
+        x = make_donatable()
         fn = jax.jit(lambda a, b: (a + b, a - b), donate_argnums=donate)
-        return [told(lambda: fn(x, x)), x.is_deleted()]
+        return [summarize_call(lambda: fn(x, x)), x.is_deleted()]
 
-    seen = {"read_too": given_twice(0), "donated_twice": given_twice((0, 1))}
-    return Observed(seen, {key: ["JaxRuntimeError", False] for key in seen})
+    observed = {"read_too": pass_twice(0), "donated_twice": pass_twice((0, 1))}
+    return Observed(observed, {key: ["JaxRuntimeError", False] for key in observed})
 
 
 @probe(source="jax-ml/jax#1733")
 def what_is_taken(env):
-    """Of a donated tree every leaf is taken, also one that is only passed through.
+    """Donating a tree deletes every leaf, also a leaf that is only passed through.
 
-    By keyword as by position; not within another jit or under grad; not what XLA dropped as unused.
+    Arguments by keyword are donated like those by position. Donation within another jit
+    deletes nothing; an argument that XLA dropped as unused is not deleted either.
     """
 
-    def taken(call):
-        x = fresh()
+    def deletes_argument(call):
+        x = make_donatable()
         call(x)
         return x.is_deleted()
 
     add = lambda y: y + 1  # noqa: E731 - short
     donating = jax.jit(add, donate_argnums=0)
     through = jax.jit(lambda t: (t[0], t[1] + 1), donate_argnums=0)
-    seen = {
-        "passed_through": taken(lambda x: through((x, fresh()))),
-        "named": taken(lambda x: jax.jit(lambda *, y: y + 1, donate_argnames="y")(y=x)),
-        "number_by_keyword": taken(lambda x: donating(y=x)),
-        "within_jit": taken(jax.jit(lambda z: donating(z) * 2)),
-        "unused": taken(lambda x: jax.jit(lambda _, y: y + 1, donate_argnums=0)(x, 1.0)),
+    observed = {
+        "passed_through": deletes_argument(lambda x: through((x, make_donatable()))),
+        "named": deletes_argument(lambda x: jax.jit(lambda *, y: y + 1, donate_argnames="y")(y=x)),
+        "number_by_keyword": deletes_argument(lambda x: donating(y=x)),
+        "within_jit": deletes_argument(jax.jit(lambda z: donating(z) * 2)),
+        "unused": deletes_argument(lambda x: jax.jit(lambda _, y: y + 1, donate_argnums=0)(x, 1.0)),
     }
-    yes = ("passed_through", "named", "number_by_keyword")
-    return Observed(seen, {key: key in yes for key in seen})
+    deleted = ("passed_through", "named", "number_by_keyword")
+    return Observed(observed, {key: key in deleted for key in observed})
 
 
 @probe(source="jax-ml/jax#1733")
 def memory_is_reused(env):
-    """The result lies where the donated argument lay; without donation jit never gives it back."""
+    """A result takes the memory of the donated argument.
+
+    Without donation, jit never returns the memory of its argument.
+    """
 
     def same_place(**jit):
-        x = fresh(1024)
-        at = x.unsafe_buffer_pointer()
-        return jax.jit(lambda y: y + 1, **jit)(x).unsafe_buffer_pointer() == at
+        x = make_donatable(1024)
+        address = x.unsafe_buffer_pointer()
+        return jax.jit(lambda y: y + 1, **jit)(x).unsafe_buffer_pointer() == address
 
-    x = fresh(1024)
+    x = make_donatable(1024)
     identity = jax.jit(lambda y: y)(x).unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
-    seen = {"donated": same_place(donate_argnums=0), "kept": same_place(), "identity": identity}
-    return Observed(seen, {"donated": True, "kept": False, "identity": False})
+    observed = {"donated": same_place(donate_argnums=0), "kept": same_place(), "identity": identity}
+    return Observed(observed, {"donated": True, "kept": False, "identity": False})
 
 
 @probe(source="jax-ml/jax#1733", platforms=["cpu"])
 def memory_of_numpy(env):
-    """A NumPy array is never donated and never written to, though it may be read in place."""
+    """A NumPy array is never donated and never written to, though jit may read it in place."""
     x = np.ones(1024, np.float32)
     result = jax.jit(lambda y: y + 1, donate_argnums=0)(x)
     return Observed(
@@ -161,37 +178,37 @@ def memory_of_numpy(env):
     )
 
 
-@probe(
-    source="jax-ml/jax@1efca331874c",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            error="TypeError",
-            match="unexpected keyword argument",
-            reason="device_put neither donated nor aliased by request",
-        )
-    ],
+NO_DONATE_KEYWORD = deviation(
+    "jax<0.4.34",
+    error="TypeError",
+    match="unexpected keyword argument",
+    reason="device_put had no arguments to donate or alias",
 )
+
+
+@probe(source="jax-ml/jax@1efca331874c", devices=4, deviations=[NO_DONATE_KEYWORD])
 def donated_to_device_put(env):
-    """`device_put(x, ..., donate=True)` takes the array where shards change places in one mesh.
+    """`device_put(x, ..., donate=True)` deletes x if the shards change places within a mesh.
 
-    To the same or another single device it does not, on a CPU. With `may_alias` it is a ValueError.
+    On a CPU it does not delete x if the target is the same or another single device. With
+    `may_alias` it is a ValueError.
     """
-    forth = env.mesh(4, "x")
-    back = type(forth)(forth.devices[::-1], ("x",))
+    mesh = env.mesh(4, "x")
+    reversed_mesh = type(mesh)(mesh.devices[::-1], ("x",))
 
-    def taken(x, to):
+    def put_donated(x, to):
         y = jax.device_put(x, to, donate=True)
         return [x.is_deleted(), np.asarray(y)]
 
-    sharded = jax.device_put(fresh(), NamedSharding(forth, P("x")))
-    here, whole = env.devices[0], np.arange(64, dtype=np.float32)
-    seen = {
-        "same_device": taken(fresh(), here),
-        "other_device": taken(fresh(), env.devices[1]),
-        "reversed_mesh": taken(sharded, NamedSharding(back, P("x"))),
-        "may_alias_too": told(lambda: jax.device_put(fresh(), here, donate=True, may_alias=True)),
+    sharded = jax.device_put(make_donatable(), NamedSharding(mesh, P("x")))
+    device, whole = env.devices[0], np.arange(64, dtype=np.float32)
+    observed = {
+        "same_device": put_donated(make_donatable(), device),
+        "other_device": put_donated(make_donatable(), env.devices[1]),
+        "reversed_mesh": put_donated(sharded, NamedSharding(reversed_mesh, P("x"))),
+        "may_alias_too": summarize_call(
+            lambda: jax.device_put(make_donatable(), device, donate=True, may_alias=True)
+        ),
     }
     expected = {
         "same_device": [False, whole],
@@ -199,7 +216,15 @@ def donated_to_device_put(env):
         "reversed_mesh": [True, whole],
         "may_alias_too": "ValueError",
     }
-    return Observed(seen, expected)
+    return Observed(observed, expected)
+
+
+COPY_SHARED_MEMORY = deviation(
+    "jax<0.6",
+    params=["must_not"],
+    outcome="ok",
+    reason="an array that was already in place was returned, regardless of may_alias",
+)
 
 
 @probe(
@@ -210,30 +235,31 @@ def donated_to_device_put(env):
         "may": {"given": {"may_alias": True}, "shared": True},
         "must_not": {"given": {"may_alias": False}, "shared": False},
     },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=["must_not"],
-            outcome="ok",
-            reason="an array put where it is was handed back, whatever was asked for",
-        )
-    ],
+    deviations=[COPY_SHARED_MEMORY],
 )
 def put_where_it_is(env, given, shared):
-    """`device_put` to where an array is shares its memory; `may_alias=False` copies since 0.6.0.
+    """`device_put` to the place of an array shares its memory; `may_alias=False` copies from 0.6.0.
 
-    Up to 0.5.3 the copy was the same memory: donating it took the original's data.
+    Up to 0.5.3 the copy was the same memory: donating it deleted the data of the original.
     """
-    x = fresh()
+    x = make_donatable()
     y = jax.device_put(x, memory(env), **given)
     return Observed(x.unsafe_buffer_pointer() == y.unsafe_buffer_pointer(), shared)
 
 
-def _aligned(size):
-    """Return zeros from NumPy at an address that is a multiple of 64, as jax wants them."""
+def _make_aligned(size):
+    """Return zeros from NumPy at an address that is a multiple of 64, the alignment jax needs."""
     buffer = np.zeros(size + 16, np.float32)
     start = (-buffer.ctypes.data // 4) % 16
     return buffer[start : start + size]
+
+
+ALIGNED_ARRAYS_SHARED = deviation(
+    "jax<0.10.1",
+    params=["asarray", "not_copied"],
+    outcome="ok",
+    reason="an aligned NumPy array was used in place",
+)
 
 
 @probe(
@@ -246,22 +272,15 @@ def _aligned(size):
         "array": {"way": "array", "shared": False},
         "jit": {"way": "jit", "shared": False},
     },
-    deviations=[
-        deviation(
-            "jax<0.10.1",
-            params=["asarray", "not_copied"],
-            outcome="ok",
-            reason="an aligned NumPy array was used where it lay",
-        )
-    ],
+    deviations=[ALIGNED_ARRAYS_SHARED],
 )
 def memory_shared_with_numpy(env, way, shared):
-    """Which jax arrays are views of NumPy's memory, and change when that is written to.
+    """Some jax arrays are views of NumPy memory, and change when that memory is written to.
 
-    `jnp.asarray` copies since 0.10.1, even with `copy=False`. `device_put` shares: where an array
-    is written to later, hand over a copy.
+    `jnp.asarray`, and `jnp.array` with `copy=False`, copy from 0.10.1. `device_put` shares: if an
+    array is written to later, pass a copy.
     """
-    x = _aligned(64)
+    x = _make_aligned(64)
     y = {
         "device_put": lambda: jax.device_put(x, env.devices[0]),
         "asarray": lambda: jnp.asarray(x),
@@ -273,14 +292,11 @@ def memory_shared_with_numpy(env, way, shared):
     return Observed(y.unsafe_buffer_pointer() == x.ctypes.data, shared)
 
 
-@program(
-    source="openxla/xla#45912",
-    facts={"donation": ["parameter 0 -> output [] may-alias"]},
-)
+@program(source="openxla/xla#45912", facts={"donation": ["parameter 0 -> output [] may-alias"]})
 def read_by_a_loop(env):
-    """A donated array, updated, read by a loop, updated again: the alias is there on every release.
+    """A donated array that is updated, read by a loop and updated again is always aliased.
 
-    What it costs in between is another matter, of the topic `temporaries`.
+    The alias exists on every release; the topic `temporaries` shows the temporary memory.
     """
     x = env.rng(1).standard_normal((1024,)).astype(np.float32)
 
@@ -288,30 +304,31 @@ def read_by_a_loop(env):
         y = jnp.exp(x)
         return y + lax.fori_loop(0, 8, lambda i, s: s + y[i * 100], jnp.float32(0))
 
-    def by_hand(x):
+    def exact(x):
         y = np.exp(x.astype(np.float64))
         return y + y[0:800:100].sum()
 
-    return Program(fn, args=(x,), jit={"donate_argnums": 0}, reference=by_hand)
+    return Program(fn, args=(x,), jit={"donate_argnums": 0}, reference=exact)
+
+
+CONSTRAINT_RETURNED_ITS_ARGUMENT = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="outside of jit the array itself was returned, and is deleted with it",
+    issue="jax-ml/jax#31199",
+)
 
 
 @probe(
     source="jax-ml/jax#31199",
     devices=2,
     platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            outcome="ok",
-            reason="outside of jit the array came back itself, and is gone with it",
-            issue="jax-ml/jax#31199",
-        )
-    ],
+    deviations=[CONSTRAINT_RETURNED_ITS_ARGUMENT],
 )
 def constrained_and_given_away(env):
-    """`with_sharding_constraint` without jit makes another array, since 0.7.2.
+    """`with_sharding_constraint` without jit returns another array from 0.7.2.
 
-    Before, to donate x was to lose y as well, where x lay as it should already.
+    Before, if x already had the sharding, donating x also deleted y.
     """
     rows = NamedSharding(env.mesh(2, "x"), P("x"))
     x = jax.device_put(np.arange(8, dtype=np.float32), rows)

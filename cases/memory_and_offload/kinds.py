@@ -1,8 +1,9 @@
-"""Which memory an array is in: what shardings say, what operations make of it, what is refused.
+"""Memory kinds: the kind that shardings report, the memory of results, and errors.
 
-On a CPU the memories are one RAM, so all of this is about types: what a program for an
-accelerator would be told is told here, too. A CPU had one memory kind up to 0.7.0. Since then
-results of operations came back to the default memory; since 0.10.2 they stay where they were.
+On a CPU all memories are the same RAM, so these cases are about types: they show the errors and
+kinds that a program for an accelerator would show. A CPU had a single memory kind up to 0.7.0.
+From 0.7.1 results of operations returned to the default memory; from 0.10.2 those of operations
+on arrays in pinned host memory stay there.
 """
 
 from __future__ import annotations
@@ -15,59 +16,61 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import kind_of, memory, message, told
+from ._helpers import describe_error, kind_of, memory, summarize_call
+
+MEMORIES_BEHIND_A_FLAG = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    match="None",
+    reason="memories were behind a flag, jax_enable_memories",
+    issue="jax-ml/jax@8b734808e8e9",
+)
+UNPINNED_HOST_WAS_DEFAULT = deviation(
+    "jax>=0.4.33,<0.7.1",
+    outcome="ok",
+    match="unpinned_host",
+    reason="unpinned_host was the only memory of a CPU",
+)
 
 
 @probe(
     source="jax-ml/jax@279de8bd7239",
     devices=2,
     platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            outcome="ok",
-            match="None",
-            reason="memories were behind a flag, jax_enable_memories",
-            issue="jax-ml/jax@8b734808e8e9",
-        ),
-        deviation(
-            "jax>=0.4.33,<0.7.1", outcome="ok", match="unpinned_host", reason="its only memory"
-        ),
-    ],
+    deviations=[MEMORIES_BEHIND_A_FLAG, UNPINNED_HOST_WAS_DEFAULT],
 )
 def default_of_a_sharding(env):
-    """A sharding tells its memory even where none was named: None, `unpinned_host`, `device`."""
+    """If no memory was named, a sharding reports the default memory kind.
+
+    Up to 0.4.31 it was None. The default of a CPU was `unpinned_host` up to 0.7.0, then `device`.
+    """
     named = NamedSharding(env.mesh(2, "x"), P("x"))
-    seen = [str(s.memory_kind) for s in (memory(env), named, jnp.ones(3).sharding)]
-    return Observed(seen, ["device"] * 3)
+    kinds = [str(s.memory_kind) for s in (memory(env), named, jnp.ones(3).sharding)]
+    return Observed(kinds, ["device"] * 3)
 
 
-@probe(
-    source="jax-ml/jax@279de8bd7239",
-    platforms=["cpu"],
-    deviations=[deviation("jax<0.7.1", outcome="ok", reason="a CPU had one memory")],
-)
+CPU_HAD_ONE_MEMORY = deviation("jax<0.7.1", outcome="ok", reason="a CPU had one memory")
+
+
+@probe(source="jax-ml/jax@279de8bd7239", platforms=["cpu"], deviations=[CPU_HAD_ONE_MEMORY])
 def memories_of_a_cpu(env):
-    """`addressable_memories` of a CPU: three since 0.7.1, one before."""
-    seen = sorted(m.kind for m in env.devices[0].addressable_memories())
-    return Observed(seen, ["device", "pinned_host", "unpinned_host"])
+    """`addressable_memories` of a CPU are three from 0.7.1, and a single memory before."""
+    kinds = sorted(m.kind for m in env.devices[0].addressable_memories())
+    return Observed(kinds, ["device", "pinned_host", "unpinned_host"])
 
 
-@probe(
-    source="jax-ml/jax@8b734808e8e9",
-    devices=2,
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            platform="cpu",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="behind a flag",
-        )
-    ],
+NAMED_MEMORY_BEHIND_A_FLAG = deviation(
+    "jax<0.4.33",
+    platform="cpu",
+    error="ValueError",
+    match="Could not find memory addressable by device cpu",
+    reason="memories were behind a flag",
 )
+
+
+@probe(source="jax-ml/jax@8b734808e8e9", devices=2, deviations=[NAMED_MEMORY_BEHIND_A_FLAG])
 def default_named_or_not(env):
-    """A sharding that names the default memory equals one that names none, and hashes alike."""
+    """A sharding that names the default memory equals one without a memory, and hashes alike."""
     kind, mesh = env.devices[0].default_memory().kind, env.mesh(2, "x")
     pairs = [
         (memory(env), memory(env, kind)),
@@ -76,25 +79,33 @@ def default_named_or_not(env):
     return Observed([a == b and hash(a) == hash(b) for a, b in pairs], [True, True])
 
 
+CPU_HAS_ONE_MEMORY = deviation(
+    "jax<0.7.1",
+    error="ValueError",
+    match="Could not find memory addressable by device cpu",
+    reason="a CPU had one memory, unpinned_host",
+)
+
+
 @probe(
-    source="jax-ml/jax@279de8bd7239",
-    devices=2,
-    platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        )
-    ],
+    source="jax-ml/jax@279de8bd7239", devices=2, platforms=["cpu"], deviations=[CPU_HAS_ONE_MEMORY]
 )
 def another_memory_is_another_sharding(env):
-    """`with_memory_kind` changes the memory alone, and what results is not equivalent."""
-    here = NamedSharding(env.mesh(2, "x"), P("x"))
-    there = here.with_memory_kind("pinned_host")
-    seen = [there.memory_kind, there.spec == here.spec, there == here]
-    return Observed([*seen, here.is_equivalent_to(there, 1)], ["pinned_host", True, False, False])
+    """`with_memory_kind` changes only the memory, and the result is not equivalent."""
+    default = NamedSharding(env.mesh(2, "x"), P("x"))
+    pinned = default.with_memory_kind("pinned_host")
+    observed = [pinned.memory_kind, pinned.spec == default.spec, pinned == default]
+    return Observed(
+        [*observed, default.is_equivalent_to(pinned, 1)], ["pinned_host", True, False, False]
+    )
+
+
+ABSTRACT_MESH_TOOK_ANY_MEMORY = deviation(
+    "jax<0.6",
+    params=["abstract"],
+    outcome="ok",
+    reason="a sharding on a mesh without devices accepted any memory kind",
+)
 
 
 @probe(
@@ -106,26 +117,22 @@ def another_memory_is_another_sharding(env):
         "abstract": {"made": "abstract"},
     },
     releases="jax>=0.5.3",
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=["abstract"],
-            outcome="ok",
-            reason="a mesh without devices took any name",
-        )
-    ],
+    deviations=[ABSTRACT_MESH_TOOK_ANY_MEMORY],
 )
 def no_such_memory(env, made):
-    """An unknown memory kind is refused when the sharding is made, with what there is."""
+    """An unknown memory kind is refused when the sharding is created.
+
+    The error lists the known memory kinds.
+    """
     mesh = env.mesh(2, "x")
     make = {
         "single": lambda: memory(env, "device_host"),
         "named": lambda: NamedSharding(mesh, P("x"), memory_kind="device_host"),
         "abstract": lambda: NamedSharding(mesh.abstract_mesh, P("x"), memory_kind="device_host"),
     }[made]
-    text = message(lambda: make() and 0)
-    seen = [text.split(":")[0], "unpinned_host" in text]
-    return Observed(seen, ["ValueError", True])
+    text = describe_error(lambda: make() and 0)
+    observed = [text.split(":")[0], "unpinned_host" in text]
+    return Observed(observed, ["ValueError", True])
 
 
 OPERATIONS = {
@@ -136,133 +143,131 @@ OPERATIONS = {
 }
 
 
+RESULTS_RETURNED_TO_DEFAULT = deviation(
+    "jax>=0.7.1,<0.10.2",
+    outcome="ok",
+    match="'default'",
+    reason="results on a CPU returned to its default memory, regardless of their type",
+)
+OLD_JAXLIB_FOR_RESULTS = deviation(
+    "jax>=0.10.2",
+    packages={"jaxlib": "<0.10.2"},
+    outcome="ok",
+    match="'default'",
+    reason="jax 0.10.2 accepts the previous jaxlib, which cannot move data to host memory yet",
+)
+
+
 @probe(
     source="jax-ml/jax#34041",
     platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        ),
-        deviation(
-            "jax>=0.7.1,<0.10.2",
-            outcome="ok",
-            match="'default'",
-            reason="results of a CPU came back to its default memory, whatever their type said",
-        ),
-        deviation(
-            "jax>=0.10.2",
-            packages={"jaxlib": "<0.10.2"},
-            outcome="ok",
-            match="'default'",
-            reason="0.10.2 admits the jaxlib before, which cannot move data there yet",
-        ),
-    ],
+    deviations=[CPU_HAS_ONE_MEMORY, RESULTS_RETURNED_TO_DEFAULT, OLD_JAXLIB_FOR_RESULTS],
 )
 def results_of_host_arrays(env):
-    """Operations on an array in pinned host memory: their results are there too, since 0.10.2.
+    """From 0.10.2 results of operations on an array in pinned host memory are in that memory, too.
 
-    The values are right everywhere. Say where you want a result, by device_put or out_shardings.
+    Values are correct in either memory. Select the memory of a result by device_put or
+    out_shardings.
     """
     x = np.arange(8, dtype=np.float32)
     host = jax.device_put(x, memory(env, "pinned_host"))
     results = {key: op(host) for key, op in OPERATIONS.items()}
-    seen = {"kinds": {key: kind_of(env, y) for key, y in results.items()}, "values": results}
+    observed = {"kinds": {key: kind_of(env, y) for key, y in results.items()}, "values": results}
     exact = {"scaled": x * 2, "reshaped": x.reshape(2, 4), "indexed": x[2], "jitted": x}
-    return Observed(seen, {"kinds": dict.fromkeys(exact, "pinned_host"), "values": exact})
+    return Observed(observed, {"kinds": dict.fromkeys(exact, "pinned_host"), "values": exact})
+
+
+INDEX_ON_DEVICE = deviation(
+    "jax>=0.7.1,<0.10",
+    params=["scalar"],
+    error="ValueError",
+    match="memory_space of all inputs passed to `gather`",
+    reason="the index is on the device, and memories are not mixed",
+    issue="jax-ml/jax#34041",
+)
+INDICES_ON_DEVICE = deviation(
+    "jax>=0.7.1",
+    params=["array"],
+    error="ValueError",
+    match="memory_space of all inputs passed to `gather`",
+    reason="the indices are on the device, and memories are not mixed",
+    issue="jax-ml/jax#34041",
+)
 
 
 @probe(
     source="jax-ml/jax#34041",
     platforms=["cpu"],
     params={"scalar": {"index": 0}, "array": {"index": [0, 2]}},
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        ),
-        deviation(
-            "jax>=0.7.1,<0.10",
-            params=["scalar"],
-            error="ValueError",
-            match="memory_space of all inputs passed to `gather`",
-            reason="the index is on the device, and the two are not mixed",
-            issue="jax-ml/jax#34041",
-        ),
-        deviation(
-            "jax>=0.7.1",
-            params=["array"],
-            error="ValueError",
-            match="memory_space of all inputs passed to `gather`",
-            reason="the indices are on the device, and the two are not mixed",
-            issue="jax-ml/jax#34041",
-        ),
-    ],
+    deviations=[CPU_HAS_ONE_MEMORY, INDEX_ON_DEVICE, INDICES_ON_DEVICE],
 )
 def indexing_a_mesh_of_none(env, index):
-    """Indexing an array in host memory, as jax#34041 reports it: a mesh without axes.
+    """Indexing an array in host memory on a mesh without axes, as reported in jax#34041.
 
-    A number became a slice in 0.10.0; an array of indices still has to be put to the host first.
+    From 0.10.0 a number is a slice; an array of indices still has to be moved to the host first.
     """
-    here = NamedSharding(
+    sharding = NamedSharding(
         jax.sharding.Mesh(np.full((), env.devices[0]), ()), P(), memory_kind="pinned_host"
     )
     x = np.arange(9, dtype=np.float32).reshape(3, 3)
     at = jnp.asarray(index) if isinstance(index, list) else index
-    return Observed(jax.device_put(x, here)[at], x[index])
+    return Observed(jax.device_put(x, sharding)[at], x[index])
+
+
+PINNED_HOST_NOT_FOUND = deviation(
+    "jax<0.7.1",
+    outcome="ok",
+    match="Could not find memory addressable by device cpu",
+    reason="a CPU had one memory, unpinned_host",
+)
+MIXED_IN_DEFAULT_MEMORY = deviation(
+    "jax==0.7.1",
+    outcome="ok",
+    match="ok",
+    reason="the operation was computed in the default memory",
+)
 
 
 @probe(
     source="jax-ml/jax#34825",
     platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            outcome="ok",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        ),
-        deviation("jax==0.7.1", outcome="ok", match="ok", reason="computed in the default memory"),
-    ],
+    deviations=[PINNED_HOST_NOT_FOUND, MIXED_IN_DEFAULT_MEMORY],
 )
 def memories_are_not_mixed(env):
-    """Host and device operands in one operation are refused since 0.7.2, NumPy's arrays too.
+    """From 0.7.2 host and device operands in the same operation are refused, also NumPy arrays.
 
-    Also where it worked, silently, for a release. A proposal to warn instead was declined.
+    On 0.7.1 alone this worked, silently. A proposal to warn instead was declined.
     """
     x = np.arange(8, dtype=np.float32)
     phrase = "memory_space of all inputs passed to"
 
-    def ended(mix):
-        text = message(lambda: mix(jax.device_put(x, memory(env, "pinned_host"))))
+    def summarize(mix):
+        text = describe_error(lambda: mix(jax.device_put(x, memory(env, "pinned_host"))))
         return phrase if phrase in text else text
 
-    seen = {
-        "array": ended(lambda host: host + jnp.asarray(x)),
-        "numpy": ended(lambda host: host + x),
-        "concatenated": ended(lambda host: jnp.concatenate([host, jnp.asarray(x)])),
+    observed = {
+        "array": summarize(lambda host: host + jnp.asarray(x)),
+        "numpy": summarize(lambda host: host + x),
+        "concatenated": summarize(lambda host: jnp.concatenate([host, jnp.asarray(x)])),
     }
-    return Observed(seen, dict.fromkeys(seen, phrase))
+    return Observed(observed, dict.fromkeys(observed, phrase))
+
+
+SPACE_MISSING_FROM_TYPE = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="the type of an array on a single device does not show its memory space",
+)
 
 
 @probe(
     source="jax-ml/jax@6093c0499f60",
     platforms=["cpu"],
     releases="jax>=0.7.1",
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            outcome="ok",
-            reason="the type of an array on a single device does not show it",
-        )
-    ],
+    deviations=[SPACE_MISSING_FROM_TYPE],
 )
 def space_in_the_type(env):
-    """The memory space is part of the type: `float32<host>[8]`, on one device since 0.7.2.
+    """The memory space is part of the type, `float32<host>[8]`; on a single device from 0.7.2.
 
     The type of an array with a `NamedSharding` shows it on 0.7.1, too.
     """
@@ -273,48 +278,78 @@ def space_in_the_type(env):
     )
 
 
+UNPINNED_HOST_IS_NOT_DEFAULT = deviation(
+    "jax>=0.7.1",
+    params=["op"],
+    outcome="ok",
+    match="'device'",
+    reason="unpinned_host is no longer the default memory, and results return to the default",
+)
+NO_PROGRAM_MOVES_TO_UNPINNED = deviation(
+    "jax>=0.7.1,<0.10.2",
+    params=["jit"],
+    error="XlaRuntimeError|JaxRuntimeError",
+    match="annotate_device_placement",
+    reason="no program could move data to unpinned_host",
+)
+OLD_JAXLIB_FOR_OUT_SHARDINGS = deviation(
+    "jax>=0.10.2",
+    packages={"jaxlib": "<0.10.2"},
+    params=["jit"],
+    error="JaxRuntimeError",
+    match="annotate_device_placement",
+    reason="jax 0.10.2 accepts the previous jaxlib, which cannot move data to host memory yet",
+)
+
+
 @probe(
     source="jax-ml/jax@279de8bd7239",
     platforms=["cpu"],
     params={"put": {"how": "put"}, "op": {"how": "op"}, "jit": {"how": "jit"}},
     releases="jax>=0.4.33",
     deviations=[
-        deviation(
-            "jax>=0.7.1",
-            params=["op"],
-            outcome="ok",
-            match="'device'",
-            reason="it is no more the default memory, and results go to the default",
-        ),
-        deviation(
-            "jax>=0.7.1,<0.10.2",
-            params=["jit"],
-            error="XlaRuntimeError|JaxRuntimeError",
-            match="annotate_device_placement",
-            reason="no program could move data there",
-        ),
-        deviation(
-            "jax>=0.10.2",
-            packages={"jaxlib": "<0.10.2"},
-            params=["jit"],
-            error="JaxRuntimeError",
-            match="annotate_device_placement",
-            reason="0.10.2 admits the jaxlib before, which cannot move data there yet",
-        ),
+        UNPINNED_HOST_IS_NOT_DEFAULT,
+        NO_PROGRAM_MOVES_TO_UNPINNED,
+        OLD_JAXLIB_FOR_OUT_SHARDINGS,
     ],
 )
 def unpinned(env, how):
-    """`unpinned_host`, the only memory of a CPU up to 0.7.0 and an odd one since.
+    """From 0.7.1 results of operations on arrays in `unpinned_host` of a CPU leave that memory.
 
-    Code that names it to be explicit broke in 0.7.1: `out_shardings` raised until 0.10.2.
+    That was the only memory of a CPU up to 0.7.0. Code that names it to be explicit broke in
+    0.7.1: `out_shardings` raised until 0.10.2.
     """
-    there, x = memory(env, "unpinned_host"), np.arange(8, dtype=np.float32)
+    target, x = memory(env, "unpinned_host"), np.arange(8, dtype=np.float32)
     result = {
-        "put": lambda: jax.device_put(x, there),
-        "op": lambda: jax.device_put(x, there) * 2.0,
-        "jit": lambda: jax.jit(lambda y: y * 2.0, out_shardings=there)(x),
+        "put": lambda: jax.device_put(x, target),
+        "op": lambda: jax.device_put(x, target) * 2.0,
+        "jit": lambda: jax.jit(lambda y: y * 2.0, out_shardings=target)(x),
     }[how]()
     return Observed(result.sharding.memory_kind, "unpinned_host")
+
+
+ASARRAY_USES_JIT = deviation(
+    "jax>=0.7.1,<0.10.2",
+    params=["asarray"],
+    error="XlaRuntimeError|JaxRuntimeError",
+    match="annotate_device_placement",
+    reason="jnp.asarray moves the array with jit, which could not do so",
+)
+OLD_JAXLIB_FOR_ASARRAY = deviation(
+    "jax>=0.10.2",
+    packages={"jaxlib": "<0.10.2"},
+    params=["asarray"],
+    error="JaxRuntimeError",
+    match="annotate_device_placement",
+    reason="jax 0.10.2 accepts the previous jaxlib, which cannot move data to host memory yet",
+)
+ZEROS_IN_DEFAULT_MEMORY = deviation(
+    "jax>=0.7.1",
+    params=["zeros"],
+    error="ValueError",
+    match="Memory kind mismatch",
+    reason="the array is created in the default memory, and then labelled as requested",
+)
 
 
 @probe(
@@ -329,49 +364,45 @@ def unpinned(env, how):
     },
     releases="jax>=0.4.31",
     deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        ),
-        deviation(
-            "jax>=0.7.1,<0.10.2",
-            params=["asarray"],
-            error="XlaRuntimeError|JaxRuntimeError",
-            match="annotate_device_placement",
-            reason="it asks jit for it, which could not",
-        ),
-        deviation(
-            "jax>=0.10.2",
-            packages={"jaxlib": "<0.10.2"},
-            params=["asarray"],
-            error="JaxRuntimeError",
-            match="annotate_device_placement",
-            reason="0.10.2 admits the jaxlib before, which cannot move data there yet",
-        ),
-        deviation(
-            "jax>=0.7.1",
-            params=["zeros"],
-            error="ValueError",
-            match="Memory kind mismatch",
-            reason="made in the default memory, and then called what was asked for",
-        ),
+        CPU_HAS_ONE_MEMORY,
+        ASARRAY_USES_JIT,
+        OLD_JAXLIB_FOR_ASARRAY,
+        ZEROS_IN_DEFAULT_MEMORY,
     ],
 )
 def made_in_host_memory(env, api):
-    """Ways to make an array in pinned host memory; `jnp.zeros(device=...)` is none on a CPU."""
-    there, x = memory(env, "pinned_host"), np.zeros(8, np.float32)
-    made = {
-        "device_put": lambda: jax.device_put(x, there),
-        "to_device": lambda: jnp.asarray(x).to_device(there),
-        "callback": lambda: jax.make_array_from_callback((8,), there, lambda index: x[index]),
-        "asarray": lambda: jnp.asarray(x, device=there),
-        "zeros": lambda: jnp.zeros(8, np.float32, device=there),
+    """Several functions create an array in pinned host memory.
+
+    `jnp.zeros(device=...)` does not do so on a CPU.
+    """
+    target, x = memory(env, "pinned_host"), np.zeros(8, np.float32)
+    array = {
+        "device_put": lambda: jax.device_put(x, target),
+        "to_device": lambda: jnp.asarray(x).to_device(target),
+        "callback": lambda: jax.make_array_from_callback((8,), target, lambda index: x[index]),
+        "asarray": lambda: jnp.asarray(x, device=target),
+        "zeros": lambda: jnp.zeros(8, np.float32, device=target),
     }[api]()
     return Observed(
-        {"kind": kind_of(env, made), "value": made}, {"kind": "pinned_host", "value": x}
+        {"kind": kind_of(env, array), "value": array}, {"kind": "pinned_host", "value": x}
     )
+
+
+HOST_TYPE_IN_DEVICE_MEMORY = deviation(
+    "jax<0.10.2",
+    params=["eager", "jitted"],
+    outcome="ok",
+    match="'default'",
+    reason="the type was that of host memory, but a CPU did not move the array",
+)
+OLD_JAXLIB_FOR_DEVICE_PUT = deviation(
+    "jax>=0.10.2",
+    packages={"jaxlib": "<0.10.2"},
+    params=["eager", "jitted"],
+    outcome="ok",
+    match="'default'",
+    reason="jax 0.10.2 accepts the previous jaxlib, which cannot move data to host memory yet",
+)
 
 
 @probe(
@@ -383,26 +414,10 @@ def made_in_host_memory(env, api):
         "there_and_back": {"how": "there_and_back"},
     },
     releases="jax>=0.7.1",
-    deviations=[
-        deviation(
-            "jax<0.10.2",
-            params=["eager", "jitted"],
-            outcome="ok",
-            match="'default'",
-            reason="a host type in device memory: a CPU did not move it",
-        ),
-        deviation(
-            "jax>=0.10.2",
-            packages={"jaxlib": "<0.10.2"},
-            params=["eager", "jitted"],
-            outcome="ok",
-            match="'default'",
-            reason="0.10.2 admits the jaxlib before, which cannot move data there yet",
-        ),
-    ],
+    deviations=[HOST_TYPE_IN_DEVICE_MEMORY, OLD_JAXLIB_FOR_DEVICE_PUT],
 )
 def put_by_space(env, how):
-    """`device_put(x, jax.memory.Space.Host)` names no device: moves within what it is given."""
+    """`device_put(x, jax.memory.Space.Host)` names no device: it moves x within its device."""
     x, space = np.arange(8, dtype=np.float32), jax.memory.Space
     result = {
         "eager": lambda: jax.device_put(jnp.asarray(x), space.Host),
@@ -415,18 +430,21 @@ def put_by_space(env, how):
     return Observed({"kind": kind_of(env, result), "value": result}, {"kind": kind, "value": x})
 
 
+MEMORY_IS_NOT_A_MODULE = deviation(
+    "jax>=0.10", params=["module"], outcome="ok", reason="jax.memory is an attribute, not a module"
+)
+
+
 @probe(
     source="jax-ml/jax@ce10c5d21153",
     releases="jax>=0.7.1",
     params={"attribute": {"how": "attribute"}, "module": {"how": "module"}},
-    deviations=[
-        deviation("jax>=0.10", params=["module"], outcome="ok", reason="an attribute, no module"),
-    ],
+    deviations=[MEMORY_IS_NOT_A_MODULE],
 )
 def where_space_is(env, how):
-    """`jax.memory.Space` works from 0.7.1 on; `import jax.memory` only until 0.9.2."""
+    """`jax.memory.Space` works from 0.7.1; `import jax.memory` works only until 0.9.2."""
     call = {
         "attribute": lambda: jax.memory.Space.Host and 0,
         "module": lambda: __import__("jax.memory") and 0,
     }[how]
-    return Observed(told(call), "ok")
+    return Observed(summarize_call(call), "ok")

@@ -1,4 +1,4 @@
-"""Moving to host memory within a program: device_put, its gradient, and offloaded residuals."""
+"""Transfers to host memory within a program: device_put, its gradient, and offloaded residuals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jax.ad_checkpoint import checkpoint_name
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import memory, message, told
+from ._helpers import describe_error, memory, summarize_call
 
 
-def _policy():
+def _make_policy():
     return jax.checkpoint_policies.save_and_offload_only_these_names(
         names_which_can_be_saved=["b"],
         names_which_can_be_offloaded=["a"],
@@ -24,7 +24,7 @@ def _policy():
     )
 
 
-def _loss(policy):
+def _make_loss(policy):
     def loss(x):
         y = checkpoint_name(jnp.sin(x), "a")
         return jnp.sum(checkpoint_name(jnp.cos(y), "b") ** 2)
@@ -32,55 +32,56 @@ def _loss(policy):
     return jax.checkpoint(loss, policy=policy)
 
 
-def _exact(x):
+def _compute_gradient(x):
     y = np.sin(x.astype(np.float64))
     return -2 * np.cos(y) * np.sin(y) * np.cos(x.astype(np.float64))
+
+
+MEMORY_NAMED_ONLY_IN_JIT = deviation(
+    "jax<0.7.1",
+    params=["eager"],
+    error="ValueError",
+    match="TransferToMemoryKind argument to jax.device_put can only be used inside jax.jit",
+    reason="a memory without a device could only be named within jit",
+    issue="jax-ml/jax@15094a2e7c6b",
+)
+JITTED_MEMORIES_BEHIND_A_FLAG = deviation(
+    "jax<0.4.33",
+    params=["jitted"],
+    error="NotImplementedError",
+    match="memory_kind to device_put via Shardings is not supported on platforms",
+    reason="memories were behind a flag, and a CPU lowered none",
+)
 
 
 @probe(
     source="jax-ml/jax#23831",
     platforms=["cpu"],
     params={"eager": {"jitted": False}, "jitted": {"jitted": True}},
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            params=["eager"],
-            error="ValueError",
-            match="TransferToMemoryKind argument to jax.device_put can only be used inside jax.jit",
-            reason="a memory without a device could only be named within jit",
-            issue="jax-ml/jax@15094a2e7c6b",
-        ),
-        deviation(
-            "jax<0.4.33",
-            params=["jitted"],
-            error="NotImplementedError",
-            match="memory_kind to device_put via Shardings is not supported on platforms",
-            reason="memories were behind a flag, and a CPU lowered none",
-        ),
-    ],
+    deviations=[MEMORY_NAMED_ONLY_IN_JIT, JITTED_MEMORIES_BEHIND_A_FLAG],
 )
 def offloaded_gradient(env, jitted):
-    """Residuals offloaded by name leave the gradient as it is: in jit from 0.4.32, eager 0.7.1."""
+    """Offloading residuals by name keeps the gradient: in jit from 0.4.32, eagerly from 0.7.1."""
     x = np.arange(8, dtype=np.float32)
-    grad = jax.grad(_loss(_policy()))
-    return Observed((jax.jit(grad) if jitted else grad)(x), _exact(x))
+    grad = jax.grad(_make_loss(_make_policy()))
+    return Observed((jax.jit(grad) if jitted else grad)(x), _compute_gradient(x))
 
 
-@probe(
-    source="jax-ml/jax@15094a2e7c6b",
-    platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            outcome="ok",
-            match="TransferToMemoryKind",
-            reason="a private class named the memory",
-        )
-    ],
+PRIVATE_CLASS_IN_JAXPR = deviation(
+    "jax<0.7.1",
+    outcome="ok",
+    match="TransferToMemoryKind",
+    reason="a private class named the memory",
 )
+
+
+@probe(source="jax-ml/jax@15094a2e7c6b", platforms=["cpu"], deviations=[PRIVATE_CLASS_IN_JAXPR])
 def offload_in_the_jaxpr(env):
-    """In the jaxpr an offloaded residual is a device_put there and one back, by memory space."""
-    jaxpr = str(jax.make_jaxpr(jax.grad(_loss(_policy())))(np.ones(8, np.float32)))
+    """In the jaxpr an offloaded residual is a device_put to the host and a device_put back.
+
+    Both name a memory space.
+    """
+    jaxpr = str(jax.make_jaxpr(jax.grad(_make_loss(_make_policy())))(np.ones(8, np.float32)))
     return Observed(
         re.findall(r"(TransferToMemoryKind|MemorySpace\.\w+)", jaxpr),
         ["MemorySpace.Host", "MemorySpace.Device"],
@@ -89,7 +90,7 @@ def offload_in_the_jaxpr(env):
 
 @probe(source="jax-ml/jax#23831")
 def saved_or_offloaded(env):
-    """A name may be saved or offloaded, not both: refused when the policy is made."""
+    """A name may be saved or offloaded; a policy with both is refused when it is created."""
 
     def make(saved, offloaded):
         return jax.checkpoint_policies.save_and_offload_only_these_names(
@@ -99,24 +100,24 @@ def saved_or_offloaded(env):
             offload_dst="pinned_host",
         )
 
-    seen = [told(lambda: make("a", "a") and 0), told(lambda: make("a", "b") and 0)]
-    return Observed(seen, ["ValueError", "ok"])
+    outcomes = [
+        summarize_call(lambda: make("a", "a") and 0),
+        summarize_call(lambda: make("a", "b") and 0),
+    ]
+    return Observed(outcomes, ["ValueError", "ok"])
 
 
-@probe(
-    source="jax-ml/jax#23831",
-    platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.4.33",
-            error="NotImplementedError",
-            match="memory_kind to device_put via Shardings is not supported on platforms",
-            reason="memories were behind a flag, and a CPU lowered none",
-        )
-    ],
+MEMORIES_BEHIND_A_FLAG = deviation(
+    "jax<0.4.33",
+    error="NotImplementedError",
+    match="memory_kind to device_put via Shardings is not supported on platforms",
+    reason="memories were behind a flag, and a CPU lowered none",
 )
+
+
+@probe(source="jax-ml/jax#23831", platforms=["cpu"], deviations=[MEMORIES_BEHIND_A_FLAG])
 def offloaded_products(env):
-    """`offload_dot_with_no_batch_dims`: matrix products go to the host until they are needed."""
+    """`offload_dot_with_no_batch_dims` keeps matrix products on the host until they are needed."""
     policy = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     w = env.rng(2).standard_normal((4, 4)).astype(np.float32)
     grad = jax.jit(jax.grad(jax.checkpoint(lambda w: jnp.sin(w @ w).sum(), policy=policy)))
@@ -129,31 +130,33 @@ def offloaded_products(env):
     return Observed(grad(w), exact(w))
 
 
+CPU_HAS_ONE_MEMORY = deviation(
+    "jax<0.7.1",
+    error="ValueError",
+    match="Could not find memory addressable by device cpu",
+    reason="a CPU had one memory, unpinned_host",
+)
+COTANGENT_IN_TARGET_MEMORY = deviation(
+    "jax>=0.9.1",
+    params=["there_and_back"],
+    error="ValueError",
+    match=r"otangent type .*float32<host>",
+    reason="the transpose of device_put leaves the cotangent in the target memory",
+)
+
+
 @probe(
     source="jax-ml/jax@85e5734486dc",
     platforms=["cpu"],
     params={"there_and_back": {"loss": "both"}, "back_alone": {"loss": "back"}},
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        ),
-        deviation(
-            "jax>=0.9.1",
-            params=["there_and_back"],
-            error="ValueError",
-            match=r"otangent type .*float32<host>",
-            reason="the transpose of device_put leaves the cotangent in the memory put to",
-        ),
-    ],
+    deviations=[CPU_HAS_ONE_MEMORY, COTANGENT_IN_TARGET_MEMORY],
 )
 def gradient_through_device_put(env, loss):
-    """Differentiating through device_put to the host and back: 2x, until 0.9.0.
+    """The gradient through device_put to the host and back is 2x up to 0.9.0.
 
-    From 0.9.1 cotangents are checked for their memory, and the transpose of `device_put`, eager or
-    under jit, gives one in the wrong place. Offload by a policy of jax.checkpoint instead.
+    From 0.9.1 the memory of cotangents is checked, and the transpose of `device_put`, eager or
+    under jit, returns a cotangent in the wrong memory. Offload by a policy of jax.checkpoint
+    instead.
     """
     x = np.arange(8, dtype=np.float32)
     host, device = memory(env, "pinned_host"), memory(env)
@@ -165,20 +168,13 @@ def gradient_through_device_put(env, loss):
     return Observed(jax.grad(losses[loss])(x), 2.0 * x.astype(np.float64))
 
 
-@probe(
-    source="jax-ml/jax#28137",
-    platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            error="ValueError",
-            match="Could not find memory addressable by device cpu",
-            reason="a CPU has one memory, unpinned_host",
-        )
-    ],
-)
+@probe(source="jax-ml/jax#28137", platforms=["cpu"], deviations=[CPU_HAS_ONE_MEMORY])
 def moved_within_a_loop(env):
-    """Offloaded and fetched at each step of a scan, fetched layer by layer, and under vmap."""
+    """Arrays can be moved between memories in the steps of a scan, and under vmap.
+
+    The first scan offloads and fetches its carry in each step; the second fetches a stack layer by
+    layer.
+    """
     host, device = memory(env, "pinned_host"), memory(env)
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -201,20 +197,17 @@ def moved_within_a_loop(env):
     )
 
 
-@probe(
-    source="jax-ml/jax@7455392c1833",
-    platforms=["cpu"],
-    deviations=[
-        deviation(
-            "jax<0.7.1",
-            outcome="ok",
-            match="Could not find memory",
-            reason="a CPU has one memory, unpinned_host",
-        )
-    ],
+PINNED_HOST_NOT_FOUND = deviation(
+    "jax<0.7.1",
+    outcome="ok",
+    match="Could not find memory",
+    reason="a CPU had one memory, unpinned_host",
 )
+
+
+@probe(source="jax-ml/jax@7455392c1833", platforms=["cpu"], deviations=[PINNED_HOST_NOT_FOUND])
 def memory_of_an_argument(env):
-    """`in_shardings` in host memory do not fetch: an argument from elsewhere is a ValueError."""
+    """`in_shardings` in host memory move no argument: from another memory it is a ValueError."""
     x = np.arange(8, dtype=np.float32)
 
     def call():
@@ -222,7 +215,7 @@ def memory_of_an_argument(env):
         fn = jax.jit(lambda y: jax.device_put(y, device), in_shardings=host)
         return fn(jax.device_put(x, device))
 
-    text = message(call)
+    text = describe_error(call)
     phrase = "does not match memory kind on the respective arg"
     return Observed(phrase if phrase in text else text, phrase)
 
@@ -234,10 +227,10 @@ def memory_of_an_argument(env):
     releases="jax>=0.7.1",
 )
 def placed_in_the_program(env, platform):
-    """Within jit, moving to the host and back is two marks in what is lowered, one each way.
+    """Under jit, moving to the host and back lowers to two annotations, one for each direction.
 
-    They are all that a compiler is told of it: without them the numbers are the same, and the
-    memory of the device is as full as before.
+    The compiler has no other information about the moves: without the annotations the numbers are
+    the same, and the memory of the device is as full as before.
     """
     host, device = memory(env, "pinned_host"), memory(env)
     there_and_back = jax.jit(lambda y: jax.device_put(jax.device_put(y, host), device) + 1)
