@@ -1,4 +1,4 @@
-"""What the topics of this family share: a small batch, and words for where an array lies."""
+"""A small batch, pmap over four devices, and descriptions of the placement of arrays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def rows():
     return np.arange(8, dtype=np.float32).reshape(DEVICES, 2)
 
 
-def mapped(env, f, **keywords):
-    """Return `f` under `pmap` over the axis `i` of the first four devices."""
+def map_rows(env, f, **keywords):
+    """Return `f` under `pmap`, with the axis `i` over the first four devices."""
     return jax.pmap(f, axis_name="i", devices=env.devices[:DEVICES], **keywords)
 
 
-def ids(array):
+def get_device_ids(array):
     """Return the ids of the devices that hold an array."""
     return sorted(device.id for device in array.devices())
 
 
-def layout(array):
-    """Return the class of an array's sharding, its PartitionSpec as a list, a shard's shape."""
+def describe_layout(array):
+    """Return the class of an array's sharding, its PartitionSpec as text, and a shard's shape."""
     spec = getattr(array.sharding, "spec", None)
     return {
         "sharding": type(array.sharding).__name__,
@@ -35,13 +35,13 @@ def layout(array):
     }
 
 
-def observed(value, reference):
-    """Return an observation of NumPy arrays.
+def observe(value, reference):
+    """Return an observation in which jax arrays are NumPy arrays.
 
-    Where its arrays lie is what a case says itself; up to 0.4.33 a pmap's array tells the rows of
-    its shards as integers, which is not how other arrays do.
+    Cases report the placement of arrays explicitly: up to 0.4.33 an array of pmap gives the rows of
+    its shards as integers, unlike other arrays.
     """
-    held = jax.tree_util.tree_map(
+    converted = jax.tree_util.tree_map(
         lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, value
     )
-    return Observed(held, reference)
+    return Observed(converted, reference)

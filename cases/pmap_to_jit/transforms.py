@@ -1,7 +1,7 @@
-"""A pmap among other transformations: nested, differentiated, vectorised, lowered ahead of time.
+"""pmap with other transformations: nested, differentiated, vectorised, lowered ahead of time.
 
-Nesting is what the pmap of 0.8.0 lost: a `shard_map` inside another over another mesh is an error.
-Collectives and gradients are those of old, checked here against numbers made by NumPy.
+The pmap of 0.8.0 cannot be nested: a `shard_map` inside another over another mesh is an error.
+Collectives and gradients are unchanged; the cases compare them with NumPy.
 """
 
 from __future__ import annotations
@@ -11,30 +11,31 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import DEVICES, mapped, observed, rows
+from ._helpers import DEVICES, map_rows, observe, rows
+
+defaults(devices=4, platforms=("cpu",))
+
+
+NESTED_MESHES_DIFFER = deviation(
+    "jax>=0.8",
+    error="ValueError",
+    match="should match the mesh passed to shard_map",
+    reason="each pmap has a separate mesh, and a shard_map within another must share its mesh",
+    issue="jax-ml/jax@aa2f995b1db5",
+)
 
 
 @probe(
     source="jax-ml/jax@aa2f995b1db5",
-    devices=4,
-    platforms=("cpu",),
     params={"collective": {"total": True}, "plain": {"total": False}},
-    deviations=[
-        deviation(
-            "jax>=0.8",
-            error="ValueError",
-            match="should match the mesh passed to shard_map",
-            reason="each pmap has a mesh of its own, and a shard_map within another must share one",
-            issue="jax-ml/jax@aa2f995b1db5",
-        )
-    ],
+    deviations=[NESTED_MESHES_DIFFER],
 )
 def nested(env, total):
-    """A pmap in a pmap, two by two devices: refused from 0.8.0.
+    """A pmap in a pmap, on two by two devices, is refused from 0.8.0.
 
-    Write one `shard_map` over a mesh of two axes; its collectives take both names.
+    Write a single `shard_map` over a mesh of two axes; its collectives accept both names.
     """
 
     def cell(x):
@@ -42,19 +43,19 @@ def nested(env, total):
 
     grid = np.arange(4, dtype=np.float32).reshape(2, 2)
     out = jax.pmap(jax.pmap(cell, axis_name="j"), axis_name="i")(grid)
-    return observed(out, np.full((2, 2), 6, np.float32) if total else 2 * grid)
+    return observe(out, np.full((2, 2), 6, np.float32) if total else 2 * grid)
 
 
-@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax@aa2f995b1db5")
 def nested_instead(env):
-    """The same over a mesh of two axes, on every release."""
+    """A `shard_map` over a mesh of two axes replaces a nested pmap on every release."""
     mesh = env.mesh((2, 2), ("i", "j"))
     spec = jax.sharding.PartitionSpec("i", "j")
     total = env.compat.shard_map(
         lambda x: lax.psum(x, ("i", "j")) + 0 * x, mesh=mesh, in_specs=spec, out_specs=spec
     )
     grid = np.arange(4, dtype=np.float32).reshape(2, 2)
-    return observed(jax.jit(total)(grid), np.full((2, 2), 6, np.float32))
+    return observe(jax.jit(total)(grid), np.full((2, 2), 6, np.float32))
 
 
 COLLECTIVES = {
@@ -81,69 +82,65 @@ COLLECTIVES = {
 }
 
 
-@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax@aa2f995b1db5")
 def collectives(env):
-    """Each collective over the axis of a pmap, exact integers as floats, on every release."""
+    """Each collective over the axis of a pmap is exact for integers as floats, on every release."""
     x = np.arange(16, dtype=np.float32).reshape(DEVICES, 4)[:, ::-1].copy()
-    made = mapped(env, lambda x: {name: fn(x) for name, (fn, _) in COLLECTIVES.items()})(x)
-    return observed(made, {name: exact(x) for name, (_, exact) in COLLECTIVES.items()})
+    values = map_rows(env, lambda x: {name: fn(x) for name, (fn, _) in COLLECTIVES.items()})(x)
+    return observe(values, {name: exact(x) for name, (_, exact) in COLLECTIVES.items()})
 
 
-@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax@aa2f995b1db5")
 def gradient(env):
-    """The gradient of a psum'd loss: 2x from outside, four times as much from inside.
+    """The gradient of a psum'd loss is 2x outside the pmap, and four times as much inside.
 
-    A pmap has no types of what varies, so psum stays its own transpose in it: from 0.8.0 too,
-    where the `shard_map` underneath is made with the check off.
+    Types within a pmap do not record what varies, so psum is its own transpose, also from 0.8.0,
+    where the underlying `shard_map` has the check off.
     """
 
     def loss(row):
         return lax.psum(jnp.sum(row**2), "i")
 
-    outside = jax.grad(lambda x: mapped(env, loss)(x)[0])(rows())
-    made = {"inside": mapped(env, jax.grad(loss))(rows()), "outside": outside}
-    return observed(made, {"inside": 8 * rows(), "outside": 2 * rows()})
+    outside = jax.grad(lambda x: map_rows(env, loss)(x)[0])(rows())
+    gradients = {"inside": map_rows(env, jax.grad(loss))(rows()), "outside": outside}
+    return observe(gradients, {"inside": 8 * rows(), "outside": 2 * rows()})
 
 
-@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax@aa2f995b1db5")
 def vectorised(env):
-    """`vmap` of a pmap over another axis: the psum sums over devices, not over the batch."""
-    got = jax.vmap(mapped(env, lambda x: lax.psum(x, "i")), in_axes=1)(rows())
-    return observed(got, np.tile(rows().sum(0)[:, None], (1, DEVICES)))
+    """Under `vmap` over another axis, the psum of a pmap sums over devices, not over the batch."""
+    totals = jax.vmap(map_rows(env, lambda x: lax.psum(x, "i")), in_axes=1)(rows())
+    return observe(totals, np.tile(rows().sum(0)[:, None], (1, DEVICES)))
 
 
-@probe(source="jax-ml/jax#31910", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax#31910")
 def ahead_of_time(env):
-    """`pmap(f).lower(x).compile()(x)` returns what `pmap(f)(x)` does, also in its tree.
+    """`pmap(f).lower(x).compile()(x)` returns the same values and tree as `pmap(f)(x)`.
 
     A trial of the new pmap returned a list instead (jax#31910); no release has shown it.
     """
     steps = {"one": lambda row: 2 * row, "pair": lambda row: (row, 2 * row)}
-    made = {k: mapped(env, step).lower(rows()).compile()(rows()) for k, step in steps.items()}
-    return observed(made, {"one": 2 * rows(), "pair": (rows(), 2 * rows())})
+    values = {k: map_rows(env, step).lower(rows()).compile()(rows()) for k, step in steps.items()}
+    return observe(values, {"one": 2 * rows(), "pair": (rows(), 2 * rows())})
 
 
-@probe(
-    source="jax-ml/jax@aa2f995b1db5",
-    devices=4,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.8",
-            outcome="ok",
-            reason="one replica for each device, of a program that saw one row",
-            issue="jax-ml/jax@aa2f995b1db5",
-        )
-    ],
+ONE_REPLICA_PER_DEVICE = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="the program had one replica for each device, and a single row as its argument",
+    issue="jax-ml/jax@aa2f995b1db5",
 )
-def partitions_of_the_program(env):
-    """A pmap is lowered for four partitions of one replica from 0.8.0, four replicas before.
 
-    Whoever reads its StableHLO sees the whole batch as the argument now, and `axis_index` as a
-    partition's number.
+
+@probe(source="jax-ml/jax@aa2f995b1db5", deviations=[ONE_REPLICA_PER_DEVICE])
+def partitions_of_the_program(env):
+    """A pmap is lowered for four partitions of one replica from 0.8.0, before for four replicas.
+
+    In its StableHLO the argument is now the whole batch, and `axis_index` the number of a
+    partition.
     """
-    text = mapped(env, lambda row: lax.psum(row, "i")).lower(rows()).as_text()
-    return observed(
+    text = map_rows(env, lambda row: lax.psum(row, "i")).lower(rows()).as_text()
+    return observe(
         {
             "partitions": "num_partitions = 4" in text,
             "replicas": "num_replicas = 4" in text,
@@ -153,54 +150,52 @@ def partitions_of_the_program(env):
     )
 
 
-@probe(
-    source="jax-ml/jax@ae7924995a33",
-    devices=4,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            error="NameError",
-            match="unbound axis name: k",
-            reason="the axis of a collective must be the one of its pmap",
-            issue="jax-ml/jax@ae7924995a33",
-        )
-    ],
+UNKNOWN_AXIS_REFUSED = deviation(
+    error="NameError",
+    match="unbound axis name: k",
+    reason="the axis of a collective must be that of its pmap",
+    issue="jax-ml/jax@ae7924995a33",
 )
+
+
+@probe(source="jax-ml/jax@ae7924995a33", deviations=[UNKNOWN_AXIS_REFUSED])
 def unknown_axis(env):
-    """A psum over another name than the pmap's: a NameError, whose hint is shard_map from 0.7.0."""
-    return observed(mapped(env, lambda row: lax.psum(row, "k"))(rows()), rows())
+    """A psum over a name other than the axis of its pmap is a NameError.
+
+    From 0.7.0 the message recommends shard_map.
+    """
+    return observe(map_rows(env, lambda row: lax.psum(row, "k"))(rows()), rows())
 
 
-@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax@aa2f995b1db5")
 def without_jit(env):
-    """Under `jax.disable_jit` the collectives of a pmap are still those over its devices."""
+    """Under `jax.disable_jit` the collectives of a pmap still run over its devices."""
     with jax.disable_jit():
-        out = mapped(env, lambda row: lax.psum(row, "i") - row)(rows())
-    return observed(out, rows().sum(0) - rows())
+        out = map_rows(env, lambda row: lax.psum(row, "i") - row)(rows())
+    return observe(out, rows().sum(0) - rows())
 
 
-@probe(
-    source="jax-ml/jax#14296",
-    devices=4,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.31",
-            error="AssertionError",
-            reason="not done, and not said",
-            issue="jax-ml/jax#14296",
-        ),
-        deviation(
-            "jax>=0.4.31,<0.8",
-            error="NotImplementedError",
-            match="out_axes=None is not supported",
-            reason="not done, and said so",
-            issue="jax-ml/jax#14296",
-        ),
-    ],
+GRADIENT_ASSERTION_FAILED = deviation(
+    "jax<0.4.31",
+    error="AssertionError",
+    reason="not implemented; an assertion failed without an explanation",
+    issue="jax-ml/jax#14296",
 )
+GRADIENT_NOT_IMPLEMENTED = deviation(
+    "jax>=0.4.31,<0.8",
+    error="NotImplementedError",
+    match="out_axes=None is not supported",
+    reason="not implemented, as the message states",
+    issue="jax-ml/jax#14296",
+)
+
+
+@probe(source="jax-ml/jax#14296", deviations=[GRADIENT_ASSERTION_FAILED, GRADIENT_NOT_IMPLEMENTED])
 def gradient_of_one_result(env):
-    """The gradient through `pmap(..., out_axes=None)`, a total all devices have: from 0.8.0."""
-    total = mapped(env, lambda x: lax.psum(x**2, "i"), out_axes=None)
+    """The gradient through `pmap(..., out_axes=None)` works from 0.8.0.
+
+    The result is a total that all devices have.
+    """
+    total = map_rows(env, lambda x: lax.psum(x**2, "i"), out_axes=None)
     x = np.arange(DEVICES, dtype=np.float32)
     return Observed(jax.grad(lambda x: total(x).sum())(x), reference=2 * x)
