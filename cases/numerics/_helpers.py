@@ -1,4 +1,4 @@
-"""What the topics of this family share."""
+"""Helpers shared by the topics of this family."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ nan, inf = np.nan, np.inf
 
 
 def f32(*numbers):
-    """Return numbers as float32."""
+    """Return numbers as a float32 array."""
     return np.array(numbers, np.float32)
 
 
-def numbered(tree):
-    """Return a pytree with -777 for NaN: the sign of a NaN is nothing that anyone asked for.
+def replace_nan(tree):
+    """Return a pytree with -777 in place of NaN, because no case is about the sign of a NaN.
 
     Args:
         tree: Arrays and numbers of float types.
     """
-    return jax.tree_util.tree_map(lambda x: np.nan_to_num(np.asarray(x), nan=-777, **AS_IS), tree)
+    return jax.tree_util.tree_map(
+        lambda x: np.nan_to_num(np.asarray(x), nan=-777, **KEEP_INFINITIES), tree
+    )
 
 
-AS_IS = {"posinf": inf, "neginf": -inf}
+KEEP_INFINITIES = {"posinf": inf, "neginf": -inf}

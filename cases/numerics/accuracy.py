@@ -1,11 +1,11 @@
-"""How far functions and sums are from the truth, in units in the last place, and why.
+"""Errors of functions in units in the last place (ULP), with a reason for each budget.
 
-Budgets for CPUs are what was seen on the newest release, and one or two more for processors that
-round elsewhere; releases that were worse say so. Those for GPUs and TPUs are upstream's own bounds
-over all numbers and generations, as of September 2026, and were not tried with this file. Where
-there is none the tolerance of the dtype holds.
+Budgets for CPUs are the errors observed on the newest release, plus one or two ULP for processors
+that round at other places; releases with larger errors have deviations. Budgets for GPUs and TPUs
+are upstream's own bounds over all numbers and generations, as of September 2026; they were not
+tried with this file. Where there is no budget, the tolerance of the dtype holds.
 
-The truth is NumPy in a wider type, or SciPy in float64.
+References are computed by NumPy in a wider type, or by SciPy in float64.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RANGES = {
     "arccosh": (1.1, 10),
     "arctanh": (-0.99, 0.99),
 }
-"""Elementary functions, and between which numbers: away from zeros that a rounded x moves."""
+"""The range of numbers for each elementary function, away from zeros that a rounded x moves."""
 SPECIAL = {
     "erf": (-3, 3),
     "erfc": (-3, 3),
@@ -55,41 +55,59 @@ SPECIAL = {
 }
 
 
-def spread(ranges, dtype):
+def spread_arguments(ranges, dtype):
     """Return 61 numbers of each range, by name of the function."""
     return {name: np.linspace(*ends, 61).astype(dtype) for name, ends in ranges.items()}
 
 
-def told(env, of, exact, x, wide):
-    """Return functions of numbers, run as one program, with what they should be.
+def compare_functions(env, module, exact, x, wide):
+    """Run functions as one program, and return their values with the references.
 
     Args:
-        env: Of the case.
-        of: Module of jax that has the functions.
-        exact: Module that has them, too.
-        x: Numbers, by name of the function.
-        wide: Dtype that the truth is computed in.
+        env: Environment of the case.
+        module: Module of jax with the functions.
+        exact: Module with the reference functions.
+        x: Arguments, by name of the function.
+        wide: Dtype in which the references are computed.
     """
     if env.compile_only:
-        env.unsupported("accuracy is of values, and nothing runs here")
-    made = jax.jit(lambda x: {name: getattr(of, name)(x[name]) for name in x})(x)
-    true = {name: getattr(exact, name)(x[name].astype(wide)) for name in x}
-    return Observed(made, {name: value.astype(np.float64) for name, value in true.items()})
+        env.unsupported("accuracy is about values, and a compile-only cell computes none")
+    result = jax.jit(lambda x: {name: getattr(module, name)(x[name]) for name in x})(x)
+    exact_values = {name: getattr(exact, name)(x[name].astype(wide)) for name in x}
+    return Observed(
+        result, {name: value.astype(np.float64) for name, value in exact_values.items()}
+    )
+
+
+CBRT_WAS_A_POWER = deviation(
+    "jax<0.10",
+    outcome="ok",
+    match="cbrt.* 4 ulp",
+    reason="cbrt was computed as a power, 4 ulp off",
+    issue="jax-ml/jax@ce79c7ddbf55",
+)
+EXPM1_INACCURATE = deviation(
+    "jax<0.12",
+    outcome="ok",
+    match="expm1.* 4 ulp",
+    reason="expm1 was 4 ulp off",
+    issue="jax-ml/jax@ce79c7ddbf55",
+)
 
 
 @probe(
     source="jax-ml/jax@ce79c7ddbf55",
     platforms=("cpu", "gpu", "tpu"),
     budgets=[
-        budget("cpu", 0, leaves=("sqrt",), reason="an instruction, correctly rounded"),
-        budget("cpu", 4, leaves=("exp2",), reason="exp of a product that is rounded before"),
+        budget("cpu", 0, leaves=("sqrt",), reason="an instruction that rounds correctly"),
+        budget("cpu", 4, leaves=("exp2",), reason="exp of a product that is already rounded"),
         budget("cpu", 3, leaves=("tanh",), reason="a quotient of two polynomials"),
-        budget("cpu", 2, reason="polynomials in float32, rounded once or twice more"),
+        budget("cpu", 2, reason="polynomials in float32, with one or two more roundings"),
         budget(
             "gpu",
             69,
             leaves=("exp2",),
-            reason="exp of a product that is rounded before",
+            reason="exp of a product that is already rounded",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
@@ -111,36 +129,30 @@ def told(env, of, exact, x, wide):
             "tpu",
             142,
             leaves=("exp", "exp2", "cosh"),
-            reason="the fast exponential of the hardware; lax.AccuracyMode.HIGHEST has 2",
+            reason="the fast exponential of the hardware; 2 with lax.AccuracyMode.HIGHEST",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "tpu",
             6213,
-            reason="the fast logarithm and exponential, near 1 and 0, of a v2 to v5e",
+            reason="the fast logarithm and exponential, near 1 and 0, of TPU v2 to v5e",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
     ],
-    deviations=[
-        deviation(
-            "jax<0.10",
-            outcome="ok",
-            match="cbrt.* 4 ulp",
-            reason="the cube root was a power: 4 ulp off",
-            issue="jax-ml/jax@ce79c7ddbf55",
-        ),
-        deviation(
-            "jax<0.12",
-            outcome="ok",
-            match="expm1.* 4 ulp",
-            reason="expm1 was 4 ulp off",
-            issue="jax-ml/jax@ce79c7ddbf55",
-        ),
-    ],
+    deviations=[CBRT_WAS_A_POWER, EXPM1_INACCURATE],
 )
 def elementary(env):
-    """Elementary functions in float32: `cbrt` is right since 0.10.0, `expm1` since 0.12.0."""
-    return told(env, jnp, np, spread(RANGES, np.float32), np.float64)
+    """Elementary functions in float32 are accurate: `cbrt` from 0.10.0, `expm1` from 0.12.0 on."""
+    return compare_functions(env, jnp, np, spread_arguments(RANGES, np.float32), np.float64)
+
+
+LOG1P_LOST_DIGITS = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    match="arctanh.* 38 ulp",
+    reason="arctanh uses log1p, which lost digits between -0.53 and -0.28",
+    issue="jax-ml/jax#39707",
+)
 
 
 @probe(
@@ -148,76 +160,79 @@ def elementary(env):
     platforms=("cpu", "gpu"),
     x64=True,
     budgets=[
-        budget("cpu", 0, leaves=("sqrt",), reason="an instruction, correctly rounded"),
-        budget("cpu", 4, leaves=("exp2",), reason="exp of a product that is rounded before"),
-        budget("cpu", 3, leaves=("cbrt", "arctan", "tanh"), reason="a step, or a quotient, more"),
-        budget("cpu", 2, reason="polynomials in float64, rounded once or twice more"),
+        budget("cpu", 0, leaves=("sqrt",), reason="an instruction that rounds correctly"),
+        budget("cpu", 4, leaves=("exp2",), reason="exp of a product that is already rounded"),
+        budget("cpu", 3, leaves=("cbrt", "arctan", "tanh"), reason="one more step or quotient"),
+        budget("cpu", 2, reason="polynomials in float64, with one or two more roundings"),
         budget(
             "gpu",
             719,
             leaves=("exp2",),
-            reason="exp of a product that is rounded before",
+            reason="exp of a product that is already rounded",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget("gpu", 4, reason="NVIDIA's libdevice", source="jax-ml/jax@ce79c7ddbf55"),
     ],
-    deviations=[
-        deviation(
-            "jax<0.11.1",
-            outcome="ok",
-            match="arctanh.* 38 ulp",
-            reason="log1p, of which it is made, lost digits between -0.53 and -0.28",
-            issue="jax-ml/jax#39707",
-        )
-    ],
+    deviations=[LOG1P_LOST_DIGITS],
 )
 def elementary_in_double(env):
-    """Elementary functions in float64: `arctanh` was 38 ulp off up to 0.11.0."""
-    return told(env, jnp, np, spread(RANGES, np.float64), np.longdouble)
+    """Elementary functions in float64 are accurate; `arctanh` was 38 ulp off up to 0.11.0."""
+    return compare_functions(env, jnp, np, spread_arguments(RANGES, np.float64), np.longdouble)
 
 
 @probe(
     source="jax-ml/jax@ce79c7ddbf55",
     platforms=("cpu", "gpu", "tpu"),
     budgets=[
-        budget("cpu", 8, leaves=("exp2",), reason="exp of a product rounded to bfloat16 before"),
-        budget("cpu", 2, reason="computed in float32 and rounded once, a factor before or after"),
+        budget("cpu", 8, leaves=("exp2",), reason="exp of a product already rounded to bfloat16"),
+        budget(
+            "cpu", 2, reason="computed in float32 and rounded once, with a factor before or after"
+        ),
         budget(
             "gpu",
             101,
             leaves=("exp2",),
-            reason="exp of a product rounded to bfloat16 before",
+            reason="exp of a product already rounded to bfloat16",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
-        budget("gpu", 2, reason="as on a CPU", source="jax-ml/jax@ce79c7ddbf55"),
+        budget("gpu", 2, reason="the same as on a CPU", source="jax-ml/jax@ce79c7ddbf55"),
         budget(
             "tpu",
             75,
             leaves=("exp2",),
-            reason="exp of a product rounded to bfloat16 before",
+            reason="exp of a product already rounded to bfloat16",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget("tpu", 1, reason="computed in float32", source="jax-ml/jax@ce79c7ddbf55"),
     ],
 )
 def elementary_in_half(env):
-    """Elementary functions in bfloat16: all but `exp2` are computed in float32, rounded once."""
-    return told(env, jnp, np, spread(RANGES, jnp.bfloat16), np.float64)
+    """In bfloat16, elementary functions except `exp2` are float32 functions, rounded once."""
+    return compare_functions(env, jnp, np, spread_arguments(RANGES, jnp.bfloat16), np.float64)
+
+
+LANCZOS_SUM_IN_FLOAT32 = deviation(
+    "jax<0.12",
+    outcome="ok",
+    match="gammaln",
+    reason="gammaln was the Lanczos sum in float32",
+    issue="jax-ml/jax#21284",
+)
 
 
 @probe(
     source="jax-ml/jax#21284",
     platforms=("cpu", "gpu", "tpu"),
     budgets=[
-        budget("cpu", 12, leaves=("i1e",), reason="a Chebyshev series in float32, x before it"),
-        budget("cpu", 6, leaves=("digamma", "erfc"), reason="a sum of terms of both signs"),
+        budget("cpu", 12, leaves=("i1e",), reason="a Chebyshev series in float32, with a factor x"),
+        budget("cpu", 6, leaves=("digamma", "erfc"), reason="a sum of terms with both signs"),
         budget("cpu", 3, leaves=("erf", "erfinv", "i0e", "ndtri"), reason="polynomials"),
         budget("cpu", 2, reason="a polynomial, or exp and a quotient"),
         budget(
             "gpu",
             67,
             leaves=("erfc", "erfinv"),
-            reason="exp of a rounded square; lax.AccuracyMode.HIGHEST has 5",
+            reason="exp of a rounded square; 5 with lax.AccuracyMode.HIGHEST",
             source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
@@ -242,16 +257,13 @@ def elementary_in_half(env):
             source="jax-ml/jax@ce79c7ddbf55",
         ),
     ],
-    deviations=[
-        deviation(
-            "jax<0.12",
-            outcome="ok",
-            match="gammaln",
-            reason="Lanczos' sum in float32",
-            issue="jax-ml/jax#21284",
-        )
-    ],
+    deviations=[LANCZOS_SUM_IN_FLOAT32],
 )
 def special_functions(env):
-    """Special functions in float32: `gammaln` was up to 22 ulp off, here, until 0.11.2."""
-    return told(env, special, scipy.special, spread(SPECIAL, np.float32), np.float64)
+    """Special functions in float32 are accurate: `gammaln` from 0.12.0 on.
+
+    Up to 0.11.2, `gammaln` was up to 22 ulp off for these arguments.
+    """
+    return compare_functions(
+        env, special, scipy.special, spread_arguments(SPECIAL, np.float32), np.float64
+    )

@@ -1,8 +1,8 @@
-"""In which order numbers are added and divided, and how often that is rounded.
+"""The order of additions and divisions, and the number of their roundings.
 
-The sum of floating-point numbers depends on the order, and XLA chooses it: it changed at 0.4.33,
-0.5.1 and 0.10.2 on CPU without a word in the changelog. A sum should be known to some
-digits, not to all; a test that compares all of them fails at an upgrade.
+The sum of floating-point numbers depends on the order, and XLA chooses the order: it changed in
+0.4.33, 0.5.1 and 0.10.2 on CPU, and the changelog does not mention it. Some digits of a sum are
+known, not all; a test that compares all digits fails at an upgrade.
 """
 
 from __future__ import annotations
@@ -12,30 +12,32 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
-from ._helpers import f32, numbered
+from ._helpers import f32, replace_nan
+
+defaults(platforms=("cpu",))
 
 
-@program(source="jax-ml/jax#585", platforms=("cpu",), rtol=3e-6)
+@program(source="jax-ml/jax#585", rtol=3e-6)
 def long_sum(env):
-    """A sum of 4,096: up to 0.10.1 a tree of reduce-windows, one reduce from 0.10.2."""
+    """A sum of 4,096 is a tree of reduce-windows up to 0.10.1, and one reduce from 0.10.2 on."""
     x = env.rng(1).uniform(1, 2, size=4096).astype(np.float32)
     return Program(jnp.sum, args=(x,), reference=lambda x: x.sum(dtype=np.float64))
 
 
-@program(source="jax-ml/jax#585", platforms=("cpu",), rtol=3e-6)
+@program(source="jax-ml/jax#585", rtol=3e-6)
 def long_cumsum(env):
-    """A cumulative sum of 1,024 positive numbers: within 3e-6, in whatever order."""
+    """A cumulative sum of 1,024 positive numbers is accurate to 3e-6 in any order."""
     x = env.rng(2).uniform(1, 2, size=1024).astype(np.float32)
     return Program(jnp.cumsum, args=(x,), reference=lambda x: x.cumsum(dtype=np.float64))
 
 
-@probe(source="jax-ml/jax#18183", records="no order of a sum is promised", platforms=("cpu",))
+@probe(source="jax-ml/jax#18183", records="no release promises the order of a sum")
 def what_cancellation_leaves(env):
-    """1e8, 63 ones and -1e8 add up to 63: how many of the ones are left tells the order.
+    """The ones that survive in a sum of 1e8, 63 ones and -1e8 show the order of the sum.
 
-    One after the other none is left, as each is lost against 1e8.
+    The exact sum is 63. In sequence, no 1 survives, because each is lost against 1e8.
     """
 
     @jax.jit
@@ -45,9 +47,9 @@ def what_cancellation_leaves(env):
     return added(np.array([1e8] + [1.0] * 63 + [-1e8], np.float32), np.ones(65, np.float32))
 
 
-@probe(source="jax-ml/jax@b5e7b60d6a23", platforms=("cpu",), rtol=0)
+@probe(source="jax-ml/jax@b5e7b60d6a23", rtol=0)
 def narrow_sums(env):
-    """Sums of bfloat16 and float16 are kept in float32 and rounded once, at the end."""
+    """Sums of bfloat16 and float16 are computed in float32 and rounded once, at the end."""
 
     @jax.jit
     def sums(brain, half, twos):
@@ -59,16 +61,15 @@ def narrow_sums(env):
             "dot": jnp.dot(brain, brain),
         }
 
-    wanted = {"bfloat16": 1000.0, "float16": 4096.0, "mean": 2.0, "beyond": np.inf, "dot": 1000.0}
-    made = sums(
+    expected = {"bfloat16": 1000.0, "float16": 4096.0, "mean": 2.0, "beyond": np.inf, "dot": 1000.0}
+    result = sums(
         np.ones(1000, jnp.bfloat16), np.ones(70000, "float16"), np.full(70000, 2, "float16")
     )
-    return Observed(made, reference={name: np.float64(value) for name, value in wanted.items()})
+    return Observed(result, reference={name: np.float64(value) for name, value in expected.items()})
 
 
 @program(
     source="jax-ml/jax#25601",
-    platforms=("cpu",),
     facts={
         "filecheck": {
             "hlo": """
@@ -80,7 +81,7 @@ CHECK-NOT: divide
     rtol=3e-7,
 )
 def division_by_a_constant(env):
-    """Division by a constant becomes a multiplication by its reciprocal: 1 ulp off at times."""
+    """Division by a constant multiplies by its reciprocal, which is sometimes 1 ulp off."""
     return Program(
         lambda x: x / 255,
         args=(np.arange(256, dtype=np.float32),),
@@ -88,29 +89,25 @@ def division_by_a_constant(env):
     )
 
 
-@probe(
-    source="jax-ml/jax#25601",
-    platforms=("cpu",),
-    rtol=0,
-    deviations=[
-        deviation(
-            "jax>=0.10.1",
-            outcome="ok",
-            reason="the reciprocal of the divisor is taken once, and multiplied by",
-            issue="jax-ml/jax#25601",
-        )
-    ],
+RECIPROCAL_MULTIPLIED = deviation(
+    "jax>=0.10.1",
+    outcome="ok",
+    reason="the program computes the reciprocal of the divisor once, and multiplies by it",
+    issue="jax-ml/jax#25601",
 )
+
+
+@probe(source="jax-ml/jax#25601", rtol=0, deviations=[RECIPROCAL_MULTIPLIED])
 def division_by_an_argument(env):
-    """Division of an array by an argument: exact, until that became a multiplication as well."""
+    """Division by an argument is exact up to 0.10.0; from 0.10.1 on it is a multiplication, too."""
     x = np.arange(1, 257, dtype=np.float32)
-    made = jax.jit(lambda x, y: x / y)(x, np.float32(255))
-    return Observed(made, reference=x / np.float32(255))
+    result = jax.jit(lambda x, y: x / y)(x, np.float32(255))
+    return Observed(result, reference=x / np.float32(255))
 
 
-@probe(source="jax-ml/jax@2acdb120a098", platforms=("cpu",))
+@probe(source="jax-ml/jax@2acdb120a098")
 def products_of_small_integers(env):
-    """A matmul of int8 overflows in int8, unless another type of the result is asked for."""
+    """A matmul of int8 overflows in int8, unless another result type is requested."""
 
     @jax.jit
     def products(row, column):
@@ -123,59 +120,57 @@ def products_of_small_integers(env):
             "cumsum": jnp.cumsum(row),
         }
 
-    wanted = {
+    expected = {
         "as they are": np.array([[32]], np.int8),
         "in int32": np.array([[20000]], np.int32),
         "einsum": np.array([[20000]], np.int32),
         "sum": np.int32(200),
         "cumsum": np.array([100, -56], np.int8),
     }
-    made = products(np.full((1, 2), 100, np.int8), np.full((2, 1), 100, np.int8))
-    return Observed(made, reference=wanted)
+    result = products(np.full((1, 2), 100, np.int8), np.full((2, 1), 100, np.int8))
+    return Observed(result, reference=expected)
 
 
-@probe(
-    source="jax-ml/jax@9d7ed1b0aa24",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.10.2",
-            outcome="ok",
-            reason="numbers were added as numbers, then made truths",
-            issue="jax-ml/jax@9d7ed1b0aa24",
-        )
-    ],
+ADDED_AS_NUMBERS = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="numbers were added as numbers, and then converted to booleans",
+    issue="jax-ml/jax@9d7ed1b0aa24",
 )
+
+
+@probe(source="jax-ml/jax@9d7ed1b0aa24", deviations=[ADDED_AS_NUMBERS])
 def running_truth(env):
-    """`cumsum(dtype=bool)` is a running or: right since 0.10.2, also where numbers cancel."""
+    """`cumsum(dtype=bool)` is a running or: right from 0.10.2 on, also where numbers cancel."""
 
     @jax.jit
     def added(numbers, halves):
         sums = jnp.cumsum(numbers, dtype=bool), jnp.cumsum(halves, dtype=bool)
         return dict(zip(("numbers", "halves"), sums, strict=True))
 
-    made = added(np.int32([0, 2, 0, -2, 0]), f32(0, 0.5, 0))
-    wanted = {"numbers": [False, True, True, True, True], "halves": [False, True, True]}
-    return Observed(made, reference={name: np.array(value) for name, value in wanted.items()})
+    result = added(np.int32([0, 2, 0, -2, 0]), f32(0, 0.5, 0))
+    expected = {"numbers": [False, True, True, True, True], "halves": [False, True, True]}
+    return Observed(result, reference={name: np.array(value) for name, value in expected.items()})
 
 
-@probe(source="jax-ml/jax#25214", platforms=("cpu",))
+@probe(source="jax-ml/jax#25214")
 def order_of_einsum(env):
-    """Three factors of `einsum`: two products, the cheap one first, whatever the search."""
+    """`einsum` of three factors makes two products, the cheap product first, on any release."""
     a, b, c = (
         np.ones((2, 30), np.float32),
         np.ones((30, 4), np.float32),
         np.ones((4, 50), np.float32),
     )
     jaxpr = jax.make_jaxpr(lambda *x: jnp.einsum("ij,jk,kl->il", *x))(a, b, c)
+    # `einsum` may be a jitted function with the products inside.
     inner = jaxpr.eqns[0].params.get("jaxpr", jaxpr).eqns if jaxpr.eqns else []
     shapes = [e.outvars[0].aval.shape for e in inner if e.primitive.name == "dot_general"]
     return Observed([sorted(shape) for shape in shapes], reference=[[2, 4], [2, 50]])
 
 
-@probe(source="jax-ml/jax#6553", platforms=("cpu",))
+@probe(source="jax-ml/jax#6553")
 def empty_and_masked(env):
-    """Reductions of nothing: their neutral element, NaN for a mean, the masked left out."""
+    """Empty reductions give the neutral element, or NaN for a mean; masked elements are skipped."""
 
     @jax.jit
     def reduced(x, empty, mask):
@@ -191,15 +186,15 @@ def empty_and_masked(env):
         }
 
     names = ("sum", "prod", "mean", "max", "masked sum", "masked mean", "masked max")
-    wanted = dict(zip(names, f32(0, 1, np.nan, -1, 4, 2, 3), strict=True))
-    made = reduced(f32(1, np.nan, 3), f32(), np.array([True, False, True]))
-    wanted["cummax"] = f32(1, np.nan, np.nan)
-    return Observed(numbered(made), reference=numbered(wanted))
+    expected = dict(zip(names, f32(0, 1, np.nan, -1, 4, 2, 3), strict=True))
+    result = reduced(f32(1, np.nan, 3), f32(), np.array([True, False, True]))
+    expected["cummax"] = f32(1, np.nan, np.nan)
+    return Observed(replace_nan(result), reference=replace_nan(expected))
 
 
-@probe(source="jax-ml/jax@8b6251667617", platforms=("cpu",))
+@probe(source="jax-ml/jax@8b6251667617")
 def reductions_with_nan(env):
-    """NaN wins in max, min and argmax, is left out by their nan-forms, and sorts to the end."""
+    """NaN wins in `max`, `argmax` and `argmin`, is skipped by nan-forms, and sorts to the end."""
 
     @jax.jit
     def reduced(x):
@@ -217,7 +212,7 @@ def reductions_with_nan(env):
         }
 
     x = f32(3, np.nan, -0.0, 0, -np.inf, 1)
-    wanted = {
+    expected = {
         "max": np.float64(np.nan),
         "nanmax": np.float64(3),
         "argmax": np.int32(1),
@@ -229,12 +224,12 @@ def reductions_with_nan(env):
         "clip": f32(2, np.nan, -0.0, 0, 0, 1),
         "median": np.float64(np.nan),
     }
-    return Observed(numbered(reduced(x)), reference=numbered(wanted))
+    return Observed(replace_nan(reduced(x)), reference=replace_nan(expected))
 
 
-@probe(source="jax-ml/jax#21088", platforms=("cpu",), rtol=1e-6)
+@probe(source="jax-ml/jax#21088", rtol=1e-6)
 def variances(env):
-    """`var` and `std` divide by the number of what counts, less `ddof`."""
+    """`var` and `std` divide by the number of elements that count, less `ddof`."""
     x, counts = f32(1, 2, 4, 9), np.array([True, True, True, False])
 
     @jax.jit
@@ -248,31 +243,30 @@ def variances(env):
 
     y = np.float64(x)
     sample = (np.var(y, ddof=1), np.std(y, ddof=2))
-    wanted = {"all": np.var(y), "sample": sample, "masked": np.var(y[:3], ddof=1)}
-    return Observed(made(x), reference=wanted)
+    expected = {"all": np.var(y), "sample": sample, "masked": np.var(y[:3], ddof=1)}
+    return Observed(made(x), reference=expected)
+
+
+SIX_AXES_ASSUMED = deviation(
+    "jax==0.10.2",
+    outcome="crashed",
+    reason="the library that computes the product and its sum assumed six axes at most",
+    issue="jax-ml/jax#40412",
+)
+HANGS_ON_OTHER_PROCESSORS = deviation(
+    "jax==0.10.2",
+    outcome="timed_out",
+    reason="the same fault, on other processors",
+    issue="jax-ml/jax#39257",
+)
 
 
 @probe(
-    source="jax-ml/jax#40412",
-    platforms=("cpu",),
-    timeout=15,
-    deviations=[
-        deviation(
-            "jax==0.10.2",
-            outcome="crashed",
-            reason="the library that the product and its sum are handed to took six axes for all",
-            issue="jax-ml/jax#40412",
-        ),
-        deviation(
-            "jax==0.10.2",
-            outcome="timed_out",
-            reason="the same, on other processors",
-            issue="jax-ml/jax#39257",
-        ),
-    ],
+    source="jax-ml/jax#40412", timeout=15, deviations=[SIX_AXES_ASSUMED, HANGS_ON_OTHER_PROCESSORS]
 )
 def product_and_sum_over_seven_axes(env):
-    """A sum of products of arrays of seven axes, one of them of size 1: ends 0.10.2."""
+    """A sum of products with seven axes, one of size 1, crashes or hangs on 0.10.2."""
+    # The first axis separates u and v, which have seven axes each.
     u, v = env.rng(0).random((2, 3, 1, 2, 2, 8, 8, 8), np.float32)
-    made = jax.jit(lambda u, v: (u * v).sum(axis=3))(u, v)
-    return Observed(made, reference=(u.astype(np.float64) * v).sum(axis=3))
+    result = jax.jit(lambda u, v: (u * v).sum(axis=3))(u, v)
+    return Observed(result, reference=(u.astype(np.float64) * v).sum(axis=3))
