@@ -1,4 +1,4 @@
-"""Programs that are exported and loaded at once, and how calls of them are refused."""
+"""Helpers for this family: export and load in one step, and descriptions of refused calls."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 import jax
 from jax import export
 
-from ._loading import first_words
+from ._loading import get_first_words
 
 
-def reloaded(fn, *args, vjp_order=0, **keywords):
-    """Return a function exported for arguments, as it comes back from its bytes."""
+def export_and_load(fn, *args, vjp_order=0, **keywords):
+    """Export a function for arguments, and return the export that is read back from its bytes."""
     exported = export.export(jax.jit(fn), **keywords)(*args)
     return export.deserialize(bytearray(exported.serialize(vjp_order=vjp_order)))
 
 
-def refusal(call):
-    """Return how a call is refused: type and first words; `works` if it is not."""
+def describe_refusal(call):
+    """Return the outcome of a call: the type and first words of its error, or `works`."""
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - its type is what is asked
-        return f"{type(error).__name__}: {first_words(error)}"
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
+        return f"{type(error).__name__}: {get_first_words(error)}"
     return "works"
 
 
-def refused(call, pattern):
-    """Return the type of the error of a call, and whether its message names what does not fit."""
-    said = refusal(call)
-    return {"error": said.partition(":")[0], "named": re.search(pattern, said) is not None}
+def check_refusal(call, pattern):
+    """Return the type of the error of a call, and whether its message matches a pattern."""
+    outcome = describe_refusal(call)
+    return {"error": outcome.partition(":")[0], "named": re.search(pattern, outcome) is not None}

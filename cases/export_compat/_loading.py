@@ -1,4 +1,4 @@
-"""What becomes of a program that another release exported: loaded, called, compared."""
+"""Load, call and compare programs that another release exported."""
 
 from __future__ import annotations
 
@@ -18,196 +18,203 @@ import jax
 import numpy as np
 from jax import export
 
-from ._programs import PROGRAMS, called_with
+from ._programs import PROGRAMS, make_call_args
 
 EXPORTS = Path(__file__).with_name("_exports")
 BACKWARD, FORWARD = timedelta(days=180), timedelta(days=21)
-"""For how long JAX says that what it exported can be loaded: by newer releases, and by older."""
+"""How long JAX guarantees that an export can be loaded: by newer releases, and by older ones."""
 RTOL = 1e-5
 CODE = "code "
+"""Prefix of the outcome of a load that succeeds."""
 BARE = "_without_tracebacks"
-"""What the name of an export ends with whose module holds no tracebacks."""
+"""Suffix of the name of an export whose module has no tracebacks."""
 LOCATION = re.compile(
     r' loc\((?:#loc\d*|"[^"]*"(?:\(#loc\d*\))?|unknown)\)|^#loc.*\n', re.MULTILINE
 )
-"""Where in its source something is, in the text of a module."""
+"""A location in the source, in the text of a module."""
 PLACE = re.compile(r"(?:<unknown>|[\w/]+\.py):\d+:\d+: (?:error: )?")
-"""Where in its source something is, in the message of an error."""
+"""A location in the source, in the message of an error."""
 
 
 @cache
-def manifests():
-    """Return what each release says of its exports, by release, the oldest first."""
-    found = {}
+def load_manifests():
+    """Return the manifest of the exports of each release, by release, the oldest first."""
+    by_release = {}
     for file in EXPORTS.glob("jax*.zip"):
         with zipfile.ZipFile(file) as archive:
             manifest = json.loads(archive.read("manifest.json"))
-        found[manifest["release"]] = manifest
-    return dict(sorted(found.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
+        by_release[manifest["release"]] = manifest
+    return dict(sorted(by_release.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
 
 
 def is_promised(writer, reader):
-    """Say whether a release promises to load what another one exported.
+    """Return whether a release promises to load the exports of another release.
 
     Args:
-        writer: The release that exported it.
-        reader: The release that loads it, one that has exports of its own.
+        writer: Release that exported.
+        reader: Release that loads; it must have exports of its own.
 
     Returns:
-        True for six months after the writer's day, and for three weeks before it.
+        True for six months after the writer's date, and for three weeks before it.
     """
-    known = manifests()
-    ages = (date.fromisoformat(known[one]["date"]) for one in (reader, writer))
-    age = next(ages) - next(ages)
+    known = load_manifests()
+    age = date.fromisoformat(known[reader]["date"]) - date.fromisoformat(known[writer]["date"])
     return -FORWARD <= age <= BACKWARD
 
 
-def writers(reader, *, promised):
+def list_writers(reader, *, promised):
     """Return the releases whose exports are promised to load in a release, or the others."""
-    return [one for one in manifests() if is_promised(one, reader) is promised]
+    return [writer for writer in load_manifests() if is_promised(writer, reader) is promised]
 
 
-def outcomes(name, among):
-    """Return what becomes of a program as several releases exported it, by release.
+def collect_outcomes(name, releases):
+    """Return the outcome of a program, by the release that exported it.
 
-    Releases whose exports are the same to who calls them are called once.
+    Exports that are equal for a caller are called once.
 
     Args:
-        name: Name of a program, maybe with `BARE` at its end.
-        among: The releases that exported it.
+        name: Name of a program, optionally with the suffix `BARE`.
+        releases: Releases that exported it.
     """
-    loaded = each(lambda writer: load(name, writer), among)
+    loaded = run_each(lambda writer: try_load(name, writer), releases)
     calls = {}
-    for writer, said in loaded.items():
-        if said.startswith(CODE):
-            calls.setdefault(said, writer)
-    called = each(lambda code: call(name, calls[code]), list(calls))
-    return {writer: told(name, called.get(said, said)) for writer, said in loaded.items()}
+    for writer, outcome in loaded.items():
+        if outcome.startswith(CODE):
+            calls.setdefault(outcome, writer)
+    ends = run_each(lambda outcome: try_call(name, calls[outcome]), list(calls))
+    return {
+        writer: normalize_outcome(name, ends.get(outcome, outcome))
+        for writer, outcome in loaded.items()
+    }
 
 
-def told(name, said):
-    """Return what becomes of a program, the same each time.
+def normalize_outcome(name, outcome):
+    """Return an outcome in a form that is the same each time.
 
-    Two kernels race in `solve`: where one is not set up and the other is not there at all, the
-    process ends or the call is refused, as it happens.
+    Two kernels race in `solve`: if one is not set up and the other does not exist, the process
+    crashes or the call is refused, at random.
     """
-    missing = said.startswith("crashed") or "NOT_FOUND: No registered implementation" in said
-    return "kernels missing" if plain(name) == "solve" and missing else said
+    missing = outcome.startswith("crashed") or "NOT_FOUND: No registered implementation" in outcome
+    return "kernels missing" if get_program_name(name) == "solve" and missing else outcome
 
 
-def each(work, items):
-    """Return what becomes of each of some items.
+def run_each(work, items):
+    """Return the outcome of the work on each item.
 
-    It may end the process, so that work is done in a child; and where that dies of one item
-    another child goes on with the next. No backend lives in this process: forking it is safe.
+    The work may crash the process, so it runs in a child. If the child dies of an item, another
+    child continues with the next item. No backend runs in this process, so it is safe to fork.
     """
-    found = {}
-    while left := [one for one in items if one not in found]:
-        told, ended = in_a_child(work, left)
-        found.update(told)
-        if ended:
-            found[left[len(told)]] = f"crashed {signal.Signals(ended).name}"
-    return found
+    results = {}
+    while left := [item for item in items if item not in results]:
+        completed, fatal = run_in_child(work, left)
+        results.update(completed)
+        if fatal:
+            results[left[len(completed)]] = f"crashed {signal.Signals(fatal).name}"
+    return results
 
 
-def in_a_child(work, items):
-    """Return what a child process makes of items as far as it comes, and what signal ended it."""
+def run_in_child(work, items):
+    """Return the outcomes of items until a child process dies, and the signal that ended it."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        with os.fdopen(writer, "w") as told:
+        with os.fdopen(writer, "w") as pipe:
             for item in items:
-                print(json.dumps([item, work(item)]), file=told, flush=True)
+                print(json.dumps([item, work(item)]), file=pipe, flush=True)
         os._exit(0)
     os.close(writer)
-    with os.fdopen(reader) as told:
-        lines = [json.loads(line) for line in told if line.endswith("\n")]
+    with os.fdopen(reader) as pipe:
+        # A child that dies while it writes leaves a part of a line.
+        lines = [json.loads(line) for line in pipe if line.endswith("\n")]
     _, status = os.waitpid(child, 0)
     return dict(lines), os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def plain(name):
-    """Return the name of a program, however it was exported."""
+def get_program_name(name):
+    """Return the name of the program of an export."""
     return name.removesuffix(BARE)
 
 
 def was_refused(name, writer):
-    """Say whether a release could not export a program."""
-    return plain(name) in manifests()[writer]["refused"]
+    """Return whether a release could not export a program."""
+    return get_program_name(name) in load_manifests()[writer]["refused"]
 
 
-def load(name, writer):
-    """Return how an export is refused when it is loaded, or the code that a call would run."""
+def try_load(name, writer):
+    """Return how loading an export is refused, or a hash of the code that a call would run."""
     if was_refused(name, writer):
         return "not exported"
     try:
-        exported = deserialized(name, writer)
-        found = [code(exported), manifests()[writer]["results"].get(plain(name))]
-        if PROGRAMS[plain(name)].gradient:
-            found.append(code(exported.vjp()))
-    except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
-        return f"load: {type(error).__name__}: {first_words(error)}"
-    return CODE + hashlib.sha256(repr(found).encode()).hexdigest()
+        exported = load_export(name, writer)
+        parts = [
+            collect_code(exported),
+            load_manifests()[writer]["results"].get(get_program_name(name)),
+        ]
+        if PROGRAMS[get_program_name(name)].gradient:
+            parts.append(collect_code(exported.vjp()))
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
+        return f"load: {type(error).__name__}: {get_first_words(error)}"
+    return CODE + hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def code(exported):
-    """Return all that a call takes of an export: its module without locations, and its signature.
+def collect_code(exported):
+    """Return all parts of an export that a call uses: its module without locations, its signature.
 
-    A module that cannot be read here is told when it is called.
+    A module that cannot be read is reported by the call.
     """
-    beside = [
+    signature = [
         str(getattr(exported, field.name))
         for field in dataclasses.fields(exported)
         if field.name not in {"mlir_module_serialized", "fun_name", "_get_vjp"}
     ]
     try:
         module = LOCATION.sub("", exported.mlir_module())
-    except Exception:  # noqa: BLE001 - a call says it in its own way
+    except Exception:  # noqa: BLE001 - the call reports it
         module = exported.mlir_module_serialized
-    return [module, *beside]
+    return [module, *signature]
 
 
-def call(name, writer):
-    """Return what becomes of a call: `right`, `wrong`, or how it is refused."""
+def try_call(name, writer):
+    """Return the outcome of a call: `right`, `wrong`, or how it is refused."""
     try:
-        result = called(name, deserialized(name, writer))
-        return "right" if is_right(name, result, manifests()[writer]) else "wrong"
-    except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
-        return f"call: {type(error).__name__}: {first_words(error)}"
+        result = run_export(name, load_export(name, writer))
+        return "right" if is_right(name, result, load_manifests()[writer]) else "wrong"
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
+        return f"call: {type(error).__name__}: {get_first_words(error)}"
 
 
-def deserialized(name, writer):
-    """Return what a release exported, as it is loaded."""
+def load_export(name, writer):
+    """Return the export of a release, loaded."""
     with zipfile.ZipFile(EXPORTS / f"jax{writer}.zip") as archive:
         data = archive.read(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what will be refused one day
+        warnings.simplefilter("ignore")  # about exports that will be refused
         return export.deserialize(bytearray(data))
 
 
-def called(name, exported):
-    """Return what an exported program gives, or its gradient."""
-    program = PROGRAMS[plain(name)]
-    args = called_with(program)
+def run_export(name, exported):
+    """Return the result of an exported program, or its gradient."""
+    program = PROGRAMS[get_program_name(name)]
+    args = make_call_args(program)
     return jax.jit(jax.grad(exported.call))(*args) if program.gradient else exported.call(*args)
 
 
 def is_right(name, result, manifest):
-    """Say whether a result is what the program means, or what its writer got."""
-    program = PROGRAMS[plain(name)]
-    wanted = (
-        np.asarray(manifest["results"][plain(name)])
+    """Return whether a result equals the reference of the program, or the result of the writer."""
+    program = PROGRAMS[get_program_name(name)]
+    expected = (
+        np.asarray(manifest["results"][get_program_name(name)])
         if program.reference is None
         else program.reference(*program.args)
     )
-    pairs = zip(jax.tree_util.tree_leaves(result), jax.tree_util.tree_leaves(wanted), strict=True)
+    pairs = zip(jax.tree_util.tree_leaves(result), jax.tree_util.tree_leaves(expected), strict=True)
     return all(
-        np.allclose(np.asarray(one).astype(np.float64), np.asarray(other, np.float64), rtol=RTOL)
-        for one, other in pairs
+        np.allclose(np.asarray(leaf).astype(np.float64), np.asarray(exact, np.float64), rtol=RTOL)
+        for leaf, exact in pairs
     )
 
 
-def first_words(error):
-    """Return how an error's message begins, without the place in the source that it names."""
+def get_first_words(error):
+    """Return the beginning of an error's message, without locations in the source."""
     lines = PLACE.sub("", str(error).strip()).splitlines()
     return lines[0][:80] if lines else ""

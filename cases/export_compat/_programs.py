@@ -1,7 +1,7 @@
-"""The programs that every release exports: what they compute, for which arguments, and how.
+"""The programs that every release exports: their functions, arguments and references.
 
-Each is a function of the jax at hand, so that whoever exports them and whoever loads what another
-release exported mean the same by a name.
+Each is a function of the jax in use, so that a name means the same program to the release that
+exports it and to the release that loads the export.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SHARDS = 4
 
 
 @dataclass(frozen=True)
-class Exported:
-    """A program that is exported.
+class ExportedProgram:
+    """A program to export.
 
     Attributes:
         fn: The function.
-        args: Arguments that what was exported is called with.
-        reference: What it gives for them, in NumPy; None where that is what its writer got.
-        specs: Arguments it is exported for; those it is called with by default.
-        shards: Whether arguments are split over four devices.
+        args: Arguments for a call of the export.
+        reference: Expected result for them, in NumPy; None to expect the result of the writer.
+        specs: Arguments for the export; by default those for the call.
+        shards: Whether the arguments are split over four devices.
         typed: Whether the arguments are the data of typed keys.
         keywords: Keywords of `jax.export.export`.
-        gradient: Whether its gradient is exported, too, and called instead.
+        gradient: Whether the gradient is exported, too, and called instead.
     """
 
     fn: Callable[..., Any]
@@ -72,31 +72,31 @@ def _loops_in_numpy(x):
 
 
 def _spread(fn):
-    """Return a function mapped over four devices, whatever the release calls that."""
+    """Map a function over four devices, with the `shard_map` of the release."""
     mesh = Mesh(np.array(jax.devices()[:SHARDS]), ("x",))
     if hasattr(jax, "shard_map"):
         return jax.shard_map(fn, mesh=mesh, in_specs=P("x"), out_specs=P())
-    from jax.experimental.shard_map import shard_map  # noqa: PLC0415 - gone later
+    from jax.experimental.shard_map import shard_map  # noqa: PLC0415 - removed later
 
     return shard_map(fn, mesh, in_specs=P("x"), out_specs=P())
 
 
-def on_shards(x):
-    """Return an array split over four devices by rows."""
+def split_rows(x):
+    """Return an array, split over four devices by rows."""
     mesh = Mesh(np.array(jax.devices()[:SHARDS]), ("x",))
     return jax.device_put(x, NamedSharding(mesh, P("x")))
 
 
-def called_with(program):
-    """Return what an exported program is called with."""
+def make_call_args(program):
+    """Return the arguments with which a program is called."""
     if program.typed:
         return tuple(jax.random.wrap_key_data(data) for data in program.args)
-    return tuple(map(on_shards, program.args)) if program.shards else program.args
+    return tuple(map(split_rows, program.args)) if program.shards else program.args
 
 
-def exported_for(program):
-    """Return what a program is exported for."""
-    return program.specs() if program.specs else called_with(program)
+def make_export_args(program):
+    """Return the arguments for which a program is exported."""
+    return program.specs() if program.specs else make_call_args(program)
 
 
 def _symbolic():
@@ -104,84 +104,84 @@ def _symbolic():
 
 
 PROGRAMS = {
-    "elementwise": Exported(
+    "elementwise": ExportedProgram(
         fn=lambda x: jnp.sin(x) @ x.T + 1,
         args=(rows(),),
         reference=lambda x: np.sin(x.astype(np.float64)) @ x.T + 1,
     ),
-    "dynamic_shape": Exported(
+    "dynamic_shape": ExportedProgram(
         fn=lambda x: (x * x.shape[0]).sum(0),
         args=(rows(),),
         reference=lambda x: 8 * x.sum(0, dtype=np.float64),
         specs=_symbolic,
     ),
-    "control_flow": Exported(fn=_loops, args=(rows(),), reference=_loops_in_numpy),
-    "gradient": Exported(
+    "control_flow": ExportedProgram(fn=_loops, args=(rows(),), reference=_loops_in_numpy),
+    "gradient": ExportedProgram(
         fn=lambda x: (jnp.tanh(x) ** 2).sum(),
         args=(rows(),),
         reference=lambda x: 2 * np.tanh(x.astype(np.float64)) / np.cosh(x.astype(np.float64)) ** 2,
         gradient=True,
     ),
-    "sharded": Exported(
+    "sharded": ExportedProgram(
         fn=lambda x: (x * 2).sum(0),
         args=(rows(),),
         reference=lambda x: 2 * x.sum(0, dtype=np.float64),
         shards=True,
     ),
-    "shard_map": Exported(
+    "shard_map": ExportedProgram(
         fn=lambda x: _spread(lambda y: lax.psum(y.sum(), "x"))(x),  # noqa: PLW0108 - no devices yet
         args=(rows(),),
         reference=lambda x: x.sum(dtype=np.float64),
         shards=True,
     ),
-    "cholesky": Exported(
+    "cholesky": ExportedProgram(
         fn=jnp.linalg.cholesky,
         args=(matrix(),),
         reference=lambda a: np.linalg.cholesky(a.astype(np.float64)),
     ),
-    "solve": Exported(
+    "solve": ExportedProgram(
         fn=lambda a: jnp.linalg.solve(a, jnp.ones(4)),
         args=(matrix(),),
         reference=lambda a: np.linalg.solve(a.astype(np.float64), np.ones(4)),
     ),
-    "eigenvalues": Exported(
+    "eigenvalues": ExportedProgram(
         fn=lambda a: jnp.linalg.eigh(a)[0],
         args=(matrix(),),
         reference=lambda a: np.linalg.eigvalsh(a.astype(np.float64)),
     ),
-    "singular_values": Exported(
+    "singular_values": ExportedProgram(
         fn=lambda a: jnp.linalg.svd(a, compute_uv=False),
         args=(matrix(),),
         reference=lambda a: np.linalg.svd(a.astype(np.float64), compute_uv=False),
     ),
-    "random_bits": Exported(
+    "random_bits": ExportedProgram(
         fn=lambda data: jax.random.bits(jax.random.wrap_key_data(data), (2,)),
         args=(np.array([0, 7], np.uint32),),
         reference=None,
     ),
-    "typed_key": Exported(
+    "typed_key": ExportedProgram(
         fn=jax.random.key_data,
         args=(np.array([0, 7], np.uint32),),
         reference=lambda data: data,
         typed=True,
     ),
-    "top_k": Exported(
+    "top_k": ExportedProgram(
         fn=lambda x: lax.top_k(x, 2)[0],
         args=(rows(),),
         reference=lambda x: -np.sort(-x, axis=1)[:, :2],
     ),
-    "special_function": Exported(
+    "special_function": ExportedProgram(
         fn=lambda x: lax.erf_inv(x) + lax.asin(x),
         args=(np.array([-0.5, 0.0, 0.5], np.float32),),
         reference=lambda x: np.array([-0.4769362762, 0, 0.4769362762]) + np.arcsin(x.astype(float)),
     ),
-    "two_platforms": Exported(
+    "two_platforms": ExportedProgram(
         fn=lambda x: lax.platform_dependent(x, cpu=lambda y: y + 1, tpu=lambda y: y + 2),
         args=(rows(),),
         reference=lambda x: x.astype(np.float64) + 1,
         keywords={"platforms": ("cpu", "tpu")},
     ),
-    "narrow_types": Exported(
+    "narrow_types": ExportedProgram(
         fn=lambda x: (x.astype(jnp.bfloat16) * 2, x.astype(jnp.float8_e4m3fn)),
         args=(np.array([0.5, 1.5], np.float32),),
         reference=lambda x: (2 * x, x),

@@ -1,8 +1,8 @@
-"""Export every program with the jax at hand, into one file; run by `.ci/exports.py`.
+"""Export every program with the jax in use, into one file; run by `.ci/exports.py`.
 
-A module carries the source lines of its operations, with their tracebacks: this file and the
-programs are compiled under names that are the same on every host. Each program is exported twice:
-as JAX does by default, and without tracebacks (`jax_traceback_in_locations_limit=0`).
+A module contains the source lines of its operations, with tracebacks: to move lines here or in the
+programs changes exports. Both are compiled under names that are the same on every host. Programs
+are exported twice: by default, and without tracebacks (`jax_traceback_in_locations_limit=0`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from jax import export
 EPOCH = (1980, 1, 1, 0, 0, 0)
 LIMIT = "jax_traceback_in_locations_limit"
 BARE = "_without_tracebacks"
-"""What the name of a file ends with that holds an export without tracebacks."""
+"""Suffix of the name of a file that holds an export without tracebacks."""
 
 
 def write(programs: Any, target: str, date: str) -> None:
-    """Write what this release exports, and what it says of it.
+    """Write the exports of this release, and a manifest.
 
     Args:
         programs: The module of the programs.
-        target: The file, a zip: `manifest.json`, and two serialised exports for each program that
-            can be exported here.
+        target: Path of the zip file: `manifest.json`, and two serialized exports for each program
+            that this release can export.
         date: Day of the release.
     """
     manifest = {"release": jax.__version__, "date": date, "results": {}, "refused": {}}
@@ -48,7 +48,7 @@ def write(programs: Any, target: str, date: str) -> None:
             _, files[name + BARE] = exported_bytes(programs, program)
             jax.config.update(LIMIT, limit)
             jax.clear_caches()
-        except Exception as error:  # noqa: BLE001 - what a release cannot export is told, not hidden
+        except Exception as error:  # noqa: BLE001 - the manifest lists the error
             manifest["refused"][name] = f"{type(error).__name__}: {error}".splitlines()[0]
             continue
         if program.reference is None:
@@ -64,17 +64,17 @@ def write(programs: Any, target: str, date: str) -> None:
 
 
 def exported_bytes(programs: Any, program: Any) -> tuple[Any, bytes]:
-    """Return a program as exported, and that as bytes."""
-    args = programs.exported_for(program)
+    """Return the export of a program, and its bytes."""
+    args = programs.make_export_args(program)
     exported = export.export(jax.jit(program.fn), **program.keywords)(*args)
     return exported, bytes(exported.serialize(vjp_order=int(program.gradient)))
 
 
 if __name__ == "__main__":
     folder, target, date = sys.argv[1:]
-    found = types.ModuleType("programs")
-    sys.modules["programs"] = found
+    scope = types.ModuleType("programs")
+    sys.modules["programs"] = scope
     with open(f"{folder}/_programs.py") as source:  # noqa: PTH123 - one line
         code = compile(source.read(), "export_compat/_programs.py", "exec")
-    exec(code, found.__dict__)  # noqa: S102 - it is ours, under a name of no host
-    write(found, target, date)
+    exec(code, scope.__dict__)  # noqa: S102 - own source
+    write(scope, target, date)
