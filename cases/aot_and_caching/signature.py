@@ -1,7 +1,7 @@
-"""What `jax.jit` takes, how it says no, and which names of arguments it stumbled over.
+"""The signature of `jax.jit`: accepted arguments, errors, and names that clashed with its own.
 
-The signature changed under everybody's feet three times: all but the function by keyword (0.7.0),
-a factory for decorators (0.8.1), keywords that came and went.
+The signature changed three times: everything except the function by keyword (0.7.0), a decorator
+factory (0.8.1), and keywords that were added and removed.
 """
 
 from __future__ import annotations
@@ -11,40 +11,45 @@ import numpy as np
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import message, told
+from ._helpers import classify_outcome, format_error
+
+BOTH_SPELLINGS_ACCEPTED = deviation(
+    "jax<0.6",
+    outcome="ok",
+    match="'ok'",
+    reason="jit accepted the function by keyword and options by position",
+)
+SPELLINGS_DEPRECATED = deviation(
+    "jax>=0.6,<0.7",
+    outcome="ok",
+    match="DeprecationWarning",
+    reason="jit deprecated these spellings before it refused them",
+    issue="jax-ml/jax@ceca6ec1fc5b",
+)
 
 
 @probe(
     source="jax-ml/jax@5e2afe6e7987",
     params={"fun_by_keyword": {"way": "fun"}, "shardings_by_position": {"way": "shardings"}},
-    deviations=[
-        deviation("jax<0.6", outcome="ok", match="'ok'", reason="any spelling was taken"),
-        deviation(
-            "jax>=0.6,<0.7",
-            outcome="ok",
-            match="DeprecationWarning",
-            reason="deprecated first",
-            issue="jax-ml/jax@ceca6ec1fc5b",
-        ),
-    ],
+    deviations=[BOTH_SPELLINGS_ACCEPTED, SPELLINGS_DEPRECATED],
 )
 def positions_and_keywords(env, way):
-    """`jax.jit(f, ...)`: the function by position, the rest by keyword; else a TypeError."""
+    """`jax.jit` takes the function by position and the rest by keyword, else it is a TypeError."""
     calls = {
         "fun": lambda: jax.jit(fun=lambda x: x)(1.0),
         "shardings": lambda: jax.jit(lambda x: x, None)(1.0),
     }
-    return Observed(told(calls[way]), "TypeError")
+    return Observed(classify_outcome(calls[way]), "TypeError")
 
 
-@probe(
-    source="jax-ml/jax#10061",
-    deviations=[
-        deviation("jax<0.8.1", error="TypeError", match="fun", reason="a function had to be given")
-    ],
+FUNCTION_REQUIRED = deviation(
+    "jax<0.8.1", error="TypeError", match="fun", reason="jit required a function"
 )
+
+
+@probe(source="jax-ml/jax#10061", deviations=[FUNCTION_REQUIRED])
 def decorator_factory(env):
-    """`@jax.jit(static_argnames=...)` without functools.partial, from 0.8.1 on."""
+    """`@jax.jit(static_argnames=...)` works without functools.partial from 0.8.1."""
 
     @jax.jit(static_argnames="n")
     def repeated(x, n):
@@ -53,11 +58,37 @@ def decorator_factory(env):
     return Observed(repeated(np.float32(2), n=3), np.float32(6))
 
 
-def _named(name):
-    """Return a jitted product of two arguments, the second of that name."""
+def _make_product(name):
+    """Return a jitted product of two arguments, the second of the given name."""
     namespace = {}
     exec(f"def body(x, {name}): return x * {name}", namespace)  # noqa: S102 - names vary
     return jax.jit(namespace["body"])
+
+
+F_IS_A_WRAPPER_PARAMETER = deviation(
+    "jax==0.4.36",
+    params=["f"],
+    error="TypeError",
+    match="multiple values for argument 'f'",
+    reason="a parameter of JAX's own wrapper was called f",
+    issue="jax-ml/jax#25329",
+)
+FUN_IS_A_WRAPPER_PARAMETER = deviation(
+    "jax>=0.4.31,<0.9",
+    params=["fun"],
+    error="TypeError",
+    match="multiple values for argument 'fun'",
+    reason="a parameter of JAX's own wrapper was called fun, which was not reported",
+    issue="jax-ml/jax@9e30079dbad9",
+)
+JIT_INFO_IS_A_WRAPPER_PARAMETER = deviation(
+    "jax<0.9",
+    params=["jit_info"],
+    error="TypeError",
+    match="multiple values for argument 'jit_info'",
+    reason="a parameter of JAX's own wrapper was called jit_info",
+    issue="jax-ml/jax@2150efed4429",
+)
 
 
 @probe(
@@ -68,45 +99,44 @@ def _named(name):
         "jit_info": {"name": "jit_info"},
     },
     deviations=[
-        deviation(
-            "jax==0.4.36",
-            params=["f"],
-            error="TypeError",
-            match="multiple values for argument 'f'",
-            reason="a parameter of jax's own wrapper had that name",
-            issue="jax-ml/jax#25329",
-        ),
-        deviation(
-            "jax>=0.4.31,<0.9",
-            params=["fun"],
-            error="TypeError",
-            match="multiple values for argument 'fun'",
-            reason="the same, for longer, and nobody told",
-            issue="jax-ml/jax@9e30079dbad9",
-        ),
-        deviation(
-            "jax<0.9",
-            params=["jit_info"],
-            error="TypeError",
-            match="multiple values for argument 'jit_info'",
-            reason="the same",
-            issue="jax-ml/jax@2150efed4429",
-        ),
+        F_IS_A_WRAPPER_PARAMETER,
+        FUN_IS_A_WRAPPER_PARAMETER,
+        JIT_INFO_IS_A_WRAPPER_PARAMETER,
     ],
 )
 def names_of_arguments(env, name):
-    """A keyword argument may have any name, also one that jax uses itself.
+    """A keyword argument may have any name, including a name that JAX uses itself.
 
-    `f` failed in 0.4.36 alone; `fun` from 0.4.31 to 0.8.3. By position it always works.
+    `f` failed in 0.4.36 only, `fun` from 0.4.31 to 0.8.3. By position, every name works.
     """
-    return Observed(_named(name)(3.0, **{name: 2.0}), 6.0)
+    return Observed(_make_product(name)(3.0, **{name: 2.0}), 6.0)
 
 
 @probe(source="jax-ml/jax#25329")
 def names_that_always_worked(env):
-    """Keyword arguments called `self` and `args` are no trouble on any release."""
-    seen = {name: _named(name)(3.0, **{name: 2.0}) for name in ("self", "args")}
-    return Observed(seen, {"self": 6.0, "args": 6.0})
+    """Keyword arguments called `self` and `args` work on every release."""
+    result = {name: _make_product(name)(3.0, **{name: 2.0}) for name in ("self", "args")}
+    return Observed(result, {"self": 6.0, "args": 6.0})
+
+
+COMPILER_OPTIONS_REFUSED = deviation(
+    "jax<0.4.36", outcome="ok", match="TypeError", reason="jit did not accept compiler options"
+)
+OLD_NAME_OF_RUNTIME_ERROR = deviation(
+    "jax>=0.4.36,<0.8",
+    params=["unknown"],
+    outcome="ok",
+    match="XlaRuntimeError",
+    reason="JaxRuntimeError was called XlaRuntimeError",
+)
+NESTED_OPTIONS_IGNORED = deviation(
+    "jax>=0.4.36,<0.7",
+    params=["nested", "nested_unknown"],
+    outcome="ok",
+    match="'ok'",
+    reason="jit silently dropped the options of a jit within a jit",
+    issue="jax-ml/jax@6f8456e9fbf7",
+)
 
 
 @probe(
@@ -117,32 +147,13 @@ def names_that_always_worked(env):
         "nested": {"where": "inner", "options": {"xla_embed_ir_in_executable": True}},
         "nested_unknown": {"where": "inner", "options": {"xla_no_such_option": True}},
     },
-    deviations=[
-        deviation(
-            "jax<0.4.36", outcome="ok", match="TypeError", reason="jit took no compiler options"
-        ),
-        deviation(
-            "jax>=0.4.36,<0.8",
-            params=["unknown"],
-            outcome="ok",
-            match="XlaRuntimeError",
-            reason="JaxRuntimeError had that name",
-        ),
-        deviation(
-            "jax>=0.4.36,<0.7",
-            params=["nested", "nested_unknown"],
-            outcome="ok",
-            match="'ok'",
-            reason="options of a jit within a jit were dropped without a word",
-            issue="jax-ml/jax@6f8456e9fbf7",
-        ),
-    ],
+    deviations=[COMPILER_OPTIONS_REFUSED, OLD_NAME_OF_RUNTIME_ERROR, NESTED_OPTIONS_IGNORED],
 )
 def compiler_options(env, where, options):
-    """Compiler options of jit: checked by XLA, and refused within another jit since 0.7.0.
+    """XLA checks the compiler options of jit; within another jit they are refused from 0.7.0.
 
-    Up to 0.6.2 those of an inner jit were ignored, even if there was no such option. Give them to
-    the outermost jit.
+    Up to 0.6.2 the options of an inner jit were ignored, even options that do not exist. Give them
+    to the outermost jit.
     """
 
     def call():
@@ -151,29 +162,37 @@ def compiler_options(env, where, options):
 
     known = "xla_no_such_option" not in options
     outer = "ok" if known else "JaxRuntimeError"
-    return Observed(told(call), "ValueError" if where == "inner" else outer)
+    return Observed(classify_outcome(call), "ValueError" if where == "inner" else outer)
+
+
+DYNAMIC_SHAPES_EXPERIMENT = deviation(
+    "jax<0.8.2", outcome="ok", reason="the experiment on dynamic shapes had not been removed yet"
+)
 
 
 @probe(
     source="jax-ml/jax@75697ef8680b",
     params={"jit": {"api": "jit"}, "make_jaxpr": {"api": "make_jaxpr"}},
-    deviations=[
-        deviation("jax<0.8.2", outcome="ok", reason="dynamic shapes were still tried there"),
-    ],
+    deviations=[DYNAMIC_SHAPES_EXPERIMENT],
 )
 def abstracted_axes(env, api):
-    """`abstracted_axes` went with the experiment on dynamic shapes in 0.8.2; use jax.export's."""
+    """`abstracted_axes` was removed with the experiment on dynamic shapes in 0.8.2.
+
+    Use the symbolic shapes of `jax.export` instead.
+    """
     call = getattr(jax, api)
-    return Observed(told(lambda: call(lambda x: x + 1, abstracted_axes=None)(1.0)), "TypeError")
+    return Observed(
+        classify_outcome(lambda: call(lambda x: x + 1, abstracted_axes=None)(1.0)), "TypeError"
+    )
 
 
 @probe(source="jax-ml/jax#10603")
 def checked_against_the_function(env):
     """Positions and names that the function does not have are refused when it is jitted.
 
-    So is an argument both static and donated. A negative position counts from the end.
+    So is an argument that is both static and donated. A negative position counts from the end.
     """
-    given = {
+    options = {
         "static_too_many": {"static_argnums": 3},
         "static_too_few": {"static_argnums": -3},
         "static_name": {"static_argnames": "z"},
@@ -182,11 +201,13 @@ def checked_against_the_function(env):
         "both": {"static_argnums": 0, "donate_argnums": 0},
         "last": {"static_argnums": -1},
     }
-    seen = {
-        name: told(lambda keywords=keywords: jax.jit(lambda x, y: x * y, **keywords)(2, 3))
-        for name, keywords in given.items()
+    result = {
+        name: classify_outcome(
+            lambda keywords=keywords: jax.jit(lambda x, y: x * y, **keywords)(2, 3)
+        )
+        for name, keywords in options.items()
     }
-    return Observed(seen, {**dict.fromkeys(given, "ValueError"), "last": "ok"})
+    return Observed(result, {**dict.fromkeys(options, "ValueError"), "last": "ok"})
 
 
 class Incomparable:
@@ -201,63 +222,67 @@ class Incomparable:
 
 @probe(source="jax-ml/jax#10603")
 def bad_static_values(env):
-    """A static value that cannot be hashed or compared is a ValueError that says so."""
+    """A static value that cannot be hashed or compared is a ValueError with the reason."""
     fn = jax.jit(lambda x, _: x, static_argnums=1)
     fn(1.0, Incomparable())
-    seen = {
-        "list": message(lambda: fn(1.0, [1]))[:58],
-        "incomparable": message(lambda: fn(1.0, Incomparable()))[:60],
+    result = {
+        "list": format_error(lambda: fn(1.0, [1]))[:58],
+        "incomparable": format_error(lambda: fn(1.0, Incomparable()))[:60],
     }
     expected = {
         "list": "ValueError: Non-hashable static arguments are not supported",
         "incomparable": "ValueError: static arguments should be comparable using __eq__",
     }
-    return Observed(seen, {key: text[: len(seen[key])] for key, text in expected.items()})
+    return Observed(result, {key: text[: len(result[key])] for key, text in expected.items()})
+
+
+ERROR_NAMED_THE_TYPE = deviation(
+    "jax<0.4.34", outcome="ok", reason="the error named the type, not the argument"
+)
 
 
 @probe(
     source="jax-ml/jax@a44e129ae791",
     params={"string": {"value": "a"}, "in_a_tree": {"value": {"mode": "a"}}},
-    deviations=[
-        deviation("jax<0.4.34", outcome="ok", reason="the type was named, not the argument")
-    ],
+    deviations=[ERROR_NAMED_THE_TYPE],
 )
 def not_an_array(env, value):
-    """A string as an argument: since 0.4.34 the error names its path and the static keywords."""
-    text = message(lambda: jax.jit(lambda options: options)(value))
+    """The error for a string as an argument names its path and `static_argnames` from 0.4.34."""
+    text = format_error(lambda: jax.jit(lambda options: options)(value))
     path = "options['mode']" if isinstance(value, dict) else "options"
-    seen = [text.split(":")[0], f"at path {path}." in text, "static_argnames" in text]
-    return Observed(seen, ["TypeError", True, True])
+    result = [text.split(":")[0], f"at path {path}." in text, "static_argnames" in text]
+    return Observed(result, ["TypeError", True, True])
 
 
-@probe(
-    source="jax-ml/jax@ba64c02fb3ba",
-    deviations=[
-        deviation("jax<0.6.2", outcome="ok", reason="it read as if an argument were at fault")
-    ],
+ERROR_BLAMED_AN_ARGUMENT = deviation(
+    "jax<0.6.2", outcome="ok", reason="the error read as if an argument were wrong"
 )
+
+
+@probe(source="jax-ml/jax@ba64c02fb3ba", deviations=[ERROR_BLAMED_AN_ARGUMENT])
 def not_an_array_returned(env):
-    """A string as a result: since 0.6.2 the error says that it was returned, and by whom."""
+    """The error for a string as a result names the function that returned it, from 0.6.2."""
 
     def describe(x):
         return {"value": x, "unit": "m"}
 
-    text = message(lambda: jax.jit(describe)(1.0))
-    seen = [text.split(":")[0], "returned a value of type" in text, "describe" in text]
-    return Observed(seen, ["TypeError", True, True])
+    text = format_error(lambda: jax.jit(describe)(1.0))
+    result = [text.split(":")[0], "returned a value of type" in text, "describe" in text]
+    return Observed(result, ["TypeError", True, True])
+
+
+INLINED_AT_LOWERING = deviation(
+    "jax>=0.11.2",
+    params=["true"],
+    outcome="ok",
+    match="'jit'",
+    reason="inline=True means jax.Inline.JAX_LATE: inlined at lowering, not in the jaxpr",
+)
 
 
 @probe(
     source="jax-ml/jax#6584",
-    deviations=[
-        deviation(
-            "jax>=0.11.2",
-            params=["true"],
-            outcome="ok",
-            match="'jit'",
-            reason="inline=True now means jax.Inline.JAX_LATE: at lowering, not in the jaxpr",
-        )
-    ],
+    deviations=[INLINED_AT_LOWERING],
     params={
         "false": {"inline": False},
         "true": {"inline": True},
@@ -268,12 +293,12 @@ def not_an_array_returned(env):
 def inlined(env, inline):
     """A jit within a jit is one call in the jaxpr, or its equations with `inline=True`.
 
-    Since 0.11.2 True leaves the call in the jaxpr and inlines when lowering: `jax.Inline.JAX_EARLY`
-    (from 0.11.0) is what True was.
+    From 0.11.2 True leaves the call in the jaxpr and inlines it when lowering.
+    `jax.Inline.JAX_EARLY` (from 0.11.0) does what True did before.
     """
     if isinstance(inline, str):
         if not hasattr(jax, "Inline"):
-            env.unsupported("no jax.Inline here")
+            env.unsupported("this release has no jax.Inline")
         inline = jax.Inline[inline]
     fn = jax.jit(lambda y: y + 1, inline=inline)
     names = [str(eqn.primitive) for eqn in jax.make_jaxpr(lambda x: fn(x) * 2)(1.0).eqns]
@@ -283,13 +308,11 @@ def inlined(env, inline):
     )
 
 
-@probe(
-    source="jax-ml/jax@d585aecc0ed4",
-    deviations=[
-        deviation("jax<0.7", outcome="ok", reason="the primitive was called pjit"),
-    ],
-)
+PRIMITIVE_WAS_PJIT = deviation("jax<0.7", outcome="ok", reason="the primitive was called pjit")
+
+
+@probe(source="jax-ml/jax@d585aecc0ed4", deviations=[PRIMITIVE_WAS_PJIT])
 def name_of_the_primitive(env):
-    """The equation of a nested jit is called `jit` since 0.7.0, and was `pjit` before."""
+    """The equation of a nested jit is called `jit` from 0.7.0; before, it was called `pjit`."""
     jaxpr = jax.make_jaxpr(jax.jit(lambda y: y + 1))(1.0)
     return Observed(jaxpr.eqns[0].primitive.name, "jit")

@@ -1,7 +1,7 @@
-"""When jit traces again: what is in the key of the tracing cache, and what is not.
+"""When jit traces again: which properties belong to the key of the tracing cache, and which do not.
 
-A trace too many costs minutes where a model is large, and says nothing: the result is the same.
-A trace too few computes something else. So the Python body counts itself here.
+An unnecessary trace costs minutes if a model is large, and it is silent: the result is the same. A
+missing trace computes something else. Therefore the Python body counts its own runs here.
 """
 
 from __future__ import annotations
@@ -16,45 +16,41 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import counted, traces
+from ._helpers import collect_trace_counts, count_traces
 
-
-@probe(
-    source="jax-ml/jax@00d8297071a4",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax<0.5.1",
-            outcome="ok",
-            reason="shardings were no part of what is traced",
-            issue="jax-ml/jax#31250",
-        )
-    ],
+SHARDING_NOT_IN_TYPES = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    reason="shardings were not part of the traced types",
+    issue="jax-ml/jax#31250",
 )
-def sharding_in_the_key(env):
-    """An array on a mesh is another type than one on a device: since 0.5.1 it is traced again.
 
-    Also where the mesh has one device only, so that both are the same bytes in the same place. A
-    second sharding over that mesh is not: with Auto axes the types are equal again. Put all
-    arguments on the mesh from the start, also those of the first step.
+
+@probe(source="jax-ml/jax@00d8297071a4", devices=4, deviations=[SHARDING_NOT_IN_TYPES])
+def sharding_in_the_key(env):
+    """From 0.5.1 an array on a mesh is traced again after an array on a single device.
+
+    Their types differ, even if the mesh has one device only, so that both are the same bytes in the
+    same place. A second sharding over that mesh does not trace again: with Auto axes the types are
+    equal again. Put all arguments on the mesh from the start, including those of the first step.
     """
     x = jnp.arange(8.0)
 
-    def counts(size):
+    def count_on_mesh(size):
         mesh = env.mesh(size, "x")
-        body, seen = counted(lambda y: y + 1)
+        body, counter = count_traces(lambda y: y + 1)
         fn = jax.jit(body)
         rows, whole = (jax.device_put(x, NamedSharding(mesh, spec)) for spec in (P("x"), P()))
-        return traces(seen, [lambda: fn(x), lambda: fn(rows), lambda: fn(whole)])
+        return collect_trace_counts(counter, [lambda: fn(x), lambda: fn(rows), lambda: fn(whole)])
 
-    seen = {"mesh_of_one": counts(1), "mesh_of_four": counts(4)}
-    return Observed(seen, {mesh: [1, 2, 2] for mesh in seen})
+    result = {"mesh_of_one": count_on_mesh(1), "mesh_of_four": count_on_mesh(4)}
+    return Observed(result, {mesh: [1, 2, 2] for mesh in result})
 
 
 @probe(source="jax-ml/jax#31250", devices=4)
 def placements_share_a_trace(env):
-    """NumPy, an array, an array put somewhere, one on another device: one trace serves them all."""
-    body, seen = counted(lambda y: y * 2)
+    """A NumPy array, a JAX array and arrays put on either of two devices share one trace."""
+    body, counter = count_traces(lambda y: y * 2)
     fn, x = jax.jit(body), np.arange(8, dtype=np.float32)
     first, third = env.devices[0], env.devices[2]
     calls = [
@@ -63,30 +59,30 @@ def placements_share_a_trace(env):
         lambda: fn(jax.device_put(x, first)),
         lambda: fn(jax.device_put(x, third)),
     ]
-    return Observed(traces(seen, calls), [1, 1, 1, 1])
+    return Observed(collect_trace_counts(counter, calls), [1, 1, 1, 1])
 
 
 @probe(source="jax-ml/jax#3163")
 def weak_types(env):
     """A Python scalar is weakly typed, its result often not: the second step traces again.
 
-    Two arrays of one dtype share a trace whatever their values, so do two Python floats. A step
-    whose state starts as `0.0` and comes back as float32 is traced twice; start from an array.
+    Two arrays of one dtype share a trace regardless of their values, and so do two Python floats. A
+    step whose state starts as `0.0` and comes back as float32 is traced twice; start from an array.
     """
-    body, seen = counted(lambda y: y + 1)
+    body, counter = count_traces(lambda y: y + 1)
     fn = jax.jit(body)
     values = (1.0, np.float32(1), jnp.float32(2), 2.0, 1, np.int32(1), True)
     calls = [functools.partial(fn, value) for value in values]
-    return Observed(traces(seen, calls), [1, 2, 2, 2, 3, 4, 5])
+    return Observed(collect_trace_counts(counter, calls), [1, 2, 2, 2, 3, 4, 5])
 
 
 @probe(source="jax-ml/jax#1159")
 def spellings_of_a_call(env):
-    """Positions and keywords are different signatures, the order of keywords is not.
+    """Positions and keywords are different signatures; the order of keywords does not matter.
 
     A default that is left out is not an argument at all: it is baked in as a constant.
     """
-    body, seen = counted(lambda x, y=1.0: x + y)
+    body, counter = count_traces(lambda x, y=1.0: x + y)
     fn = jax.jit(body)
     calls = [
         lambda: fn(1.0, 2.0),
@@ -96,11 +92,11 @@ def spellings_of_a_call(env):
         lambda: fn(1.0),
         lambda: fn(3.0),
     ]
-    return Observed(traces(seen, calls), [1, 2, 3, 3, 4, 4])
+    return Observed(collect_trace_counts(counter, calls), [1, 2, 3, 3, 4, 4])
 
 
 class Setting:
-    """A static argument that is equal by value."""
+    """A static argument that is compared by its value."""
 
     def __init__(self, value):
         self.value = value
@@ -114,38 +110,41 @@ class Setting:
 
 @probe(source="jax-ml/jax#24857")
 def static_values(env):
-    """Static arguments are compared by hash and equality, whoever made them."""
-    given = {
+    """Static arguments are compared by hash and equality, not by identity."""
+    values_by_kind = {
         "equal_objects": (Setting(2), Setting(2), Setting(3)),
         "equal_strings": ("ab", "abc"[:2], "ba"),
     }
     counts = {}
-    for name, values in given.items():
-        body, seen = counted(lambda x, _: x)
+    for name, values in values_by_kind.items():
+        body, counter = count_traces(lambda x, _: x)
         fn = jax.jit(body, static_argnums=1)
-        counts[name] = traces(seen, [functools.partial(fn, 1.0, value) for value in values])
-    return Observed(counts, {name: [1, 1, 2] for name in given})
+        counts[name] = collect_trace_counts(
+            counter, [functools.partial(fn, 1.0, value) for value in values]
+        )
+    return Observed(counts, {name: [1, 1, 2] for name in values_by_kind})
+
+
+TYPES_OF_KEYWORDS_IGNORED = deviation(
+    "jax<0.9",
+    params=["by_keyword"],
+    outcome="ok",
+    match="'int32', reference 'float32'",
+    reason="equal static values given by keyword shared a trace, regardless of their types",
+    issue="jax-ml/jax#9273",
+)
 
 
 @probe(
     source="jax-ml/jax#9273",
-    deviations=[
-        deviation(
-            "jax<0.9",
-            params=["by_keyword"],
-            outcome="ok",
-            match="'int32', reference 'float32'",
-            reason="equal static values given by keyword shared a trace, whatever their types",
-            issue="jax-ml/jax#9273",
-        )
-    ],
+    deviations=[TYPES_OF_KEYWORDS_IGNORED],
     params={"by_position": {"keyword": False}, "by_keyword": {"keyword": True}},
 )
 def one_and_one_point_zero(env, keyword):
-    """1, 1.0 and True are equal and hash alike, and yet three static values: their types count.
+    """1, 1.0 and True are equal with equal hashes, yet three static values: types count.
 
-    By keyword they did not up to 0.8.3: the second call was given the program of the first, and
-    with it results of another dtype. Give static arguments by position there.
+    By keyword, types did not count up to 0.8.3: the second call ran the program of the first, and
+    its results had another dtype. On these releases, give static arguments by position.
     """
     fn = jax.jit(jnp.asarray, static_argnames="a")
     dtypes = [str((fn(a=v) if keyword else fn(v)).dtype) for v in (1, 1.0, True, 1)]
@@ -155,8 +154,8 @@ def one_and_one_point_zero(env, keyword):
 class Model:
     """An object whose method is jitted."""
 
-    def __init__(self, seen):
-        self.seen = seen
+    def __init__(self, counter):
+        self.counter = counter
 
     def __hash__(self):
         return 7
@@ -166,22 +165,22 @@ class Model:
 
     def step(self, x):
         """Count, and return the argument."""
-        self.seen["traces"] += 1
+        self.counter["traces"] += 1
         return x
 
 
 @probe(source="jax-ml/jax#19129")
 def what_is_the_same_function(env):
-    """The cache goes by the function itself: jitted anew it hits, made anew it misses.
+    """The key is the function itself: jitting it again hits the cache, a new function misses.
 
-    A lambda, closure or partial made on each step is traced on each step, and so is a bound
-    method, even of the same object: Python makes it anew at each access.
+    A lambda, closure or partial that is made on each step is traced on each step, and so is a bound
+    method, even of the same object: Python creates the method at each access.
     """
-    body, seen = counted(lambda x: x)
-    same = traces(seen, [lambda: jax.jit(body)(1.0)] * 3)
-    partial = traces(seen, [lambda: jax.jit(functools.partial(body))(1.0)] * 3)
-    model = Model(seen)
-    method = traces(seen, [lambda: jax.jit(model.step)(1.0)] * 2)
+    body, counter = count_traces(lambda x: x)
+    same = collect_trace_counts(counter, [lambda: jax.jit(body)(1.0)] * 3)
+    partial = collect_trace_counts(counter, [lambda: jax.jit(functools.partial(body))(1.0)] * 3)
+    model = Model(counter)
+    method = collect_trace_counts(counter, [lambda: jax.jit(model.step)(1.0)] * 2)
     return Observed(
         {"same": same, "partial": partial, "method": method},
         {"same": [1, 1, 1], "partial": [2, 3, 4], "method": [5, 6]},
@@ -190,30 +189,33 @@ def what_is_the_same_function(env):
 
 @probe(source="jax-ml/jax#19129", devices=2)
 def keywords_of_jit_do_not_trace(env):
-    """Donation, unused arguments and shardings are matters of lowering: the trace is shared."""
-    body, seen = counted(lambda x: x + 1)
+    """Donation, unused arguments and shardings concern only lowering: the trace is shared."""
+    body, counter = count_traces(lambda x: x + 1)
     sharding = jax.sharding.SingleDeviceSharding(env.devices[1])
-    ways = [
+    keyword_sets = [
         {},
         {"donate_argnums": 0},
         {"keep_unused": True},
         {"static_argnums": ()},
         {"out_shardings": sharding},
     ]
-    calls = [lambda way=way: jax.jit(body, **way)(np.float32(1)) for way in ways]
-    return Observed(traces(seen, calls), [1] * 5)
+    calls = [
+        lambda keywords=keywords: jax.jit(body, **keywords)(np.float32(1))
+        for keywords in keyword_sets
+    ]
+    return Observed(collect_trace_counts(counter, calls), [1] * 5)
 
 
 @probe(source="jax-ml/jax#27980", devices=2)
 def contexts_in_the_key(env):
-    """What a program means depends on its context, so the context is in the key.
+    """The meaning of a program depends on its context, so the context is part of the key.
 
-    Precision, promotion and the default device are; a name scope is not, nor is debug_nans.
+    This includes precision, promotion and the default device, but not name scopes and debug_nans.
     """
-    body, seen = counted(lambda x: x @ x)
+    body, counter = count_traces(lambda x: x @ x)
     fn, x = jax.jit(body), np.ones((2, 2), np.float32)
 
-    def within(context):
+    def call_in_context(context):
         with context:
             return fn(x)
 
@@ -224,18 +226,18 @@ def contexts_in_the_key(env):
         jax.numpy_dtype_promotion("strict"),
         jax.default_device(env.devices[1]),
     ]
-    calls = [lambda: fn(x)] + [functools.partial(within, context) for context in contexts]
-    return Observed(traces(seen, calls), [1, 1, 1, 2, 3, 4])
+    calls = [lambda: fn(x)] + [functools.partial(call_in_context, context) for context in contexts]
+    return Observed(collect_trace_counts(counter, calls), [1, 1, 1, 2, 3, 4])
 
 
 @probe(source="jax-ml/jax#457")
 def stages_and_transformations_share(env):
-    """Called, differentiated, lowered, asked for its shape: one trace. Only a batched type differs.
+    """Calls, `grad`, `lower` and `eval_shape` share one trace; only a batched type differs.
 
-    `jax.grad` and `jax.vmap` of a jitted function work on its jaxpr. vmap does too, but here the
-    mapped argument is strongly typed and the Python scalar was not.
+    `jax.grad` and `jax.vmap` of a jitted function transform its jaxpr. vmap traces again here
+    because the mapped argument is strongly typed, unlike the Python scalar.
     """
-    body, seen = counted(lambda x: x * x)
+    body, counter = count_traces(lambda x: x * x)
     fn = jax.jit(body)
     calls = [
         lambda: fn(1.0),
@@ -248,18 +250,18 @@ def stages_and_transformations_share(env):
         lambda: fn.eval_shape(1.0),
         lambda: jax.eval_shape(fn, 1.0),
     ]
-    return Observed(traces(seen, calls), [1, 1, 2, 2, 2, 2, 2, 2, 2])
+    return Observed(collect_trace_counts(counter, calls), [1, 1, 2, 2, 2, 2, 2, 2, 2])
 
 
 @probe(source="jax-ml/jax@c5468ce68b8a")
 def forgetting(env):
     """`clear_cache` of a function and `jax.clear_caches` both make it trace again.
 
-    Also needed where a function closes over an array that was changed since: jit keeps the old
-    values, as told when it traced.
+    This is also needed if a function closes over an array that has changed: jit keeps the values
+    that the array had at the trace.
     """
     factor = np.ones(2, np.float32)
-    body, seen = counted(lambda x: x * factor)
+    body, counter = count_traces(lambda x: x * factor)
     fn, x = jax.jit(body), np.ones(2, np.float32)
     values = [float(fn(x)[0])]
     factor[:] = 5
@@ -267,23 +269,21 @@ def forgetting(env):
     fn.clear_cache()
     values.append(float(fn(x)[0]))
     jax.clear_caches()
-    counts = traces(seen, [lambda: fn(x), lambda: fn(x)])
+    counts = collect_trace_counts(counter, [lambda: fn(x), lambda: fn(x)])
     return Observed({"values": values, "traces": counts}, {"values": [1, 1, 5], "traces": [3, 3]})
 
 
-@probe(
-    source="jax-ml/jax#22944",
-    deviations=[
-        deviation(
-            "jax==0.4.31",
-            error="AssertionError",
-            reason="a bare assertion on results that are there twice",
-            issue="jax-ml/jax#22944",
-        )
-    ],
+ASSERTION_ON_DUPLICATES = deviation(
+    "jax==0.4.31",
+    error="AssertionError",
+    reason="a bare assertion failed on results that occur twice",
+    issue="jax-ml/jax#22944",
 )
+
+
+@probe(source="jax-ml/jax#22944", deviations=[ASSERTION_ON_DUPLICATES])
 def returned_twice_and_inlined(env):
-    """`jit(inline=True)` of a function that returns one number twice: an error in 0.4.31 alone."""
+    """`jit(inline=True)` of a function that returns a result twice fails in 0.4.31 only."""
     add = jax.jit(lambda x: x + 1)
 
     def twice(x):
