@@ -52,7 +52,7 @@ def is_promised(writer, reader):
 
     Args:
         writer: Release that exported.
-        reader: Release that loads; it must have exports of its own.
+        reader: Release that loads; it must have a manifest, too.
 
     Returns:
         True for six months after the writer's date, and for three weeks before it.
