@@ -1,10 +1,9 @@
 """NNX modules in loops under `nnx.vmap`, with a trip count for each example.
 
 flax#4700 put a module in the carry of `nnx.while_loop` under `nnx.vmap(..., in_axes=None)`. The
-loop
-batched the parameters, and vmap refused the state that NNX writes back after each transformation.
-flax#4709 is the same with a fori_loop inside a cond. jax fixed both, in 0.6.0 (jax#27937) and 0.6.1
-(jax#28210); Flax did not change. `plain_lax` has the same loops without Flax.
+loop batched the parameters, and vmap refused the state that NNX writes back after each
+transformation. flax#4709 is the same with a fori_loop inside a cond. jax fixed both, in 0.6.0
+(jax#27937) and 0.6.1 (jax#28210); Flax did not change. `plain_lax` has the same loops without Flax.
 """
 
 from __future__ import annotations

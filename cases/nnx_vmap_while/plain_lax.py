@@ -3,11 +3,9 @@
 A batched predicate makes a while loop run until the last example is done, with a select on the
 carry for the examples that are already done. Up to 0.5.3 that batched *all* of the carry, including
 parameters that the loop only passes on: B copies of the model in memory, and an error where the
-caller
-requests `out_axes=None`. jax#27937 (0.6.0) makes read-only components of a while loop's carry
-constants, jax#28210 (0.6.1) those of a scan's. jax#21673 (0.4.31) did the same for cond. A value
-that
-the loop closes over has always been a constant.
+caller requests `out_axes=None`. jax#27937 (0.6.0) makes read-only components of a while loop's
+carry constants, jax#28210 (0.6.1) those of a scan's. jax#21673 (0.4.31) did the same for cond. A
+value that the loop closes over has always been a constant.
 """
 
 from __future__ import annotations
@@ -168,10 +166,8 @@ def lax_parameters_stay_unbatched(env, loop):
     """Parameters that a loop only reads stay unbatched, so that `out_axes=None` is accepted.
 
     Different trip counts are no reason to copy the parameters. `nnx.vmap(..., in_axes=(None, 0,
-    0))`
-    relies on this after each call. Through a jitted step inside the body it holds on no release: do
-    not
-    return parameters from such a step.
+    0))` relies on this after each call. Through a jitted step inside the body it holds on no
+    release: do not return parameters from such a step.
     """
     fn, shape = LOOPS[loop]
     return Program(
