@@ -1,4 +1,4 @@
-"""What a process may look at of an array it holds a part of, and what it is told otherwise."""
+"""Access to an array of which a process holds a part: supported operations and errors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.endings import ending
 
-from ._helpers import SHARDS, numbers, spread
+from ._helpers import SHARDS, draw_integers, make_spread_array
+
+defaults(devices=4, platforms=("cpu-mp2",))
 
 LOOKS = {
     "asarray": np.asarray,
@@ -22,10 +24,15 @@ LOOKS = {
 }
 
 
+ASSERTION_WITHOUT_MESSAGE = deviation(
+    params=["iterate"],
+    outcome="ok",
+    reason="an AssertionError without a message",
+)
+
+
 @probe(
     source="jax-ml/jax@c44082670f6d",
-    devices=4,
-    platforms=("cpu-mp2",),
     params={
         "asarray": {"look": "asarray"},
         "device_get": {"look": "device_get"},
@@ -33,26 +40,18 @@ LOOKS = {
         "iterate": {"look": "iterate"},
         "pickle": {"look": "pickle"},
     },
-    deviations=[
-        deviation(
-            params=["iterate"],
-            outcome="ok",
-            reason="an AssertionError without a word",
-        )
-    ],
+    deviations=[ASSERTION_WITHOUT_MESSAGE],
 )
 def of_a_split_array(env, look):
-    """A part of the numbers lies in another process: a RuntimeError, never a part of the array."""
-    x = spread(env, numbers(env, 8))
+    """Reading an array that is partly in another process is a RuntimeError, never a part of it."""
+    x = make_spread_array(env, draw_integers(env, 8))
     words = ("spans non-addressable", "not fully addressable", "non-addressable", "addressable")
-    told = ending(LOOKS[look], x, words=words)
-    return Observed(told, reference="RuntimeError: spans non-addressable")
+    outcome = ending(LOOKS[look], x, words=words)
+    return Observed(outcome, reference="RuntimeError: spans non-addressable")
 
 
 @probe(
     source="jax-ml/jax@c44082670f6d",
-    devices=4,
-    platforms=("cpu-mp2",),
     params={
         "asarray": {"look": "asarray"},
         "device_get": {"look": "device_get"},
@@ -62,74 +61,69 @@ def of_a_split_array(env, look):
     },
 )
 def of_a_replicated_array(env, look):
-    """What each process holds whole may be fetched, though others hold it too."""
-    whole = numbers(env, 8)
-    x = spread(env, whole, NamedSharding(env.mesh(SHARDS, "x"), P()))
-    seen = np.asarray(LOOKS[look](x), np.float32)
-    return Observed(seen, reference=(whole[0] if look == "item" else whole).astype(np.float64))
+    """An array that each process holds whole may be fetched, though others hold it, too."""
+    whole = draw_integers(env, 8)
+    x = make_spread_array(env, whole, NamedSharding(env.mesh(SHARDS, "x"), P()))
+    values = np.asarray(LOOKS[look](x), np.float32)
+    return Observed(values, reference=(whole[0] if look == "item" else whole).astype(np.float64))
+
+
+SHAPE_IN_OTHER_WORDS = deviation(
+    "jax<0.7.2",
+    params=["repr"],
+    outcome="ok",
+    reason="repr described the shape in other words",
+    issue="jax-ml/jax@7970a468375a",
+)
+STR_READ_NUMBERS = deviation(
+    "jax<0.8.2",
+    params=["str"],
+    outcome="ok",
+    reason="str asked for the numbers, although some are in another process",
+    issue="jax-ml/jax@ec1359573aed",
+)
+FORMAT_READ_NUMBERS = deviation(
+    "jax<0.9",
+    params=["format"],
+    outcome="ok",
+    reason="format asked for the numbers, although some are in another process",
+    issue="jax-ml/jax@9528be82b1b8",
+)
 
 
 @probe(
     source="jax-ml/jax@9528be82b1b8",
-    devices=4,
-    platforms=("cpu-mp2",),
     params={"repr": {"how": "repr"}, "str": {"how": "str"}, "format": {"how": "format"}},
-    deviations=[
-        deviation(
-            "jax<0.7.2",
-            params=["repr"],
-            outcome="ok",
-            reason="described by its shape in other words",
-            issue="jax-ml/jax@7970a468375a",
-        ),
-        deviation(
-            "jax<0.8.2",
-            params=["str"],
-            outcome="ok",
-            reason="the numbers were asked for, though they are not here",
-            issue="jax-ml/jax@ec1359573aed",
-        ),
-        deviation(
-            "jax<0.9",
-            params=["format"],
-            outcome="ok",
-            reason="the numbers were asked for, though they are not here",
-            issue="jax-ml/jax@9528be82b1b8",
-        ),
-    ],
+    deviations=[SHAPE_IN_OTHER_WORDS, STR_READ_NUMBERS, FORMAT_READ_NUMBERS],
 )
 def printed(env, how):
     """Logging an array must not end the program: it is described by shape and dtype instead."""
-    x = spread(env, numbers(env, 8))
+    x = make_spread_array(env, draw_integers(env, 8))
     text = {"repr": repr, "str": str, "format": "{}".format}[how]
-    told = ending(text, x, words=("spans non-addressable", "unsupported format"))
-    if told == "accepted":
-        told = next((word for word in ("shape=(8,)", "float32[8]") if word in text(x)), text(x))
-    return Observed(told, reference="shape=(8,)")
+    outcome = ending(text, x, words=("spans non-addressable", "unsupported format"))
+    if outcome == "accepted":
+        outcome = next((word for word in ("shape=(8,)", "float32[8]") if word in text(x)), text(x))
+    return Observed(outcome, reference="shape=(8,)")
 
 
 @probe(
     source="jax-ml/jax@89c404e703a1",
-    devices=4,
-    platforms=("cpu-mp2",),
     params={"argument": {"closed": False}, "closed_over": {"closed": True}},
 )
 def in_a_jitted_function(env, closed):
-    """An array of several processes is an argument: closed over it would have to be a constant."""
-    whole = numbers(env, 8)
-    x = spread(env, whole)
+    """An array of several processes is an argument: in a closure it would be a constant."""
+    whole = draw_integers(env, 8)
+    x = make_spread_array(env, whole)
     if closed:
         words = ("Closing over", "closing over", "spans non-addressable")
-        told = ending(jax.jit(lambda y: x + y), spread(env, whole), words=words)
-        return Observed(told, reference="RuntimeError: Closing over")
-    made = jax.jit(lambda x, y: x + y)(x, spread(env, whole))
-    return Observed(made, reference=2 * whole.astype(np.float64))
+        outcome = ending(jax.jit(lambda y: x + y), make_spread_array(env, whole), words=words)
+        return Observed(outcome, reference="RuntimeError: Closing over")
+    array = jax.jit(lambda x, y: x + y)(x, make_spread_array(env, whole))
+    return Observed(array, reference=2 * whole.astype(np.float64))
 
 
 @probe(
     source="jax-ml/jax#28009",
-    devices=4,
-    platforms=("cpu-mp2",),
     params={
         "python": {"other": "python"},
         "numpy": {"other": "numpy"},
@@ -138,11 +132,11 @@ def in_a_jitted_function(env, closed):
     },
 )
 def together_with(env, other):
-    """`x * y` with an array of both processes: what is on no device in particular is taken along.
+    """In `x * y` with an array of both processes, a value without a placement joins the array.
 
-    What was put on one device stays there, and the two cannot meet.
+    A value that was put on one device stays there, and the two cannot be combined.
     """
-    whole = numbers(env, 8)
+    whole = draw_integers(env, 8)
     second = {
         "python": lambda: 2.0,
         "numpy": lambda: np.float32(2),
@@ -150,21 +144,21 @@ def together_with(env, other):
         "committed": lambda: jax.device_put(np.float32(2), jax.local_devices()[0]),
     }[other]()
     if other == "committed":
-        told = ending(lambda: spread(env, whole) * second, words=("incompatible devices",))
-        return Observed(told, reference="ValueError: incompatible devices")
-    return Observed(spread(env, whole) * second, reference=2 * whole.astype(np.float64))
+        outcome = ending(
+            lambda: make_spread_array(env, whole) * second, words=("incompatible devices",)
+        )
+        return Observed(outcome, reference="ValueError: incompatible devices")
+    return Observed(make_spread_array(env, whole) * second, reference=2 * whole.astype(np.float64))
 
 
 @probe(
     source="jax-ml/jax#28009",
-    devices=4,
-    platforms=("cpu-mp2",),
     params={"whole": {"index": [0, 8]}, "row": {"index": [5, 6]}, "middle": {"index": [1, 7]}},
 )
 def sliced(env, index):
-    """`x[a:b]` of an array of both processes is an operation of all of them, not a look at it."""
-    whole = numbers(env, 8, 3)
-    made = jax.jit(lambda x: x, out_shardings=NamedSharding(env.mesh(SHARDS, "x"), P()))(
-        spread(env, whole)[index[0] : index[1]]
+    """`x[a:b]` of an array of both processes is an operation of all processes, not a read."""
+    whole = draw_integers(env, 8, 3)
+    array = jax.jit(lambda x: x, out_shardings=NamedSharding(env.mesh(SHARDS, "x"), P()))(
+        make_spread_array(env, whole)[index[0] : index[1]]
     )
-    return Observed(made, reference=whole[index[0] : index[1]].astype(np.float64))
+    return Observed(array, reference=whole[index[0] : index[1]].astype(np.float64))
