@@ -41,7 +41,7 @@ LEAF_NAMED_BY_CLASS = deviation(
 
 @probe(source="jax-ml/jax@a4a9499a400d", deviations=[LEAF_NAMED_BY_CLASS])
 def structure_is_named(env):
-    """The error for another tree structure shows where it differs and what was lowered there.
+    """The error for another tree structure shows both structures where they differ.
 
     From 0.4.31 it writes `pytree leaf` in words.
     """

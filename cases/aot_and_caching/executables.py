@@ -1,4 +1,4 @@
-"""When XLA compiles again, and what the persistent cache keeps on disk.
+"""When XLA compiles again, and which files the persistent cache keeps on disk.
 
 The counts come from JAX's own monitoring events, which are the same on every release: a module
 lowered, a module compiled.

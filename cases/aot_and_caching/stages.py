@@ -86,7 +86,7 @@ def trees_and_arguments(env, stage):
 
 
 def _check_row_major(compiled, name):
-    """Return `ok` if an attribute of a Compiled shows row-major order, else what was found."""
+    """Return `ok` if an attribute of a Compiled shows row-major order, else a description of it."""
     try:
         found = getattr(compiled, name)
     except AttributeError:
