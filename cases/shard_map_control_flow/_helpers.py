@@ -12,22 +12,22 @@ SPLIT = P("x")
 
 
 def numbers(env, low=0.5, high=1.5):
-    """Return sixteen float32 numbers, away from zero, in no order."""
+    """Return sixteen float32 numbers, away from zero, in random order."""
     return (low + (high - low) * env.rng(11).random(SIZE)).astype(np.float32)
 
 
-def mapped(env, fn, in_specs=SPLIT, out_specs=SPLIT, *, check=True):
-    """Return a function of the shards of a mesh of four devices, its axis called x."""
+def map_shards(env, fn, in_specs=SPLIT, out_specs=SPLIT, *, check=True):
+    """Return a function mapped over four devices along axis `x`."""
     mesh = env.mesh(SHARDS, "x")
     return env.compat.shard_map(fn, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check=check)
 
 
-def called(env, fn, *args, in_specs=SPLIT, out_specs=SPLIT, check=True):
-    """Return what the mapped function gives under jit."""
-    return jax.jit(mapped(env, fn, in_specs, out_specs, check=check))(*args)
+def call_mapped(env, fn, *args, in_specs=SPLIT, out_specs=SPLIT, check=True):
+    """Return the result of the mapped function under jit."""
+    return jax.jit(map_shards(env, fn, in_specs, out_specs, check=check))(*args)
 
 
-def by_shard(fn, *args):
-    """Return what a NumPy function gives for each quarter of its arguments, put together."""
+def apply_by_shard(fn, *args):
+    """Return the results of a NumPy function for each quarter of its arguments, concatenated."""
     parts = zip(*(np.split(np.asarray(a, np.float64), SHARDS) for a in args), strict=True)
     return np.concatenate([np.asarray(fn(*part)) for part in parts])

@@ -1,7 +1,7 @@
 """Remat, custom derivatives and custom solves under shard_map, in loops and around them.
 
-Rules that a user writes are run at other variances than those they were written at. What a
-backward pass returns must fit the primal; what it sums itself may be summed again.
+A rule that a user writes runs with other variances than it was written for. The result of a
+backward pass must fit the primal, and a gradient that the rule sums itself may be summed again.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
-from ._helpers import SHARDS, P, called, mapped, numbers
+from ._helpers import SHARDS, P, call_mapped, map_shards, numbers
+
+defaults(devices=4)
 
 
-@program(source="jax-ml/jax#18752", devices=4)
+@program(source="jax-ml/jax#18752")
 def remat_in_a_scan(env):
-    """A scan of a rematerialised step with a mean over shards inside, differentiated outside.
+    """A scan of a rematerialised step with a mean over shards can be differentiated from outside.
 
-    The step is run again in the backward loop, its all-reduce with it, check or no check.
+    The backward loop runs the step again, and its all-reduce, with the check on or off.
     """
 
     @jax.checkpoint
@@ -29,60 +31,52 @@ def remat_in_a_scan(env):
 
     def gradient(check):
         twice = lambda u: lax.scan(lambda c, _: (step(c), None), u, None, length=2)[0]  # noqa: E731
-        fn = mapped(env, twice, check=check)
+        fn = map_shards(env, twice, check=check)
         return jax.grad(lambda u: fn(u).sum())
 
-    ways = {"check_on": gradient(check=True), "check_off": gradient(check=False)}
+    gradients = {"check_on": gradient(check=True), "check_off": gradient(check=False)}
 
     def exact(u):
         # the sum after two steps is n g(g(m)) with g(m) = m sin(m), m the mean
         m = np.float64(u).mean()
         slope = lambda m: np.sin(m) + m * np.cos(m)  # noqa: E731
-        return dict.fromkeys(ways, np.full(len(u), slope(m) * slope(m * np.sin(m))))
+        return dict.fromkeys(gradients, np.full(len(u), slope(m) * slope(m * np.sin(m))))
 
-    fn = lambda u: {name: way(u) for name, way in ways.items()}  # noqa: E731 - both in a program
+    fn = lambda u: {name: f(u) for name, f in gradients.items()}  # noqa: E731 - both in one program
     return Program(fn, args=(numbers(env),), reference=exact)
 
 
-@probe(
-    source="jax-ml/jax#36422",
-    devices=4,
-    params={"check_on": {"check": True}},
-)
+@probe(source="jax-ml/jax#36422", params={"check_on": {"check": True}})
 def remat_of_a_mapped_function(env, check):
-    """`jax.checkpoint` around shard_map with one of two results unused, differentiated."""
+    """A `jax.checkpoint` around shard_map can be differentiated with one of two results unused."""
 
     def shard(u, v):
         return jnp.sin(u) * v, jnp.exp(u)
 
-    fn = mapped(env, shard, (P("x"), P("x")), (P("x"), P("x")), check=check)
+    fn = map_shards(env, shard, (P("x"), P("x")), (P("x"), P("x")), check=check)
     u, v = numbers(env), numbers(env)[::-1].copy()
-    seen = jax.jit(jax.grad(jax.checkpoint(lambda u, v: fn(u, v)[0].sum())))(u, v)
-    return Observed(seen, np.cos(np.float64(u)) * v)
+    observed = jax.jit(jax.grad(jax.checkpoint(lambda u, v: fn(u, v)[0].sum())))(u, v)
+    return Observed(observed, np.cos(np.float64(u)) * v)
 
 
 @jax.custom_vjp
 def tripled(x):
-    """Return x; its rule says that the cotangent is three times what comes in."""
+    """Return x; the rule multiplies the cotangent by three."""
     return x
 
 
 tripled.defvjp(lambda x: (x, None), lambda _, ct: (3 * ct,))
 
 
-@probe(
-    source="jax-ml/jax#18632",
-    devices=4,
-    params={"check_on": {"check": True}},
-)
+@probe(source="jax-ml/jax#18632", params={"check_on": {"check": True}})
 def custom_backward_in_a_scan(env, check):
-    """A `custom_vjp` in the body of a scan: its rule is used, once for each step."""
+    """A `custom_vjp` in the body of a scan: its rule is used once for each step."""
 
     def shard(u):
         step = lambda c, _: (tripled(c) * u, None)  # noqa: E731
         return lax.scan(step, u, None, length=2)[0]
 
-    fn = mapped(env, shard, check=check)
+    fn = map_shards(env, shard, check=check)
     u = numbers(env)
     # c0 = u, c1 = t(c0) u, c2 = t(c1) u: d/du = c1 + 3 u (c0 + 3 u)
     return Observed(jax.jit(jax.grad(lambda u: fn(u).sum()))(u), 13 * np.float64(u) ** 2)
@@ -90,7 +84,7 @@ def custom_backward_in_a_scan(env, check):
 
 @jax.custom_vjp
 def scaled(w, x):
-    """Return w x; its backward pass makes the local gradient of w, and no sum."""
+    """Return w x; the backward pass computes the local gradient of w, without a sum over shards."""
     return w * x
 
 
@@ -99,7 +93,7 @@ scaled.defvjp(lambda w, x: (w * x, (w, x)), lambda r, ct: ((ct * r[1]).sum(), ct
 
 @jax.custom_vjp
 def scaled_and_summed(w, x):
-    """Return w x; its backward pass sums the gradient of w over shards by itself."""
+    """Return w x; the backward pass itself sums the gradient of w over shards."""
     return w * x
 
 
@@ -109,68 +103,68 @@ scaled_and_summed.defvjp(
 )
 
 
+RULE_RETURNS_LOCAL_GRADIENT = deviation(
+    "jax>=0.6",
+    params=("local",),
+    error="_RepError|ValueError",
+    reason="by design: the result of the rule varies and the weight does not; sum in the rule",
+    issue="jax-ml/jax#19174",
+)
+GRADIENT_SUMMED_TWICE = deviation(
+    params=("summed_check_off",),
+    outcome="ok",
+    reason="without the check jax sums the gradient that the rule has already summed",
+    issue="jax-ml/jax#19174",
+)
+
+
 @probe(
     source="jax-ml/jax#19174",
-    devices=4,
     params={
         "local": {"rule": "local", "check": True},
         "summed": {"rule": "summed", "check": True},
         "summed_check_off": {"rule": "summed", "check": False},
     },
-    deviations=[
-        deviation(
-            "jax>=0.6",
-            params=("local",),
-            error="_RepError|ValueError",
-            reason="by design: what the rule returns varies, the weight does not; sum in the rule",
-            issue="jax-ml/jax#19174",
-        ),
-        deviation(
-            params=("summed_check_off",),
-            outcome="ok",
-            reason="without the check jax sums what the rule has summed",
-            issue="jax-ml/jax#19174",
-        ),
-    ],
+    deviations=[RULE_RETURNS_LOCAL_GRADIENT, GRADIENT_SUMMED_TWICE],
 )
 def backward_of_replicated_weight(env, rule, check):
-    """Who sums the gradient of a replicated weight of a `custom_vjp`: the rule, or jax?
+    """Either jax or the rule of a `custom_vjp` sums the gradient of a replicated weight.
 
-    Differentiated from outside, where jax always sums. A rule with its own psum counts double
-    without the check; with it, it is refused or right, by release.
+    The function is differentiated from outside. A rule with a psum is right with the check, and
+    without the check the gradient is summed twice. With the check, jax sums for a rule without a
+    psum up to 0.5.3 and refuses it from 0.6.0 on.
     """
-    fn = mapped(env, scaled if rule == "local" else scaled_and_summed, (P(), P("x")), check=check)
+    fn = map_shards(
+        env, scaled if rule == "local" else scaled_and_summed, (P(), P("x")), check=check
+    )
     u = numbers(env)
-    seen = jax.jit(jax.grad(lambda w: fn(w, u).sum()))(np.float32(2))
-    return Observed(seen, np.float64(u).sum())
+    observed = jax.jit(jax.grad(lambda w: fn(w, u).sum()))(np.float32(2))
+    return Observed(observed, np.float64(u).sum())
 
 
-@probe(
-    source="jax-ml/jax#19175",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax==0.4.30",
-            error="Exception",
-            match="must be applied to a device-varying replication type",
-            reason="a sum of what is equal already was refused as unnecessary",
-            issue="jax-ml/jax#19175",
-        )
-    ],
+REPLICATED_SUM_REFUSED = deviation(
+    "jax==0.4.30",
+    error="Exception",
+    match="must be applied to a device-varying replication type",
+    reason="a sum of values that are already equal was refused as unnecessary",
+    issue="jax-ml/jax#19175",
 )
-def sum_of_a_sum(env):
-    """`psum(psum(x))` over the same axis: four times the sum, as the words say.
 
-    Refused by 0.4.30 as unnecessary; from 0.6.0 on the inner sum is made varying and summed again.
+
+@probe(source="jax-ml/jax#19175", deviations=[REPLICATED_SUM_REFUSED])
+def sum_of_a_sum(env):
+    """`psum(psum(x))` over the same axis of four shards is four times the sum.
+
+    0.4.30 refused it as unnecessary. From 0.6.0 on the inner sum is made varying and summed again.
     """
     u = numbers(env)
-    seen = called(env, lambda u: lax.psum(lax.psum(u.sum(), "x"), "x"), u, out_specs=P())
-    return Observed(seen, SHARDS * np.float64(u).sum())
+    observed = call_mapped(env, lambda u: lax.psum(lax.psum(u.sum(), "x"), "x"), u, out_specs=P())
+    return Observed(observed, SHARDS * np.float64(u).sum())
 
 
 @jax.custom_jvp
 def chosen(x, y):
-    """Return x y; its rule looks which tangents are zero."""
+    """Return x y; the rule checks which tangents are zero."""
     return x * y
 
 
@@ -184,19 +178,16 @@ def _chosen_jvp(primals, tangents):
 chosen.defjvp(_chosen_jvp, symbolic_zeros=True)
 
 
-@probe(
-    source="jax-ml/jax#26763",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax==0.6.0",
-            error="ValueError",
-            match="for argument to vjp function",
-            reason="grad makes a replicated cotangent for a varying loss",
-            issue="jax-ml/jax#28193",
-        )
-    ],
+REPLICATED_COTANGENT = deviation(
+    "jax==0.6.0",
+    error="ValueError",
+    match="for argument to vjp function",
+    reason="grad makes a replicated cotangent for a varying loss",
+    issue="jax-ml/jax#28193",
 )
+
+
+@probe(source="jax-ml/jax#26763", deviations=[REPLICATED_COTANGENT])
 def symbolic_zeros_of_a_rule(env):
     """A `custom_jvp` with symbolic zeros in a scan, differentiated by one argument of two."""
 
@@ -205,30 +196,30 @@ def symbolic_zeros_of_a_rule(env):
         return jax.grad(loss)(u)
 
     u, v = numbers(env), numbers(env)[::-1].copy()
-    seen = called(env, shard, u, v, in_specs=(P("x"), P("x")))
-    return Observed(seen, 100 * np.float64(v) ** 2)
+    observed = call_mapped(env, shard, u, v, in_specs=(P("x"), P("x")))
+    return Observed(observed, 100 * np.float64(v) ** 2)
+
+
+NO_RULE_FOR_LINEAR_SOLVE = deviation(
+    "jax==0.4.30",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for custom_linear_solve",
+    reason="the replication check had no rule for custom_linear_solve; switch it off in 0.4.30",
+    issue="jax-ml/jax#20162",
+)
 
 
 @program(
     source="jax-ml/jax#20162",
-    devices=4,
     params={"check_on": {"check": True}},
     platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax==0.4.30",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for custom_linear_solve",
-            reason="the replication check knew no custom_linear_solve; switch it off there",
-            issue="jax-ml/jax#20162",
-        )
-    ],
+    deviations=[NO_RULE_FOR_LINEAR_SOLVE],
 )
 def distributed_solution(env, check):
-    """(I + 1 1') x = b by `custom_linear_solve`: the product has a psum, the solver a closed form.
+    """`custom_linear_solve` solves (I + 1 1') x = b with a psum in the product.
 
-    Its gradient by b solves once more, with the transposed product.
+    The solver is a closed form. The gradient by b solves once more, with the transposed product.
     """
 
     def shard(b):
@@ -236,7 +227,7 @@ def distributed_solution(env, check):
         solve = lambda _, b: b - total(b) / (1 + SHARDS * 4)  # noqa: E731
         return lax.custom_linear_solve(lambda y: y + total(y), b, solve, symmetric=True)
 
-    fn = mapped(env, shard, check=check)
+    fn = map_shards(env, shard, check=check)
 
     def gradient(b):
         return jax.grad(lambda b: (fn(b) ** 2).sum())(b)
@@ -248,30 +239,30 @@ def distributed_solution(env, check):
     return Program(gradient, args=(numbers(env),), reference=exact)
 
 
+ONES_LIKE_FORGETS_AXES = deviation(
+    "jax>=0.6,<0.7",
+    params=("check_on",),
+    error="ValueError",
+    match="linearized function called on tangent values inconsistent",
+    reason="ones_like forgets the axes over which its argument varies",
+    issue="jax-ml/jax#29965",
+)
+
+
 @probe(
     source="jax-ml/jax#29965",
-    devices=4,
     params={"check_on": {"check": True}},
-    deviations=[
-        deviation(
-            "jax>=0.6,<0.7",
-            params=("check_on",),
-            error="ValueError",
-            match="linearized function called on tangent values inconsistent",
-            reason="ones_like did not take over what its argument varies over",
-            issue="jax-ml/jax#29965",
-        )
-    ],
+    deviations=[ONES_LIKE_FORGETS_AXES],
 )
 def implicit_root(env, check):
-    """Square roots of each shard by `custom_root`, and their derivative."""
+    """`custom_root` gives the square roots of each shard and their derivative."""
 
     def root(u):
         newton = lambda f, y: lax.fori_loop(0, 12, lambda _, y: y - f(y) / (2 * y), y)  # noqa: E731
         return lax.custom_root(lambda y: y * y - u, u, newton, lambda g, y: y / g(jnp.ones_like(y)))
 
     u = numbers(env)
-    fn = mapped(
+    fn = map_shards(
         env,
         lambda u: jax.jvp(root, (u,), (jnp.ones_like(u),)),
         out_specs=(P("x"), P("x")),

@@ -1,7 +1,7 @@
-"""Loops where only some axes are manual, in maps in maps, and without jit.
+"""Loops where only some axes are manual, loops in nested maps, and loops without jit.
 
-The axes that shard_map leaves to the compiler go through a loop's body as well. And without
-`jit` a loop inside shard_map is compiled by itself, with its own idea of what varies.
+The axes that shard_map leaves to the compiler also pass through the body of a loop. Without `jit`
+a loop inside shard_map is compiled separately, and what varies in it is determined separately.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
-from ._helpers import P, mapped, numbers
+from ._helpers import P, map_shards, numbers
+
+defaults(devices=4)
 
 
-@program(
-    source="jax-ml/jax#23019",
-    devices=4,
-    params={"check_off": {"check": False}},
-)
+@program(source="jax-ml/jax#23019", params={"check_off": {"check": False}})
 def scan_with_one_manual_axis(env, check):
-    """A scan over shards of x whose rows stay spread over y, by the compiler's means."""
+    """In a scan of shards along x, the compiler keeps rows spread over y."""
     mesh = env.mesh((2, 2), ("x", "y"))
 
     def shard(u):
@@ -43,29 +41,29 @@ def scan_with_one_manual_axis(env, check):
     return Program(fn, args=(u,), reference=exact)
 
 
+LOOP_INDEX_ABORTS = deviation(
+    "jax<0.5.1",
+    outcome="crashed",
+    params=("map",),
+    reason="the partitioner of XLA aborted on the index of a loop",
+    issue="jax-ml/jax#23019",
+)
+PARTLY_MANUAL_LOOP_ABORTS = deviation(
+    "jax<0.4.33",
+    outcome="crashed",
+    params=("while",),
+    reason="the partitioner of XLA aborted on a partly manual loop",
+    issue="jax-ml/jax#23019",
+)
+
+
 @probe(
     source="jax-ml/jax#23019",
-    devices=4,
     params={"map": {"loop": "map"}, "while": {"loop": "while"}},
-    deviations=[
-        deviation(
-            "jax<0.5.1",
-            outcome="crashed",
-            params=("map",),
-            reason="the partitioner of XLA aborted on the index of a loop",
-            issue="jax-ml/jax#23019",
-        ),
-        deviation(
-            "jax<0.4.33",
-            outcome="crashed",
-            params=("while",),
-            reason="the partitioner of XLA aborted on a loop that is manual in part",
-            issue="jax-ml/jax#23019",
-        ),
-    ],
+    deviations=[LOOP_INDEX_ABORTS, PARTLY_MANUAL_LOOP_ABORTS],
 )
 def loop_with_one_manual_axis(env, loop):
-    """`map` or `while` with x manual and y left to the compiler, the check off."""
+    """`map` and `while` run with x manual, y left to the compiler, and the check off."""
     mesh = env.mesh((2, 2), ("x", "y"))
     run = {
         "map": lambda u: lax.map(lambda row: 2 * row, u),
@@ -78,28 +76,28 @@ def loop_with_one_manual_axis(env, loop):
     return Observed(jax.jit(fn)(u), 2 * np.float64(u))
 
 
+PARTITION_ID_NOT_SUPPORTED = deviation(
+    "jax<0.4.38",
+    error="XlaRuntimeError",
+    match="PartitionId instruction is not supported",
+    reason="the index was lowered to an instruction that requires all axes to be manual",
+    issue="jax-ml/jax#15780",
+)
+COMPILER_CRASHED = deviation(
+    "jax>=0.5.3,<0.8.1",
+    outcome="crashed",
+    reason="the compiler ended the process",
+    issue="jax-ml/jax#23019",
+)
+
+
 @probe(
     source="jax-ml/jax#15780",
-    devices=4,
     params={"check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.4.38",
-            error="XlaRuntimeError",
-            match="PartitionId instruction is not supported",
-            reason="the index was lowered to an instruction that only a full map may use",
-            issue="jax-ml/jax#15780",
-        ),
-        deviation(
-            "jax>=0.5.3,<0.8.1",
-            outcome="crashed",
-            reason="the compiler ended the process",
-            issue="jax-ml/jax#23019",
-        ),
-    ],
+    deviations=[PARTITION_ID_NOT_SUPPORTED, COMPILER_CRASHED],
 )
 def index_with_one_manual_axis(env, check):
-    """`axis_index` in the body of a scan, x manual, y left to the compiler."""
+    """`axis_index` runs in the body of a scan with x manual and y left to the compiler."""
     mesh = env.mesh((2, 2), ("x", "y"))
 
     def shard(u):
@@ -112,29 +110,27 @@ def index_with_one_manual_axis(env, check):
     return Observed(jax.jit(fn)(u), u + np.float64(np.repeat([0, 3], 8)))
 
 
-@probe(
-    source="jax-ml/jax#23019",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax<0.5.1",
-            outcome="crashed",
-            reason="the partitioner of XLA aborted on the index of a loop",
-            issue="jax-ml/jax#23019",
-        ),
-        deviation(
-            "jax>=0.5.1,<0.6.1",
-            error="AssertionError",
-            reason="a map in a map, over a mesh of devices, was asserted against",
-            issue="jax-ml/jax#23019",
-        ),
-    ],
+NESTED_LOOP_INDEX_ABORTS = deviation(
+    "jax<0.5.1",
+    outcome="crashed",
+    reason="the partitioner of XLA aborted on the index of a loop",
+    issue="jax-ml/jax#23019",
 )
+NESTED_MAP_ASSERTION = deviation(
+    "jax>=0.5.1,<0.6.1",
+    error="AssertionError",
+    reason="an assertion refused a map in a map over a mesh of devices",
+    issue="jax-ml/jax#23019",
+)
+
+
+@probe(source="jax-ml/jax#23019", deviations=[NESTED_LOOP_INDEX_ABORTS, NESTED_MAP_ASSERTION])
 def map_in_a_map(env):
-    """The report's nesting: a scan over x calls a function mapped over y, which sums there."""
+    """As in the report, a scan in a map over x calls a function mapped over y, which sums there."""
     mesh = env.mesh((2, 2), ("x", "y"))
 
     def inner(row):
+        # from 0.6.1 on the inner map takes the abstract mesh of its context, where x is manual
         nested = jax.sharding.get_abstract_mesh() if hasattr(jax, "shard_map") else mesh
         rows = env.compat.shard_map(
             lambda r: r / lax.psum(r.sum(), "y"),
@@ -158,23 +154,23 @@ def map_in_a_map(env):
     return Observed(jax.jit(fn)(u), u / np.float64(u).sum(1, keepdims=True))
 
 
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    params=("while",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
+
+
 @probe(
     source="jax-ml/jax#18632",
-    devices=4,
     params={"scan": {"which": "scan"}, "while": {"which": "while"}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("while",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def without_jit(env, which):
-    """A loop in shard_map that is not under jit, with a mean over shards inside."""
+    """A loop in shard_map without jit, with a mean over shards inside."""
 
     def shard(u):
         if which == "scan":
@@ -184,31 +180,32 @@ def without_jit(env, which):
 
     u = numbers(env)
     mean = np.tile(np.float64(u).reshape(4, 4).mean(0), 4)
-    return Observed(mapped(env, shard)(u), u + 3 * mean)
+    return Observed(map_shards(env, shard)(u), u + 3 * mean)
+
+
+NONE_NOT_FOR_ARRAYS = deviation(
+    "jax<0.4.34",
+    error="ValueError",
+    reason="None was allowed, if at all, only for arguments that are not arrays",
+    issue="jax-ml/jax#22043",
+)
+NAMES_OF_NONE = deviation(
+    "jax>=0.4.38,<0.6",
+    error="TypeError",
+    match="'NoneType' object is not iterable",
+    reason="without jit, the check of several results read the axis names of a None",
+    issue="jax-ml/jax#27673",
+)
 
 
 @probe(
-    source="jax-ml/jax#27673",
-    devices=4,
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            error="ValueError",
-            reason="None was for arguments that are no arrays, if at all",
-            issue="jax-ml/jax#22043",
-        ),
-        deviation(
-            "jax>=0.4.38,<0.6",
-            error="TypeError",
-            match="'NoneType' object is not iterable",
-            reason="the check of several results took the names of a None, without jit",
-            issue="jax-ml/jax#27673",
-        ),
-    ],
+    source="jax-ml/jax#27673", platforms=("cpu",), deviations=[NONE_NOT_FOR_ARRAYS, NAMES_OF_NONE]
 )
 def spec_of_none(env):
-    """`in_specs=(None,)` hands an array over whole and unchecked: two results fail without jit."""
+    """`in_specs=(None,)` passes an array whole and unchecked.
+
+    Without jit, a primitive with two results in the map failed from 0.4.38 to 0.5.3.
+    """
     x = numbers(env)
-    f = mapped(env, lambda u: jnp.split(u, 2), (None,))
+    f = map_shards(env, lambda u: jnp.split(u, 2), (None,))
     return Observed(f(x), [np.tile(half, 4) for half in np.split(x, 2)])
