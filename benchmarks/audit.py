@@ -145,9 +145,9 @@ def is_other(before: Record | None, after: Record | None, shown_by: str) -> bool
         return before.artifacts.get("value") != after.artifacts.get("value")
     if shown_by == "facts":
         return before.facts != after.facts
-    name, _, structure = shown_by.partition("-")
+    name, _, exact = shown_by.partition("-")
     irs = [record.ir[name] for record in (before, after)]
-    return len({ir.structure if structure else ir.neutral for ir in irs}) > 1
+    return len({ir.exact if exact else ir.canonical for ir in irs}) > 1
 
 
 def by_script(statement: Statement) -> tuple[list[str], bool]:

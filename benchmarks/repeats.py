@@ -40,7 +40,7 @@ def value(record: Record) -> str:
 
 def irs(record: Record) -> str:
     """Return what the IRs of a job mean, in digests."""
-    return " ".join(f"{name} {ir.neutral}" for name, ir in sorted(record.ir.items()))
+    return " ".join(f"{name} {ir.canonical}" for name, ir in sorted(record.ir.items()))
 
 
 def told(what: str, jobs: Sequence[Sequence[Record]], said: Callable[[Record], str]) -> None:

@@ -70,7 +70,7 @@ class DiffOptions:
     irs: tuple[str, ...] = ()
     between: tuple[str, str] | None = None
     kind: str | None = None
-    level: IrLevel = IrLevel.STRUCTURE
+    level: IrLevel = IrLevel.EXACT
     only_changed: bool = False
     complete: bool = False
 

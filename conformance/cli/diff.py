@@ -54,7 +54,7 @@ MANY: Final = 50
 )
 @click.option(
     "--level", type=click.Choice([level.value for level in IrLevel]),
-    default=IrLevel.STRUCTURE.value, show_default=True,
+    default=IrLevel.EXACT.value, show_default=True,
     help="Normal form in which IRs must be equal.",
 )  # fmt: skip
 @click.option(

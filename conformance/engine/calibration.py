@@ -237,6 +237,7 @@ def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) ->
     if difference:
         return difference
     for ir in first.ir.keys() & other.ir.keys():
-        if case.policy_of(ir) is not Policy.INFORM and first.ir[ir].neutral != other.ir[ir].neutral:
+        differs = first.ir[ir].canonical != other.ir[ir].canonical
+        if differs and case.policy_of(ir) is not Policy.INFORM:
             return f"{ir} differs"
     return ""

@@ -52,7 +52,7 @@ def analyse_artifacts(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecor
             continue
         if text not in known:
             known[text], stated = _analyse_text(text, kind_of_artifact(ir))
-            if ir == STATED_BY and known[text].neutral:
+            if ir == STATED_BY and known[text].canonical:
                 facts = {**_add_shardings(stated, artifacts), **_read_estimates(artifacts)}
         irs[ir] = known[text]
     return irs, facts
@@ -65,8 +65,8 @@ def _analyse_text(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
     except IrSyntaxError as error:  # reported, and claims about it are not met
         return IrRecord(version=VERSION, not_understood={str(error): 1}), {}
     record = IrRecord(
-        structure=analysis.exact,
-        neutral=analysis.canonical,
+        exact=analysis.exact,
+        canonical=analysis.canonical,
         version=VERSION,
         not_understood=dict(analysis.not_understood),
     )

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 class IrLevel(StrEnum):
     """The form in which IRs are compared."""
 
-    STRUCTURE = "structure"
+    EXACT = "structure"
     """The same instructions, grouped in the same way."""
-    NEUTRAL = "neutral"
+    CANONICAL = "neutral"
     """The same work, however it is fused, called, copied or laid out."""
 
     def equal(self, diff: IrDiff) -> bool:
         """Return whether two IRs are the same on this level."""
-        return diff.equal or (self is IrLevel.NEUTRAL and diff.neutral_equal)
+        return diff.equal or (self is IrLevel.CANONICAL and diff.neutral_equal)
 
     def select_changes(self, diff: IrDiff) -> tuple[Change, ...]:
         """Return the changes that count on this level."""
@@ -196,7 +196,7 @@ def _compare_ir(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrCompar
 
 
 def _same(a: IrRecord, b: IrRecord) -> bool:
-    return bool(a.structure) and (a.structure, a.version) == (b.structure, b.version)
+    return bool(a.exact) and (a.exact, a.version) == (b.exact, b.version)
 
 
 def _describe_difference(a: Observation, b: Observation) -> str:

@@ -275,9 +275,9 @@ def _find_differing(then: NightJob, now: NightJob) -> Iterator[str]:
 
 def _differs_in_meaning(then: IrRecord | None, now: IrRecord | None) -> bool:
     """Return whether the canonical form of an IR differs; IRs that were not understood do not."""
-    if then is None or now is None or not (then.structure and now.structure):
+    if then is None or now is None or not (then.exact and now.exact):
         return False
-    return then.version == now.version and then.neutral != now.neutral
+    return then.version == now.version and then.canonical != now.canonical
 
 
 def _compare_packages(before: Night, after: Night) -> Iterator[PackageChange]:

@@ -315,12 +315,12 @@ class Judge:
             if status is IrStatus.CHANGED and golden is not None:
                 recorded = golden.ir[ir]
                 # The same change often occurs on every platform: it is analysed once.
-                pair = (recorded.neutral, kept.neutral)
+                pair = (recorded.canonical, kept.canonical)
                 if pair not in known:
                     seen = render_canonical(record, self._blobs, ir)
                     known[pair] = diff_canonical(recorded.text, seen)
                 differing = known[pair]
-            irs[ir] = replace(
+            irs[ir] = msgspec.structs.replace(
                 kept, status=status, changes=differing.changes, begins=differing.begins
             )
         return irs

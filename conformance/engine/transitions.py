@@ -117,7 +117,7 @@ class _Pair:
             yield VALUE
         if any(find_changed_facts(self._b.facts, self._a.facts)):
             yield FACTS
-        yield from (ir for ir in self._telling() if self._differs(ir, "neutral"))
+        yield from (ir for ir in self._telling() if self._differs(ir, "canonical"))
         if _broken(self._before, self._case) != _broken(self._after, self._case):
             yield WAYS
 
@@ -126,7 +126,7 @@ class _Pair:
         if self._a.ir == self._b.ir:
             return
         for ir in self._telling():
-            if self._differs(ir, "structure") and not self._differs(ir, "neutral"):
+            if self._differs(ir, "exact") and not self._differs(ir, "canonical"):
                 yield ir
 
     @cached_property
@@ -159,7 +159,7 @@ class _Pair:
     def _differs(self, ir: str, form: str) -> bool:
         """Return whether an IR differs in a form; IRs that were not understood do not."""
         before, after = self._a.ir[ir], self._b.ir[ir]
-        known = before.structure and after.structure and before.version == after.version
+        known = before.exact and after.exact and before.version == after.version
         return bool(known) and getattr(before, form) != getattr(after, form)
 
 

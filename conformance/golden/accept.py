@@ -194,7 +194,7 @@ class _Draft:
         """Return the content of the facts of a job that ended well, if its HLO was understood."""
         observation = candidate.observation
         stated = observation.ir.get(STATED_BY)
-        if observation.outcome is not Outcome.OK or stated is None or not stated.neutral:
+        if observation.outcome is not Outcome.OK or stated is None or not stated.canonical:
             return {}
         return {"facts": self._add("facts", encode_facts(observation.facts))}
 
@@ -209,20 +209,20 @@ class _Draft:
         irs = candidate.observation.ir
         own = irs.get(AS_OWN)
         for ir, status in irs.items():
-            if not status.neutral or status.version != VERSION:
+            if not status.canonical or status.version != VERSION:
                 continue
             crossed = ir in CROSS_LOWERED
-            if crossed and own is not None and status.neutral == own.neutral:
+            if crossed and own is not None and status.canonical == own.canonical:
                 contents[ir] = AS_OWN
                 continue
-            content = self._find_text(tracks.get(ir, ()), status.neutral)
+            content = self._find_text(tracks.get(ir, ()), status.canonical)
             if content is None and candidate.text is not None:
                 content = self._add(ir, candidate.text(ir).encode())
-                self.texts[content] = status.neutral
+                self.texts[content] = status.canonical
             if content is not None:
                 contents[ir] = content
                 if not crossed:
-                    contents[f"{ir}{EXACT}"] = f"{VERSION}:{status.structure}"
+                    contents[f"{ir}{EXACT}"] = f"{VERSION}:{status.exact}"
         return contents
 
     def _find_text(self, spans: Spans, fingerprint: str) -> str | None:

@@ -112,8 +112,8 @@ class GoldenStore:
         exact = lookup(tracks.get(f"{ir}{EXACT}", ()), release)
         version, _, fingerprint = exact.span.content.partition(":") if exact else ("", "", "")
         return GoldenIr(
-            neutral=head.fingerprint,
-            structure=fingerprint if version == str(VERSION) else "",
+            canonical=head.fingerprint,
+            exact=fingerprint if version == str(VERSION) else "",
             text=text,
         )
 

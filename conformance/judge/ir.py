@@ -40,11 +40,11 @@ def compare_ir(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
     Returns:
         `unknown` where there is nothing to compare, by the same normal form.
     """
-    if golden is None or not golden.neutral or not seen.neutral:
+    if golden is None or not golden.canonical or not seen.canonical:
         return IrStatus.UNKNOWN
-    if seen.neutral != golden.neutral:
+    if seen.canonical != golden.canonical:
         return IrStatus.CHANGED
-    if golden.structure and seen.structure != golden.structure:
+    if golden.exact and seen.exact != golden.exact:
         return IrStatus.REGROUPED
     return IrStatus.SAME
 

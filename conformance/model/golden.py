@@ -35,13 +35,13 @@ class GoldenIr:
     """The golden of an IR; empty if there is none, or if it has another version of the forms.
 
     Attributes:
-        neutral: Fingerprint of the form `neutral`.
-        structure: Fingerprint of the form `structure`.
-        text: The form `neutral` as text.
+        canonical: Fingerprint of the canonical form.
+        exact: Fingerprint of the exact form, empty if it has another version.
+        text: The canonical form as text.
     """
 
-    neutral: str = ""
-    structure: str = ""
+    canonical: str = ""
+    exact: str = ""
     text: str = ""
 
 

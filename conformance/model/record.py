@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import msgspec
+
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict, is_unexpected
 
 SOURCES: Final = ("layout", "cost", "memory")
@@ -43,13 +45,18 @@ class IrStatus(StrEnum):
     """Different canonical forms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IrRecord:
+# Runs, caches and stores of earlier releases name the forms `structure` and `neutral`.
+class IrRecord(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"exact": "structure", "canonical": "neutral"},
+):
     """The record of an IR of a job.
 
     Attributes:
-        structure: Fingerprint of the form `structure`; empty when the text was not understood.
-        neutral: Fingerprint of the form `neutral`.
+        exact: Fingerprint of the exact form; empty if the text was not understood.
+        canonical: Fingerprint of the canonical form; empty if the text was not understood.
         version: Version of the normal forms.
         not_understood: Constructs that were compared as text only, with their counts; the message
             of the syntax error if the text could not be parsed.
@@ -58,10 +65,10 @@ class IrRecord:
         begins: First differences, without those that follow from them.
     """
 
-    structure: str = ""
-    neutral: str = ""
+    exact: str = ""
+    canonical: str = ""
     version: int = 0
-    not_understood: dict[str, int] = field(default_factory=dict)
+    not_understood: dict[str, int] = msgspec.field(default_factory=dict)
     status: IrStatus = IrStatus.UNKNOWN
     changes: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
@@ -147,7 +154,7 @@ class FactInterner:
         """
         # Compared by the fingerprints that determine the facts: the facts are not hashable.
         hlo = record.ir.get("hlo")
-        if hlo is None or not hlo.structure:
+        if hlo is None or not hlo.exact:
             return record.facts
-        key = (hlo.structure, *map(record.artifacts.get, SOURCES))
+        key = (hlo.exact, *map(record.artifacts.get, SOURCES))
         return self._known.setdefault(key, record.facts)

@@ -158,10 +158,10 @@ def _render_difference(bug: Upstream) -> Iterator[str]:
         to_code(bug.compared.said) if bug.compared.said else "the same outcome and value."
     )
     for one in bug.compared.irs:
-        if one.diff is None or one.equal(IrLevel.STRUCTURE):
+        if one.diff is None or one.equal(IrLevel.EXACT):
             continue
         lines = [f"{one.ir}: how often each pattern of change occurs"]
-        for change in IrLevel.STRUCTURE.select_changes(one.diff)[:MOST_CHANGES]:
+        for change in IrLevel.EXACT.select_changes(one.diff)[:MOST_CHANGES]:
             lines.append(change.line)
             lines += [f"- {line}" for line in change.before[:MOST_LINES]]
             lines += [f"+ {line}" for line in change.after[:MOST_LINES]]

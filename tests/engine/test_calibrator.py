@@ -66,9 +66,9 @@ def test_what_says_nothing_about_jax_is_no_attempt(tmp_path: Path) -> None:
     assert {case for case, _ in made.compared} == {"family/two", "family/three"}
 
 
-def ir(neutral: str) -> dict[str, IrRecord]:
+def ir(canonical: str) -> dict[str, IrRecord]:
     """Return the HLO of a job."""
-    return {"hlo": IrRecord(neutral=neutral)}
+    return {"hlo": IrRecord(canonical=canonical)}
 
 
 @pytest.mark.parametrize(

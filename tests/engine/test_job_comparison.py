@@ -68,7 +68,7 @@ def failed(blobs: BlobStore, message: str) -> StoredJob:
 def test_equal_jobs(blobs: BlobStore, quick: bool) -> None:
     """Each IR is compared, read again or by its fingerprint; names mean nothing."""
     found = compare_jobs(side(blobs, HLO), side(blobs, HLO.replace("sum.7", "s")), quick=quick)
-    assert found.equal(IrLevel.STRUCTURE)
+    assert found.equal(IrLevel.EXACT)
     (one,) = found.irs
     assert one.diff is not None
     assert one.diff.equal
@@ -79,7 +79,7 @@ def test_an_ir_of_one_side(blobs: BlobStore) -> None:
     """It is not equal to none."""
     found = compare_jobs(side(blobs, HLO), side(blobs))
     assert [(one.ir, one.problem) for one in found.irs] == [("hlo", "only the first has one")]
-    assert not found.equal(IrLevel.NEUTRAL)
+    assert not found.equal(IrLevel.CANONICAL)
 
 
 def test_an_ir_that_is_not_understood(blobs: BlobStore) -> None:
@@ -145,7 +145,7 @@ def test_groups() -> None:
             job("d"),
             job("e", ("structural", "w", 1), neutral=True),
         ],
-        IrLevel.STRUCTURE,
+        IrLevel.EXACT,
     )
     assert [[one.case for one in group.jobs] for group in found] == [["b", "a"], ["c"], ["e"]]
     assert found[0].example.changes[0].count == 1
@@ -157,7 +157,7 @@ def test_the_same_work_is_no_group_on_the_level_neutral() -> None:
         job("a", ("structural", "x", 1), neutral=True),
         job("b", ("semantic", "sharding", 1), neutral=True),
     ]
-    (group,) = group_by_changes(work, IrLevel.NEUTRAL)
+    (group,) = group_by_changes(work, IrLevel.CANONICAL)
     assert [one.case for one in group.jobs] == ["b"]
 
 
@@ -196,5 +196,5 @@ def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
     assert [change.title for change in one.diff.changes] == ["sine -> cosine"]
     same = compare_irs_of_job(job, "stablehlo", "stablehlo-cuda")
     assert same is not None
-    assert same.equal(IrLevel.STRUCTURE)
+    assert same.equal(IrLevel.EXACT)
     assert compare_irs_of_job(job, "stablehlo", "stablehlo-rocm") is None

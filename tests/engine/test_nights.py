@@ -187,9 +187,9 @@ def test_packages_that_moved_are_told() -> None:
     assert compare_nights(before, night(2, silent(cell=UNTOLD))).installed == ()
 
 
-def ir(neutral: str, structure: str = "s", version: int = 1) -> IrRecord:
+def ir(canonical: str, exact: str = "s", version: int = 1) -> IrRecord:
     """Return an IR."""
-    return IrRecord(structure=structure, neutral=neutral, version=version)
+    return IrRecord(exact=exact, canonical=canonical, version=version)
 
 
 def test_what_moved_although_it_is_as_it_should_be() -> None:
@@ -217,7 +217,7 @@ def test_what_moved_although_it_is_as_it_should_be() -> None:
         bad(artifacts={"value": "2"}),
         replace(fine(artifacts={"value": "2"}), case_hash="edited"),
         fine(ir={"hlo": ir("m", version=2)}),
-        fine(ir={"hlo": ir("m", structure="")}),
+        fine(ir={"hlo": ir("m", exact="")}),
         fine(),
     ],
     ids=["unexpected", "edited", "another normal form", "not understood", "not there"],

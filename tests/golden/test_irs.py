@@ -47,7 +47,7 @@ OTHER = PLAIN.replace("multiply", "add")
 
 
 def _record(analysis: Analysis) -> IrRecord:
-    return IrRecord(structure=analysis.exact, neutral=analysis.canonical, version=VERSION)
+    return IrRecord(exact=analysis.exact, canonical=analysis.canonical, version=VERSION)
 
 
 def _seen(hlo: str) -> Observation:
@@ -97,7 +97,7 @@ def test_a_golden_is_what_was_accepted(tmp_path: Path) -> None:
     _accept(tmp_path, v0_6_0=FUSED)
     analysis = analyse(FUSED, "hlo", with_text=True)
     golden = _golden(tmp_path, "0.6.0").ir["hlo"]
-    assert (golden.neutral, golden.structure) == (analysis.canonical, analysis.exact)
+    assert (golden.canonical, golden.exact) == (analysis.canonical, analysis.exact)
     assert golden.text == analysis.text
 
 

@@ -86,7 +86,7 @@ def test_the_records_stay_the_same(root: Path) -> None:
     assert (old.span, old.error.message) == ("0.4.30..0.5.3", "bad shape")
     assert (new.span, new.value, new.facts) == ("0.6.0..0.8.3", f32(1, 2), {"collectives": {}})
     hlo = new.ir["hlo"]
-    assert (hlo.neutral, hlo.structure, hlo.text) == (
+    assert (hlo.canonical, hlo.exact, hlo.text) == (
         ANALYSIS.canonical, ANALYSIS.exact, ANALYSIS.text,
     )  # fmt: skip
     assert (tpu.value, tpu.error) == (None, None)

@@ -14,17 +14,17 @@ from conformance.model.outcome import Verdict
 from conformance.model.record import IrRecord, IrStatus
 from tests.builders import case, deviation, f32, f64, ok
 
-SEEN = IrRecord(structure="s", neutral="n", version=1)
+SEEN = IrRecord(exact="s", canonical="n", version=1)
 FACTS = {"collectives": {"all-reduce": 1}, "dtypes": ["f32"], "host_compute": False}
 
 
 @pytest.mark.parametrize(
     ("golden", "expected"),
     [
-        (GoldenIr(structure="s", neutral="n"), IrStatus.SAME),
-        (GoldenIr(structure="other", neutral="n"), IrStatus.REGROUPED),
-        (GoldenIr(structure="", neutral="n"), IrStatus.SAME),
-        (GoldenIr(structure="s", neutral="other"), IrStatus.CHANGED),
+        (GoldenIr(exact="s", canonical="n"), IrStatus.SAME),
+        (GoldenIr(exact="other", canonical="n"), IrStatus.REGROUPED),
+        (GoldenIr(exact="", canonical="n"), IrStatus.SAME),
+        (GoldenIr(exact="s", canonical="other"), IrStatus.CHANGED),
         (GoldenIr(), IrStatus.UNKNOWN),
         (None, IrStatus.UNKNOWN),
     ],
@@ -37,7 +37,7 @@ def test_fingerprints_say_how_an_ir_compares(golden: GoldenIr | None, expected: 
 def test_what_was_not_understood_is_never_the_same() -> None:
     """Nor is it said to have changed."""
     nothing = IrRecord(version=1, not_understood={"hlo line 3: got '?'": 1})
-    assert compare_ir(nothing, GoldenIr(structure="s", neutral="n")) is IrStatus.UNKNOWN
+    assert compare_ir(nothing, GoldenIr(exact="s", canonical="n")) is IrStatus.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def _judge(what: Any, **seen: Any) -> Judgement:
         span="0.5.0",
         value=f32(1),
         facts=FACTS,
-        ir={"hlo": GoldenIr(structure="s", neutral="n"), "jaxpr": GoldenIr(neutral="n")},
+        ir={"hlo": GoldenIr(exact="s", canonical="n"), "jaxpr": GoldenIr(canonical="n")},
     )
     facts = seen.pop("facts", FACTS)
     observation = ok(f32(1), facts=facts, ir=seen.pop("ir", {"hlo": SEEN}), **seen)
@@ -105,7 +105,7 @@ def test_a_case_may_loosen_the_policy() -> None:
 
 def test_other_work_is_told_and_gates_where_the_case_says_so() -> None:
     """By default optimised HLO informs."""
-    changed = {"hlo": IrRecord(structure="x", neutral="x", version=1)}
+    changed = {"hlo": IrRecord(exact="x", canonical="x", version=1)}
     assert _judge(case(), ir=changed).verdict is Verdict.MATCH
     assert _judge(case(), ir=changed).ir == {"hlo": IrStatus.CHANGED}
     strict = case(policy={"hlo": Policy.GATE})

@@ -8,11 +8,11 @@ from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import FactInterner, IrRecord, Record
 
 
-def stating(peak: int, structure: str = "a", memory: str = "m", layout: str = "l") -> Record:
+def stating(peak: int, exact: str = "a", memory: str = "m", layout: str = "l") -> Record:
     """Return a record of a job with such an HLO, analysis of its memory, and layout."""
     return Record(
         case="f/a", cell="cell", case_hash="", cell_hash="", outcome=Outcome.OK,
-        stage=Stage.EXECUTE, ir={"hlo": IrRecord(structure=structure)},
+        stage=Stage.EXECUTE, ir={"hlo": IrRecord(exact=exact)},
         artifacts={"memory": memory, "layout": layout}, facts={"peak_bytes": peak},
     )  # fmt: skip
 
@@ -24,9 +24,7 @@ def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
     assert shared.intern(stating(1)) is first
 
 
-@pytest.mark.parametrize(
-    "other", [{"memory": "n"}, {"layout": "k"}, {"structure": "b"}, {"structure": ""}]
-)
+@pytest.mark.parametrize("other", [{"memory": "n"}, {"layout": "k"}, {"exact": "b"}, {"exact": ""}])
 def test_another_program_or_analysis_states_its_own(other: dict[str, str]) -> None:
     """The same instructions may need another memory; what was not understood is like nothing."""
     shared = FactInterner()

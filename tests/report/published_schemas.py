@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.files import readable_json
-from conformance.model.record import Record
+from conformance.model.record import IrRecord, Record
 from conformance.report.report_json import RecordLine, ReportJson
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _ROOTS: Final[Mapping[str, type]] = {
 }
 _BASES: Final[Mapping[str, type]] = {"RecordLine": Record}
 """What tells of the fields that a type has from another."""
+_KEYS: Final = dict(zip(IrRecord.__struct_fields__, IrRecord.__struct_encode_fields__, strict=True))
+"""JSON keys by attribute, of the one type whose keys are not its attributes."""
 _SECTION: Final = "\n\nAttributes:\n"
 
 
@@ -47,6 +49,8 @@ def _told(name: str, part: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         return name, told
     if name in _BASES:
         docs = {**_described(getdoc(_BASES[name]) or "")[1], **docs}
+    if name == IrRecord.__name__:
+        docs = {_KEYS[attribute]: text for attribute, text in docs.items()}
     told["properties"] = {
         field: {key: value for key, value in said.items() if key != "default"}
         | ({"description": docs[field]} if field in docs else {})

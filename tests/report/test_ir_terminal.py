@@ -40,7 +40,7 @@ def hlo(found: IrDiff) -> IrComparison:
 
 
 def printed(
-    show: Any, detail: Detail = Detail.SHORT, level: IrLevel = IrLevel.STRUCTURE, **more: Any
+    show: Any, detail: Detail = Detail.SHORT, level: IrLevel = IrLevel.EXACT, **more: Any
 ) -> str:
     """Return what a report prints, without the white space at the ends of lines."""
     out = io.StringIO()
@@ -152,7 +152,7 @@ def test_the_same_work() -> None:
     found = diff(CHANGE, COSMETIC, neutral_equal=True)
     assert "hlo  same work, grouped or written otherwise\n" in texts(found)
     assert "header: name" in texts(found)
-    out = texts(found, level=IrLevel.NEUTRAL)
+    out = texts(found, level=IrLevel.CANONICAL)
     assert "header: name" not in out
     assert "dimensions of reduce" in out
 
@@ -175,7 +175,7 @@ def test_many_jobs() -> None:
         jobs("f/y", IrComparison(ir="hlo", problem="p")),
     ]
     every = [*same, *rest]
-    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.STRUCTURE)))
+    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
     assert out.startswith("A -> B\n6 pairs of IRs: 1 equal, 5 different\n")
     assert "\nnot compared in 1 job: hlo: p\n  f/y\n" in out
     assert "\nhlo, in 5 jobs:\n  f/0\n  f/1\n  f/2\n  ... 2 more jobs (--full)\n" in out
@@ -185,7 +185,7 @@ def test_many_jobs() -> None:
 def test_jobs_of_several_cells_are_told_with_them() -> None:
     """A case alone says not which."""
     every = [jobs("f/a", hlo(diff(CHANGE)), cell=cell) for cell in ("c", "d")]
-    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.STRUCTURE)))
+    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
     assert "\n  f/a on c\n  f/a on d\n" in out
 
 
