@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import libcst as cst
-
-from conformance.triage.new.script_source import resolve_callee, resolve_cst_path, resolve_path
+from conformance.triage.new.script_source import resolve_callee, resolve_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.triage.new.script_source import ScriptSource
+    from conformance.triage.new.script_source import Edit, ScriptSource
 
 SHARD_MAPS: Final = frozenset({"jax.shard_map", "jax.experimental.shard_map.shard_map"})
 COMPAT: Final = "env.compat."
@@ -37,7 +35,6 @@ _ARRAY: Final = frozenset({"numpy.array", "numpy.asarray"})
 _MESH: Final = frozenset({"jax.sharding.Mesh", "jax.interpreters.pxla.Mesh"})
 _DEVICES: Final = "jax.devices"
 _ALL: Final = "len(env.devices)"
-_EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
@@ -54,46 +51,45 @@ def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
     # would fail on old releases all the same.
     shard_maps = SHARD_MAPS if _can_replace_shard_maps(source) else frozenset()
 
-    def replace_call(_: cst.CSTNode, node: cst.CSTNode) -> Any:
+    edits: list[Edit] = []
+    for node in ast.walk(source.tree):
         match node:
-            case cst.WithItem(item=cst.Call() as call) if (
-                path := resolve_cst_path(call, names)
-            ) in _CONTEXTS and not _has_keywords(call):
-                function = cst.parse_expression(COMPAT + _CONTEXTS[path])
-                return node.with_changes(item=call.with_changes(func=function))
-            case cst.Call() if (path := resolve_cst_path(node, names)) in _FUNCTIONS and (
-                not _has_keywords(node)
+            case ast.withitem(context_expr=ast.Call(func=function, keywords=[])) if (
+                path := resolve_path(function, names)
+            ) in _CONTEXTS:
+                edits.append((*source.find_span(function), COMPAT + _CONTEXTS[path]))
+            case ast.Call(func=function, keywords=[]) if (
+                path := resolve_path(function, names)
+            ) in _FUNCTIONS:
+                edits.append((*source.find_span(function), COMPAT + _FUNCTIONS[path]))
+            case ast.Call(func=function, args=[_, *more]) if (
+                resolve_path(function, names) in shard_maps
             ):
-                return node.with_changes(func=cst.parse_expression(COMPAT + _FUNCTIONS[path]))
-            case cst.Call(args=[first, *more]) if resolve_cst_path(node, names) in shard_maps:
-                renamed = map(_rename_argument, more, _POSITIONS + ("",) * len(more))
-                function = cst.parse_expression(f"{COMPAT}shard_map")
-                return node.with_changes(func=function, args=[first, *renamed])
-            case cst.Call(args=[first, *more]) if (
-                resolve_cst_path(node, names) == PARTIAL
-                and resolve_cst_path(first.value, names) in shard_maps
+                edits += _replace_shard_map(source, function, node.keywords)
+                starts = (source.find_span(argument)[0] for argument in more)
+                edits += ((s, s, f"{name}=") for s, name in zip(starts, _POSITIONS, strict=False))
+            case ast.Call(args=[function, *_]) if (
+                resolve_callee(node, names) == PARTIAL
+                and resolve_path(function, names) in shard_maps
             ):
-                function = cst.parse_expression(f"{COMPAT}shard_map")
-                args = [first.with_changes(value=function), *map(_rename_argument, more)]
-                return node.with_changes(args=args)
+                edits += _replace_shard_map(source, function, node.keywords)
             case _:
-                return node
-
-    replaced = source.transform(replace_call)
+                pass
+    replaced = source.edit(edits)
     paths = (resolve_path(node, {}) for node in ast.walk(replaced.tree))
     used = (path.removeprefix(COMPAT) for path in paths if path.startswith(COMPAT))
     return replaced, tuple(dict.fromkeys(used))
 
 
-def _has_keywords(call: cst.Call) -> bool:
-    return any(argument.keyword is not None or argument.star == "**" for argument in call.args)
-
-
-def _rename_argument(argument: cst.Arg, position: str = "") -> cst.Arg:
-    """Return an argument under its name in `env.compat.shard_map`."""
-    if argument.keyword is not None:
-        return argument.with_changes(keyword=cst.Name(_KEYWORDS[argument.keyword.value]))
-    return argument.with_changes(keyword=cst.Name(position), equal=_EQUAL) if position else argument
+def _replace_shard_map(
+    source: ScriptSource, function: ast.expr, keywords: Sequence[ast.keyword]
+) -> Iterator[Edit]:
+    """Yield edits by which `env.compat.shard_map` is called with its own names of keywords."""
+    yield *source.find_span(function), f"{COMPAT}shard_map"
+    for keyword in keywords:
+        start, _ = source.find_span(keyword)
+        name = keyword.arg or ""
+        yield start, start + len(name), _KEYWORDS[name]
 
 
 def _can_replace_shard_maps(source: ScriptSource) -> bool:
@@ -129,22 +125,19 @@ def use_cell_devices(source: ScriptSource) -> ScriptSource:
     """
     names = source.names
 
-    def replace_devices(original: cst.CSTNode, node: cst.CSTNode) -> Any:
-        match original, node:
-            case cst.Call(args=[cst.Arg(value=devices), cst.Arg()]), cst.Call(args=[first, axes]):
-                if resolve_cst_path(original, names) in _MESH and not _has_keywords(node):
-                    # The original devices: those of `node` are rewritten already.
-                    code = cst.Module([]).code_for_node(devices)
-                    if shape := _mesh_shape(ast.parse(f"({code})", mode="eval").body, names):
-                        args = [first.with_changes(value=cst.parse_expression(shape)), axes]
-                        return node.with_changes(func=cst.parse_expression("env.mesh"), args=args)
-            case cst.Call(args=[]), _ if resolve_cst_path(original, names) == _DEVICES:
-                return cst.parse_expression("env.devices")
+    edits: list[Edit] = []
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Call(func=function, args=[devices, _], keywords=[]) if resolve_path(
+                function, names
+            ) in _MESH and (shape := _mesh_shape(devices, names)):
+                edits.append((*source.find_span(function), "env.mesh"))
+                edits.append((*source.find_span(devices), shape))
+            case ast.Call(args=[], keywords=[]) if resolve_callee(node, names) == _DEVICES:
+                edits.append((*source.find_span(node), "env.devices"))
             case _:
                 pass
-        return node
-
-    return source.transform(replace_devices)
+    return source.edit(edits)
 
 
 def _mesh_shape(node: ast.expr, names: Mapping[str, str]) -> str:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import libcst as cst
-
-from conformance.triage.new.script_source import resolve_callee, resolve_cst_path, resolve_path
+from conformance.triage.new.script_source import resolve_callee, resolve_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -167,15 +165,13 @@ def add_seeds(source: ScriptSource) -> ScriptSource:
     Args:
         source: The script.
     """
-
-    def seed_generator(_: cst.CSTNode, node: cst.CSTNode) -> Any:
-        match node:
-            case cst.Call(args=[]) if resolve_cst_path(node, source.names) in _GENERATORS:
-                return node.with_changes(args=[cst.Arg(cst.Integer("0"))])
-            case _:
-                return node
-
-    source = source.transform(seed_generator)
+    unseeded = [
+        source.find_span(node)[1] - len(")")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and not (node.args or node.keywords)
+        if resolve_callee(node, source.names) in _GENERATORS
+    ]
+    source = source.edit((end, end, "0") for end in unseeded)
     for module in _RANDOM_MODULES:
         callees = {
             statement: [resolve_callee(node, source.names) for node in ast.walk(statement)]

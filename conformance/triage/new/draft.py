@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
-
-import libcst as cst
+from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new.compat import COMPAT, PARTIAL, SHARD_MAPS, use_cell_devices, use_compat
 from conformance.triage.new.imports import divide_imports
@@ -126,7 +124,7 @@ def make_draft(
         paths = probe.paths
     changes |= {node: "pass" if node.col_offset else "" for node in shown.silenced}
     changes = {source.tree.body[number]: "" for number in script.removed} | changes
-    inside = source.replace(changes).transform(_rename_global).text.strip("\n")
+    inside = _rename_globals(source.replace(changes)).text.strip("\n")
     body = "\n".join(filter(None, (head, inside, tail)))
     outer, inner = divide_imports(
         script.source.tree.body, body, bound=script.bound, uses_compat=bool(compat_names)
@@ -141,9 +139,11 @@ def make_draft(
     )  # fmt: skip
 
 
-def _rename_global(_: cst.CSTNode, node: cst.CSTNode) -> Any:
+def _rename_globals(source: ScriptSource) -> ScriptSource:
     """Replace `global` by `nonlocal`: globals of the script become locals of a function."""
-    return cst.Nonlocal(node.names) if isinstance(node, cst.Global) else node
+    found = (node for node in ast.walk(source.tree) if isinstance(node, ast.Global))
+    starts = (source.find_span(node)[0] for node in found)
+    return source.edit((start, start + len("global"), "nonlocal") for start in starts)
 
 
 @dataclass(frozen=True, slots=True)

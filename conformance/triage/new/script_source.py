@@ -1,35 +1,35 @@
-"""A script to be rewritten: `ast` reads it, libcst writes it, and all else stays as written.
+"""A script to be rewritten: edits of its text at the positions of its syntax tree. Pure.
 
-Patterns over `ast` are short, and `ast` evaluates literals. libcst keeps comments and layout, and
-indents statements that move into another block. Both trees have the same statements in the same
-order.
+All that is not edited stays as written, comments and layout included. Positions of `ast` are
+offsets in UTF-8, so texts are edited as bytes.
 """
 
 from __future__ import annotations
 
 import ast
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-import libcst as cst
-from libcst.helpers import get_full_name_for_node
+import io
+import re
+import tokenize
+from itertools import accumulate, zip_longest
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    Rewrite = Callable[[cst.CSTNode, cst.CSTNode], Any]
+    Edit = tuple[int, int, str]
+    """First and last offset of a span of bytes, and the new text."""
 
-Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-"""Nodes of libcst that have lines of their own."""
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 """Nodes whose bodies do not run where they are written."""
+INDENT: Final = "    "
+_SEMICOLON: Final = re.compile(rb"[ \t]*;[ \t]*")
 
 
 class ScriptSource:
     """A script in which each statement has lines of its own.
 
     Args:
-        module: The script.
+        text: The script.
 
     Attributes:
         text: The script as text.
@@ -37,11 +37,13 @@ class ScriptSource:
         names: Dotted path of each imported name.
     """
 
-    def __init__(self, module: cst.Module) -> None:
-        self._module = module
-        self.text = module.code
-        self.tree = ast.parse(self.text)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = ast.parse(text)
         self.names = collect_imported_names(self.tree)
+        self._data = text.encode()
+        self._lines = _split_lines(text)
+        self._starts = [0, *accumulate(len(line.encode()) for line in self._lines)]
 
     @classmethod
     def parse(cls, text: str) -> ScriptSource:
@@ -50,25 +52,32 @@ class ScriptSource:
         Args:
             text: Python.
         """
-        return cls(_parse_module(text))
+        source = cls(text)
+        return source.edit(source._separate_statements())
 
-    @cached_property
-    def _cst_statements(self) -> Mapping[ast.stmt, Statement]:
-        """The statements for writing, by those for reading."""
-        nodes = (node for node in _walk_cst(self._module) if isinstance(node, Statement))
-        return dict(zip(_walk_statements(self.tree), nodes, strict=True))
-
-    def render(self, nodes: Sequence[ast.stmt]) -> str:
-        """Return statements as written, with the indentation of a module.
-
-        Args:
-            nodes: Consecutive statements.
-        """
-        return cst.Module([self._cst_statements[node] for node in nodes]).code
+    def find_span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
+        """Return the first and the last offset of a node."""
+        end = self._starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        return self._starts[node.lineno - 1] + node.col_offset, end
 
     def segment(self, node: ast.expr) -> str:
         """Return the source text of an expression."""
-        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+        return self._data[slice(*self.find_span(node))].decode()
+
+    def edit(self, edits: Iterable[Edit]) -> ScriptSource:
+        """Return the source with other text in some spans.
+
+        Args:
+            edits: The edits, in any order. Of nested spans the outer one counts, and text is
+                inserted before a span that begins at the same place.
+        """
+        parts: list[bytes] = []
+        done = 0
+        for start, end, text in sorted(edits, key=lambda e: (e[0], e[0] != e[1], -e[1])):
+            if start >= done:
+                parts += self._data[done:start], text.encode()
+                done = end
+        return ScriptSource(b"".join((*parts, self._data[done:])).decode()) if parts else self
 
     def replace(self, changes: Mapping[ast.stmt, str]) -> ScriptSource:
         """Return the source with some statements replaced.
@@ -77,120 +86,91 @@ class ScriptSource:
             changes: Text of the new statements by the statement that they replace. The comments
                 above and after it stay. An empty text removes a statement outside of blocks.
         """
-        texts: dict[cst.CSTNode, str] = {
-            self._cst_statements[node]: text for node, text in changes.items()
-        }
-        removed: set[cst.CSTNode] = set()
+        return self.edit(self._replace(node, text) for node, text in changes.items())
 
-        def replace_statement(original: cst.CSTNode, node: cst.CSTNode) -> Any:
-            if isinstance(node, cst.Module):
-                # `RemovalSentinel` would remove the comments above a statement with it.
-                return _remove_statements(node, removed)
-            if original not in texts or not isinstance(node, Statement):
-                return node
-            if not (new := parse_statements(texts[original])):
-                removed.add(node)
-                return node
-            above = [*node.leading_lines, *new[0].leading_lines]
-            new[0] = new[0].with_changes(leading_lines=above)
-            trailing = getattr(node, "trailing_whitespace", None)
-            if trailing and trailing.comment and isinstance(new[-1], cst.SimpleStatementLine):
-                new[-1] = new[-1].with_changes(trailing_whitespace=trailing)
-            return cst.FlattenSentinel(new)
-
-        return self.transform(replace_statement) if changes else self
+    def _replace(self, node: ast.stmt, text: str) -> Edit:
+        start, line = self._starts[_first_line(node) - 1], self._starts[node.end_lineno or 0]
+        if not text:
+            return start, line, ""
+        # A comment after the last statement of a block is a part of the block.
+        is_block = isinstance(getattr(node, "body", None), list)
+        end = start + len(self._data[start:line].rstrip()) if is_block else self.find_span(node)[1]
+        return start, end, _indent(text.strip("\n"), self._find_indentation(node))
 
     def insert(self, before: ast.stmt, text: str) -> ScriptSource:
         """Return the source with statements before another, below the comments above it."""
-        statement = self._cst_statements[before].with_changes(leading_lines=[])
-        return self.replace({before: f"{text}\n{cst.Module([statement]).code}"})
+        start = self._starts[_first_line(before) - 1]
+        return self.edit([(start, start, f"{_indent(text, self._find_indentation(before))}\n")])
 
-    def transform(self, rewrite: Rewrite) -> ScriptSource:
-        """Return the source with some nodes replaced.
+    def render(self, nodes: Sequence[ast.stmt]) -> str:
+        """Return statements as written, with the comments above, indented as in a module.
 
         Args:
-            rewrite: Returns the replacement of a node, given the original node, and the node with
-                its children rewritten.
+            nodes: Consecutive statements.
         """
-        return ScriptSource(_rewrite_module(self._module, rewrite))
+        lines, literal = self._lines.copy(), _find_literal_lines(self.text)
+        indentation = self._find_indentation(nodes[0])
+        first, last = _first_line(nodes[0]) - 1, nodes[-1].end_lineno or 0
+        while first and lines[first - 1].strip()[:1] in {"", "#"}:
+            first -= 1
+        for number in range(first, last):
+            if number + 1 not in literal:
+                line = lines[number]
+                lines[number] = line.removeprefix(indentation) if line.strip() else "\n"
+        return "".join(lines[first:last]).rstrip("\n") + "\n"
+
+    def _find_indentation(self, node: Any) -> str:
+        line: str = self._lines[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+    def _separate_statements(self) -> Iterator[Edit]:
+        """Yield edits that give each statement lines of its own."""
+        for parent in ast.walk(self.tree):
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(parent, name, None)
+                if isinstance(block, list) and block:
+                    yield from self._separate_block(parent, block)
+
+    def _separate_block(self, parent: ast.AST, block: Sequence[ast.stmt]) -> Iterator[Edit]:
+        start, _ = self.find_span(block[0])
+        line = self._starts[block[0].lineno - 1]
+        indentation = self._find_indentation(block[0])
+        if self._data[line:start].strip():  # in the line of its header
+            # A `case` has no position of its own.
+            indentation = self._find_indentation(getattr(parent, "pattern", parent)) + INDENT
+            yield len(self._data[:start].rstrip()), start, f"\n{indentation}"
+        for node, following in zip_longest(block, block[1:]):
+            _, end = self.find_span(node)
+            if semicolon := _SEMICOLON.match(self._data, end):
+                is_last = following is None or following.lineno != node.end_lineno
+                yield *semicolon.span(), "" if is_last else f"\n{indentation}"
 
 
-class _Transformer(cst.CSTTransformer):
-    def __init__(self, rewrite: Rewrite) -> None:
-        super().__init__()
-        self._rewrite = rewrite
-
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
-        return self._rewrite(original_node, updated_node)
+def _first_line(node: ast.stmt) -> int:
+    """Return the number of the first line of a statement, that of its decorators included."""
+    nodes: list[ast.expr | ast.stmt] = [*getattr(node, "decorator_list", []), node]
+    return nodes[0].lineno
 
 
-def _rewrite_module(module: cst.Module, rewrite: Rewrite) -> cst.Module:
-    return cst.ensure_type(module.visit(_Transformer(rewrite)), cst.Module)
+def _split_lines(text: str) -> list[str]:
+    """Return lines as `ast` counts them: `str.splitlines` also splits at form feeds."""
+    return [line.decode() for line in text.encode().splitlines(keepends=True)]
 
 
-def _walk_cst(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in node.children:
-        yield from _walk_cst(child)
+def _find_literal_lines(text: str) -> set[int]:
+    """Return the numbers of lines that begin within a string, whose indentation is its content."""
+    # No other token spans lines.
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return {n for token in tokens for n in range(token.start[0] + 1, token.end[0] + 1)}
 
 
-def _walk_statements(node: ast.AST) -> Iterator[ast.stmt]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield child
-        yield from _walk_statements(child)
-
-
-def _remove_statements(module: cst.Module, removed: set[cst.CSTNode]) -> cst.Module:
-    """Return a module without some statements; the comments above them stay."""
-    body: list[cst.BaseStatement] = []
-    above: list[cst.EmptyLine] = []
-    for node in module.body:
-        above += node.leading_lines
-        if node not in removed:
-            body.append(node.with_changes(leading_lines=above))
-            above = []
-    return module.with_changes(body=body, footer=[*above, *module.footer])
-
-
-def _split_lines(_: cst.CSTNode, node: cst.CSTNode) -> Any:
-    """Give each statement lines of its own, and empty lines no indentation."""
-    match node:
-        case cst.SimpleStatementLine(body=[_, _, *_]):
-            lines = _split_statements(node)
-            lines[0] = lines[0].with_changes(leading_lines=node.leading_lines)
-            last = lines[-1].with_changes(trailing_whitespace=node.trailing_whitespace)
-            return cst.FlattenSentinel([*lines[:-1], last])
-        case cst.SimpleStatementSuite():
-            return cst.IndentedBlock(_split_statements(node), header=node.trailing_whitespace)
-        case cst.EmptyLine(comment=None):
-            return node.with_changes(indent=False)
-        case _:
-            return node
-
-
-def _split_statements(
-    node: cst.SimpleStatementLine | cst.SimpleStatementSuite,
-) -> list[cst.SimpleStatementLine]:
-    default = cst.MaybeSentinel.DEFAULT
-    return [cst.SimpleStatementLine([part.with_changes(semicolon=default)]) for part in node.body]
-
-
-def _parse_module(text: str) -> cst.Module:
-    return _rewrite_module(cst.parse_module(text), _split_lines)
-
-
-def parse_statements(text: str) -> list[Statement]:
-    """Return statements for writing, with the comments above them.
-
-    Args:
-        text: Python.
-    """
-    module = _parse_module(text)
-    body = list(module.body)
-    if body:
-        body[0] = body[0].with_changes(leading_lines=[*module.header, *body[0].leading_lines])
-    return body
+def _indent(text: str, indentation: str) -> str:
+    """Return statements with more indentation, except within strings."""
+    literal = _find_literal_lines(text)
+    return "".join(
+        line if number in literal or not line.strip() else indentation + line
+        for number, line in enumerate(_split_lines(text), 1)
+    )
 
 
 def render_function(head: str, body: str) -> str:
@@ -200,11 +180,7 @@ def render_function(head: str, body: str) -> str:
         head: Everything above its body: decorators, `def` and a docstring.
         body: Its statements, not indented.
     """
-    node = cst.ensure_type(cst.parse_statement(head), cst.FunctionDef)
-    block = cst.ensure_type(node.body, cst.IndentedBlock)
-    statements = [*block.body, *parse_statements(body)]
-    whole = block.with_changes(body=statements, footer=_parse_module(body).footer)
-    return cst.Module([node.with_changes(body=whole)]).code
+    return f"{head}{_indent(body, INDENT)}".rstrip() + "\n"
 
 
 def find_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
@@ -255,17 +231,6 @@ def resolve_callee(node: ast.AST, names: Mapping[str, str]) -> str:
         names: Dotted path of each imported name.
     """
     return resolve_path(node.func, names) if isinstance(node, ast.Call) else ""
-
-
-def resolve_cst_path(node: cst.CSTNode, names: Mapping[str, str]) -> str:
-    """Return the dotted path of an expression for writing, or of the function that it calls.
-
-    Args:
-        node: An expression, e.g. `jnp.ones` or `jnp.ones(3)`.
-        names: Dotted path of each imported name.
-    """
-    root, dot, rest = (get_full_name_for_node(node) or "").partition(".")
-    return names.get(root, root) + dot + rest
 
 
 def walk_own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 
-import libcst as cst
 import pytest
 
-from conformance.triage.new.script_source import ScriptSource, render_function, resolve_cst_path
+from conformance.triage.new.script_source import (
+    ScriptSource,
+    render_function,
+    resolve_callee,
+    resolve_path,
+)
 
 TEXT = """\
 # head
@@ -83,9 +87,28 @@ def test_a_body_is_indented() -> None:
 
 @pytest.mark.parametrize(
     ("code", "path"),
-    [("jnp.ones", "jax.numpy.ones"), ("jnp.ones(3)", "jax.numpy.ones"), ("1 + 1", "")],
+    [("jnp.ones", "jax.numpy.ones"), ("jnp.ones(3)", ""), ("1 + 1", "")],
 )
 def test_what_a_name_stands_for(code: str, path: str) -> None:
-    """Or what is called by it."""
+    """The dotted path of an expression."""
     names = ScriptSource.parse("import jax.numpy as jnp\n").names
-    assert resolve_cst_path(cst.parse_expression(code), names) == path
+    node = ast.parse(code, mode="eval").body
+    assert resolve_path(node, names) == path
+    called = path or "jax.numpy.ones" * ("ones" in code)
+    assert resolve_callee(node, names) == ("" if path else called)
+
+
+def test_spans_are_edited() -> None:
+    """At offsets in UTF-8; of nested spans the outer one counts, and insertions come first."""
+    source = ScriptSource("é = f(g(x), y)\n")
+    call = source.tree.body[0].value  # type: ignore[attr-defined]
+    inner, argument = call.args
+    start, end = source.find_span(inner)
+    edits = [
+        (*source.find_span(inner.args[0]), "lost"),
+        (start, end, "h()"),
+        (start, start, "*"),
+        (*source.find_span(argument), "ü"),
+    ]
+    assert source.edit(edits).text == "é = f(*h(), ü)\n"
+    assert source.segment(inner) == "g(x)"
