@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.accelerators import DeviceLock
     from conformance.engine.calibration import Calibration
-    from conformance.engine.job import Finished, PlannedCell
+    from conformance.engine.job import FinishedJob, PlannedCell
     from conformance.engine.job_runner import JobRunner
     from conformance.engine.local_executor import OpenWorker
     from conformance.model.case import Case
@@ -259,7 +259,7 @@ class CellExecutor:
     identities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _current: CellWorker | None = None
 
-    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
         """Run jobs, see `Executor.run`."""
         for job in jobs:
             if self._current is None or self._current.planned is not job.planned:

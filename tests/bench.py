@@ -21,7 +21,7 @@ from conformance.model.value import decode_value
 if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
     from conformance.model.value import Leaf, Value
 
 MATRICES = Path(__file__).resolve().parents[1] / "matrix"
@@ -90,13 +90,13 @@ def write_case(folder: Path, source: str, topic: str = "topic") -> Path:
     return file
 
 
-def value_of(finished: Finished) -> Value:
+def value_of(finished: FinishedJob) -> Value:
     """Return the value a job observed."""
     assert finished.error is None, finished.error
     return decode_value(finished.blobs["value"])
 
 
-def leaf_of(finished: Finished) -> Leaf:
+def leaf_of(finished: FinishedJob) -> Leaf:
     """Return the only leaf a job observed."""
     (leaf,) = value_of(finished).leaves
     return leaf
@@ -151,6 +151,6 @@ class Bench:
         (job,) = self.jobs(source_of(body, decorator, top), **more)
         return job
 
-    def run(self, body: str, decorator: str = "probe()", top: str = "", **more: Any) -> Finished:
+    def run(self, body: str, decorator: str = "probe()", top: str = "", **more: Any) -> FinishedJob:
         """Run a case with this body."""
         return self.worker.run(self.job(body, decorator, top, **more))

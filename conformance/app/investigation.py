@@ -209,7 +209,7 @@ class Investigation:
         found = Evidence(cause=self.cause, case=self.case.id, cell=self.cell.id)
         found = self._step(found, self._reproduce, "no reproduction")
         found = self._step(found, self._search, "no first bad release")
-        return _replace(found, untold=tuple(self._notes), unfinished=self._unfinished)
+        return _replace(found, unresolved=tuple(self._notes), unfinished=self._unfinished)
 
     def _step(
         self, found: Evidence, step: Callable[[Evidence], Evidence], without: str
@@ -238,7 +238,7 @@ class Investigation:
             self._notes.append(f"{names} did not show the same twice")
         found = _replace(
             found, good=release, last_good=labels[answer.last_good],
-            first_bad=labels[answer.first_bad], asked=answer.predicate.about,
+            first_bad=labels[answer.first_bad], predicate=answer.predicate.about,
             confirmed=answer.confirmed,
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])

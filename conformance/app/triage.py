@@ -168,10 +168,10 @@ class Triage:
                 services, cause.id, record, case, cell, self.options.blame
             ).collect()
         except ConformanceError as error:
-            return msgspec.structs.replace(nothing, untold=(str(error),))
+            return msgspec.structs.replace(nothing, unresolved=(str(error),))
         except Exception as error:  # noqa: BLE001 - a fault of ours in one cause ends no other
             said = f"{type(error).__name__}: {error}; please report"
-            return msgspec.structs.replace(nothing, untold=(said,), unfinished=True)
+            return msgspec.structs.replace(nothing, unresolved=(said,), unfinished=True)
 
     def _find_reached_limit(self) -> str:
         """Return why no other root cause is begun, empty if the next one is."""

@@ -33,7 +33,7 @@ FOLDER: Final = "calibration"
 _REMEDY: Final = "delete it, and write it again with: conformance calibrate"
 
 
-class Unstable(msgspec.Struct, frozen=True, kw_only=True):
+class UnstableJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job with different results in several attempts.
 
     Attributes:
@@ -72,9 +72,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     host: dict[str, str] = {}
-    unstable: tuple[Unstable, ...] = ()
+    unstable: tuple[UnstableJob, ...] = ()
 
-    def find(self, job: Job) -> Unstable | None:
+    def find(self, job: Job) -> UnstableJob | None:
         """Return the entry of a job, None if it is stable or was never calibrated."""
         for entry in self.unstable:
             if (entry.case, entry.cell) == job.id and entry.case_hash == job.case.content_hash:
@@ -106,7 +106,7 @@ def load_calibration(cache: Path) -> Calibration:
 def update_calibration(
     cache: Path,
     calibrated: Collection[tuple[str, str]],
-    unstable: Iterable[Unstable],
+    unstable: Iterable[UnstableJob],
     inform: Callable[[str], None],
 ) -> Calibration:
     """Replace the entries of some jobs in the calibration of this host, and return it.
@@ -198,11 +198,11 @@ class Calibrator:
         return frozenset(job for job, attempts in self._attempts.items() if attempts.count > 1)
 
     @property
-    def unstable(self) -> tuple[Unstable, ...]:
+    def unstable(self) -> tuple[UnstableJob, ...]:
         """The unstable jobs."""
         day = get_current_time()[: len("2026-05-01")]
         return tuple(
-            Unstable(
+            UnstableJob(
                 case=attempts.job.case.id,
                 cell=attempts.job.planned.cell.id,
                 case_hash=attempts.job.case.content_hash,

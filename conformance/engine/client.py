@@ -19,7 +19,7 @@ import psutil
 from conformance.cells.secret_masking import Masker
 from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import make_worker_environment
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.messages import JobEnd, Masking, read_message
 from conformance.engine.rank_transcripts import RankTranscripts
 from conformance.engine.transcript import Transcript, make_error
@@ -294,7 +294,7 @@ class Worker(WorkerProcess):
         environment["JAX_TRACEBACK_FILTERING"] = "off"
         super().__init__([python, "-s", WORKER, "spawn" if spawn else "serve"], environment, holds)
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> FinishedJob:
         """Run one job to its end.
 
         Args:
@@ -340,7 +340,7 @@ class _Report:
     masking: Masking
     problem: str = ""
 
-    def take(self, frame: frames.Frame) -> Finished | None:
+    def take(self, frame: frames.Frame) -> FinishedJob | None:
         """Take one frame, and return the finished job if it was the last one.
 
         Args:
@@ -360,9 +360,9 @@ class _Report:
                 return None
         problem = self.masking.masker.text(self.problem)
         text = f"no record can be made of what the worker reports: {problem}"
-        return Finished(
+        return FinishedJob(
             job=self.job,
             outcome=Outcome.INFRA,
             stage=Stage.EXECUTE,
-            error=make_error("infra", str(frames.clean(text)), self.job),
+            error=make_error("infra", str(frames.escape_surrogates(text)), self.job),
         )

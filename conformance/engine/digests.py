@@ -19,7 +19,7 @@ from conformance.model.outcome import (
     Conformance,
     Outcome,
     Verdict,
-    is_telling,
+    is_conclusive,
     is_unexpected,
 )
 
@@ -65,9 +65,9 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
         return is_unexpected(self.verdict, self.conformance)
 
     @property
-    def telling(self) -> bool:
-        """Whether it says anything about JAX."""
-        return is_telling(self.verdict, self.outcome)
+    def is_conclusive(self) -> bool:
+        """Whether the job was observed and judged."""
+        return is_conclusive(self.verdict, self.outcome)
 
 
 def make_regression_id(case: str, verdict: str, cause: str) -> str:
@@ -134,7 +134,7 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
         return {verdict: found[verdict] for verdict in Verdict if found[verdict]}
 
     @property
-    def unexpected(self) -> int:
+    def unexpected_count(self) -> int:
         """Number of jobs that make the run fail."""
         return sum(number for state, number in self._count_jobs_by_state() if state.unexpected)
 

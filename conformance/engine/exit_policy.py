@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run_files import Evidence, Since
 
-Known = tuple[str, str, str]
+LinkedJob = tuple[str, str, str]
 """Case, verdict and normalised cause of a job with a linked issue."""
 NO_EVIDENCE: Final[Mapping[str, Evidence]] = {}
 
@@ -71,7 +71,7 @@ def decide_exit(
     policy: FailOn,
     records: Sequence[Record],
     since: Since | None = None,
-    known: Collection[Known] | None = None,
+    known: Collection[LinkedJob] | None = None,
     evidence: Mapping[str, Evidence] = NO_EVIDENCE,
 ) -> ExitDecision:
     """Return the exit status of a run with its reason.
@@ -89,7 +89,7 @@ def decide_exit(
     code = compute_exit_code(records)
     if code is not ExitCode.UNEXPECTED:
         return ExitDecision(code, _explain_other(code, records))
-    causes = [cause for cause in find_root_causes(records, evidence) if cause.telling]
+    causes = [cause for cause in find_root_causes(records, evidence) if cause.is_about_jax]
     failing = _select_failing(policy, causes, since, known)
     if failing:
         return ExitDecision(code, _explain_failure(policy, since, known, len(failing)))
@@ -102,7 +102,7 @@ def _select_failing(
     policy: FailOn,
     causes: Sequence[RootCause],
     since: Since | None,
-    known: Collection[Known] | None,
+    known: Collection[LinkedJob] | None,
 ) -> list[RootCause]:
     """Return the root causes that a run fails for."""
     match policy:
@@ -122,7 +122,7 @@ def _select_failing(
 
 
 def _explain_failure(
-    policy: FailOn, since: Since | None, known: Collection[Known] | None, count: int
+    policy: FailOn, since: Since | None, known: Collection[LinkedJob] | None, count: int
 ) -> str:
     """Return why a run fails for some root causes."""
     causes, are, have = _inflect(count)
@@ -134,7 +134,7 @@ def _explain_failure(
     return f"{causes} {are} new{reference}"
 
 
-def _explain_success(policy: FailOn, known: Collection[Known] | None, count: int) -> str:
+def _explain_success(policy: FailOn, known: Collection[LinkedJob] | None, count: int) -> str:
     """Return why a run does not fail although it has root causes."""
     causes, are, _ = _inflect(count)
     if policy is FailOn.NEVER:

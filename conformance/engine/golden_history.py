@@ -119,11 +119,11 @@ class LoadResult(NamedTuple):
     """The result of loading in one release what another one exported.
 
     Attributes:
-        said: In the words of the case.
+        text: Result as the case spells it, e.g. `right`.
         promised: Whether it is promised to be right.
     """
 
-    said: str
+    text: str
     promised: bool
 
 

@@ -132,7 +132,7 @@ def make_job_key(job: Job, kit_hash: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedJob:
     """A job that ended, before any judgement.
 
     Attributes:
@@ -166,7 +166,7 @@ class Finished:
 class Executor(Protocol):
     """Runs jobs somewhere; its callers do not know where."""
 
-    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
         """Run jobs and yield each as it ends, in any order.
 
         Args:

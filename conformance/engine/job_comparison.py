@@ -76,14 +76,14 @@ class JobComparison:
         case: The case.
         cells: The cell of each; the same one when two runs are compared.
         outcomes: Outcome of each.
-        said: How outcome, error or value differ, in a sentence; empty if they agree.
+        difference: How outcome, error or value differ, in a sentence; empty if they agree.
         irs: Comparison of each IR that one of them has.
     """
 
     case: str
     cells: tuple[str, str]
     outcomes: tuple[Outcome, Outcome]
-    said: str = ""
+    difference: str = ""
     irs: tuple[IrComparison, ...] = ()
 
     @property
@@ -94,7 +94,7 @@ class JobComparison:
 
     def equal(self, level: IrLevel) -> bool:
         """Return whether nothing differs."""
-        return not self.said and all(ir.equal(level) for ir in self.irs)
+        return not self.difference and all(ir.equal(level) for ir in self.irs)
 
 
 def compare_jobs(
@@ -120,7 +120,7 @@ def compare_jobs(
         case=a.record.case,
         cells=(a.record.cell, b.record.cell),
         outcomes=(a.record.outcome, b.record.outcome),
-        said=difference,
+        difference=difference,
         irs=tuple(found for ir in irs if (found := _compare_ir(a, b, ir, quick=quick)) is not None),
     )
 

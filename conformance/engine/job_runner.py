@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.calibration import Calibration, Unstable
+    from conformance.engine.calibration import Calibration, UnstableJob
     from conformance.engine.job import Executor, Job
     from conformance.engine.record_judge import Judge
     from conformance.engine.result_cache import ResultCache
@@ -167,7 +167,7 @@ class JobRunner:
 
 
 def judge_attempts(
-    judge: Judge, job: Job, attempts: Sequence[Record], unstable: Unstable | None = None
+    judge: Judge, job: Job, attempts: Sequence[Record], unstable: UnstableJob | None = None
 ) -> Record:
     """Return the record of a job judged by all of its attempts.
 

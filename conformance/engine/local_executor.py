@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.client import WorkerDiedError, WorkerKilledError
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.scheduler import CellQueue, JobUnits, schedule
 from conformance.engine.transcript import make_error
 from conformance.engine.worker_probes import UnsupportedCellError
@@ -60,7 +60,7 @@ class CellWorker:
         self._failure: ConformanceError | None = None
         self._others: list[CellWorker] = []
 
-    def run(self, job: Job) -> Finished:
+    def run(self, job: Job) -> FinishedJob:
         """Run one job to its end.
 
         Args:
@@ -85,7 +85,7 @@ class CellWorker:
         """Return whether one more slot is useful: a worker runs several jobs at once."""
         return True
 
-    def work(self, units: JobUnits) -> Iterator[Finished]:
+    def work(self, units: JobUnits) -> Iterator[FinishedJob]:
         """Run units until none is left; see `WorkerPool.work`."""
         while unit := units.take():
             for job in unit:
@@ -95,7 +95,7 @@ class CellWorker:
         if self._failure is not None:
             raise self._failure
 
-    def _run(self, job: Job) -> Finished:
+    def _run(self, job: Job) -> FinishedJob:
         """Run a job among others, and again in a worker of its own if it or its worker is killed.
 
         The killer is unknown: a neighbour, or the kernel of a host that is out of memory. In a
@@ -117,7 +117,7 @@ class CellWorker:
             finished = self._run_alone(job)
         return finished
 
-    def _run_alone(self, job: Job) -> Finished:
+    def _run_alone(self, job: Job) -> FinishedJob:
         """Run a job in a worker without other jobs."""
         before = count_oom_kills()
         try:
@@ -126,11 +126,13 @@ class CellWorker:
         except WorkerDiedError as error:
             text = f"2 workers ended with this job, the second one ran no other job: {error}"
             cause = make_error("worker", text, job)
-            finished = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=cause)
+            finished = FinishedJob(
+                job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=cause
+            )
             return self._blame_host(finished, before)
         return self._blame_host(finished, before) if finished.killed else finished
 
-    def _blame_host(self, finished: Finished, before: int) -> Finished:
+    def _blame_host(self, finished: FinishedJob, before: int) -> FinishedJob:
         """Return a killed job as `infra` if the kernel has killed processes to free memory."""
         self._check_failure()  # an interrupted run kills its workers as well
         if count_oom_kills() <= before:
@@ -222,7 +224,7 @@ class LocalExecutor:
         """Identities that the workers reported, by cell id."""
         return self._identities
 
-    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
         """Run jobs and yield each as it ends; see `Executor.run`."""
         cells: dict[str, list[Job]] = {}
         for job in jobs:
@@ -258,7 +260,7 @@ def count_oom_kills() -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
-def has_device_error(finished: Finished) -> bool:
+def has_device_error(finished: FinishedJob) -> bool:
     """Return whether a job ended with an error of its device."""
     blobs = (finished.blobs.get(name, b"") for name in ("traceback", "stderr"))
     texts = [blob.decode("utf-8", "replace") for blob in blobs]
@@ -266,6 +268,6 @@ def has_device_error(finished: Finished) -> bool:
     return finished.outcome is not Outcome.OK and any(map(DEVICE_ERROR.search, texts))
 
 
-def _make_unstarted(job: Job, outcome: Outcome, message: str) -> Finished:
+def _make_unstarted(job: Job, outcome: Outcome, message: str) -> FinishedJob:
     error = make_error(str(outcome), message, job)
-    return Finished(job=job, outcome=outcome, stage=Stage.PROVISION, error=error)
+    return FinishedJob(job=job, outcome=outcome, stage=Stage.PROVISION, error=error)

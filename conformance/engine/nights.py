@@ -15,7 +15,7 @@ from conformance.cells.nightly import stable_cell_ids
 from conformance.engine.root_causes import find_root_causes, make_culprit_key
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import normalise_cause
-from conformance.model.outcome import Outcome, is_telling
+from conformance.model.outcome import Outcome, is_conclusive
 from conformance.model.run_files import ArtifactChange, CauseSince, JobAt, PackageChange, Since
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class NightJob:
     """The result of a job in a night.
 
     Attributes:
-        telling: Whether the result says anything about JAX.
+        is_conclusive: Whether the job was observed and judged.
         symptom: Verdict and normalised reason of an unexpected job, see `find_symptom`; empty for
             an expected one.
         cause: Id of the root cause, empty for an expected job.
@@ -43,7 +43,7 @@ class NightJob:
         ir: The IRs.
     """
 
-    telling: bool
+    is_conclusive: bool
     symptom: tuple[str, ...] = ()
     cause: str = ""
     case_hash: str = ""
@@ -92,7 +92,7 @@ def make_night(
     def locate_job(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))
 
-    causes = [cause for cause in find_root_causes(every, evidence) if cause.telling]
+    causes = [cause for cause in find_root_causes(every, evidence) if cause.is_about_jax]
     found = {
         cause.id: CauseSince(
             id=cause.id,
@@ -132,7 +132,7 @@ def _restore_age(found: Mapping[str, CauseSince], since: Since | None) -> Mappin
 
 def _make_night_job(record: Record, cause: str) -> NightJob:
     return NightJob(
-        telling=is_telling(record.verdict, record.outcome),
+        is_conclusive=is_conclusive(record.verdict, record.outcome),
         symptom=find_symptom(record) if record.unexpected else (),
         cause=cause,
         case_hash=record.case_hash,
@@ -178,10 +178,10 @@ def compare_nights(before: Night, after: Night) -> Since:
         silent=tuple(
             job
             for job, now in after.jobs.items()
-            if not now.telling and job in before.jobs and before.jobs[job].telling
+            if not now.is_conclusive and job in before.jobs and before.jobs[job].is_conclusive
         ),
-        moved=tuple(_find_moved(before, after)),
-        installed=tuple(_compare_packages(before, after)),
+        artifacts=tuple(_find_changed_artifacts(before, after)),
+        packages=tuple(_compare_packages(before, after)),
     )
 
 
@@ -244,10 +244,10 @@ def _merge(
 
 def _may_persist(cause: CauseSince, after: Night) -> bool:
     """Return whether a missing root cause may persist: a job of it was not observed."""
-    return any(job in after.jobs and not after.jobs[job].telling for job in cause.jobs)
+    return any(job in after.jobs and not after.jobs[job].is_conclusive for job in cause.jobs)
 
 
-def _find_moved(before: Night, after: Night) -> Iterator[ArtifactChange]:
+def _find_changed_artifacts(before: Night, after: Night) -> Iterator[ArtifactChange]:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for job, now in after.jobs.items():
         then = before.jobs.get(job)
@@ -262,7 +262,7 @@ def _find_moved(before: Night, after: Night) -> Iterator[ArtifactChange]:
 
 
 def _is_expected(job: NightJob) -> bool:
-    return job.telling and not job.symptom
+    return job.is_conclusive and not job.symptom
 
 
 def _find_differing(then: NightJob, now: NightJob) -> Iterator[str]:

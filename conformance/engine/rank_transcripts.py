@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.messages import RankEnd, ValueHeader, read_message
 from conformance.engine.shard_layout import DisagreementError, assemble_value
 from conformance.engine.transcript import (
@@ -86,7 +86,7 @@ class RankTranscripts:
             case _:
                 self._ranks[header["rank"]].take(header, body)
 
-    def finish(self, job: Job, done: JobEnd) -> Finished:
+    def finish(self, job: Job, done: JobEnd) -> FinishedJob:
         """Return how the job ended.
 
         Args:
@@ -105,7 +105,7 @@ class RankTranscripts:
             outcome, error = Outcome.RAISED, make_error(RANKS_DIFFER, message + suffix, job)
         if outcome is not Outcome.OK:
             blobs |= encode_output(done)
-        return Finished(
+        return FinishedJob(
             job=job,
             outcome=outcome,
             stage=stage,

@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.transcript import load_artifact_value, load_variants, make_error
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
@@ -27,7 +27,7 @@ from conformance.judge.verdict import Judgement, judge
 from conformance.model.observation import ExpectedError, Observation
 from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import SOURCES, FactInterner, IrRecord, IrStatus, Record
-from conformance.worker.frames import clean
+from conformance.worker.frames import escape_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,14 +84,14 @@ def execute_jobs(
             yield ExecutedJob(finished.job, record, finished.values)
 
 
-def make_infra_end(job: Job, error: Exception) -> Finished:
+def make_infra_end(job: Job, error: Exception) -> FinishedJob:
     """Return the ending of a job whose report cannot be made a record or judged."""
     text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
-    cause = make_error("infra", str(clean(text)), job)
-    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=cause)
+    cause = make_error("infra", str(escape_surrogates(text)), job)
+    return FinishedJob(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=cause)
 
 
-def make_record(finished: Finished, blobs: BlobStore) -> Record:
+def make_record(finished: FinishedJob, blobs: BlobStore) -> Record:
     """Store the artifacts of a job, analyse its IRs, and return its record, not judged yet.
 
     Args:
@@ -104,7 +104,7 @@ def make_record(finished: Finished, blobs: BlobStore) -> Record:
     return _analyse(store_artifacts(finished, blobs), finished.blobs)
 
 
-def store_artifacts(finished: Finished, blobs: BlobStore) -> Record:
+def store_artifacts(finished: FinishedJob, blobs: BlobStore) -> Record:
     """Store the artifacts of a job, and return its record without normal forms and facts.
 
     Args:
@@ -159,7 +159,7 @@ def load_observation(
         error=record.error,
         value=load_artifact_value("value", record.artifacts, blobs, values),
         reference=_load_reference(record.artifacts, blobs, values),
-        ways=load_variants(record.artifacts, blobs, values),
+        variants=load_variants(record.artifacts, blobs, values),
         facts=record.facts,
         ir=record.ir,
     )

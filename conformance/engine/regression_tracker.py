@@ -179,7 +179,7 @@ class StateTable:
         self.unexpected = np.zeros(len(self.causes), bool)
         """Whether each state is a regression's."""
         for number, state in states.items():
-            if state.telling:
+            if state.is_conclusive:
                 self.causes[number] = FINE
                 self.unexpected[number] = state.unexpected
 

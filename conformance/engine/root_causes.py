@@ -55,8 +55,8 @@ class RootCause:
     records: tuple[Record, ...]
 
     @property
-    def telling(self) -> bool:
-        """Whether it says anything about JAX; a fault of the host does not."""
+    def is_about_jax(self) -> bool:
+        """Whether it is about the behaviour of JAX, and no fault of the host."""
         return self.records[0].verdict is not Verdict.INFRA
 
 
@@ -116,7 +116,7 @@ def _merge_by_culprit(
         replace(same[0], records=tuple(sorted(chain(*(cause.records for cause in same)), key=_job)))
         for same in groups.values()
     ]
-    return tuple(sorted(merged, key=lambda cause: (cause.telling, -len(cause.records))))
+    return tuple(sorted(merged, key=lambda cause: (cause.is_about_jax, -len(cause.records))))
 
 
 def make_culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from conformance.engine.job import Finished, Job, PlannedCell
+    from conformance.engine.job import FinishedJob, Job, PlannedCell
 
-    Emit = Callable[[Finished], None]
+    Emit = Callable[[FinishedJob], None]
 
 
 class JobUnits:
@@ -65,7 +65,7 @@ class WorkerPool(Protocol):
         """Return whether one more slot is useful in addition to `slots` others."""
         ...
 
-    def work(self, units: JobUnits) -> Iterator[Finished]:
+    def work(self, units: JobUnits) -> Iterator[FinishedJob]:
         """Run units until none is left, and yield each job as it ends.
 
         Args:
@@ -97,7 +97,7 @@ class CellQueue:
         return place.name if place.real else ""
 
 
-def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[Finished]:
+def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[FinishedJob]:
     """Run the jobs of cells and yield each as it ends; see `Executor.run`.
 
     Each slot takes the next cell that no slot works on, else it joins the longest queue: so the
@@ -162,7 +162,7 @@ class _Board:
 
 def run_in_slots(
     work: Callable[[Emit], None], slots: int, abandon: Callable[[], None]
-) -> Generator[Finished]:
+) -> Generator[FinishedJob]:
     """Do the same work in several threads, and yield the jobs that they finish, in any order.
 
     Args:
@@ -176,7 +176,7 @@ def run_in_slots(
     Raises:
         BaseException: The exception of a thread, which is a bug in the harness.
     """
-    results: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
+    results: queue.SimpleQueue[FinishedJob | BaseException | None] = queue.SimpleQueue()
 
     def slot() -> None:
         try:

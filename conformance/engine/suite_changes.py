@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import NothingSelectedError
-from conformance.model.outcome import Outcome, Verdict, is_telling
+from conformance.model.outcome import Outcome, Verdict, is_conclusive
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -131,7 +131,7 @@ def classify_test(record: Record | None) -> SuiteTestState:
     if record.outcome is Outcome.UNSUPPORTED and record.error is not None:
         kinds = {NOT_COLLECTED: SuiteTestState.ABSENT, SKIPPED: SuiteTestState.SKIPPED}
         return kinds.get(record.error.type, SuiteTestState.SILENT)
-    if not is_telling(record.verdict, record.outcome):
+    if not is_conclusive(record.verdict, record.outcome):
         return SuiteTestState.SILENT
     known = {Verdict.FLAKY: SuiteTestState.FLAKY, Verdict.KNOWN: SuiteTestState.KNOWN}
     passed = SuiteTestState.PASSED if record.outcome is Outcome.OK else SuiteTestState.FAILED

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.messages import ValueHeader, WireError, read_message
 from conformance.files import MALFORMED
 from conformance.judge.errors import make_signature
 from conformance.model.observation import VariantResult
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
-from conformance.model.traceback import FRAMES, traceback_artifact
+from conformance.model.traceback import FRAMES, encode_described_traceback
 from conformance.model.value import Leaf, Value, decode_value, encode_value
 from conformance.worker.processes import find_refused_flags
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Job
     from conformance.engine.messages import JobEnd, RankEnd
 
-WAYS: Final = "same_as"
+VARIANTS: Final = "same_as"
 """Artifact with the ending of each variant."""
 CUT_SHORT: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
 """Endings of a job whose process ended while a variant was running."""
@@ -109,7 +109,7 @@ class Transcript:
         self.error = self.error or _make_raised_error(error)
         self.blobs.setdefault("traceback", error.traceback.encode())
         if error.frames is not None:
-            self.blobs.setdefault(FRAMES, traceback_artifact(error.frames))
+            self.blobs.setdefault(FRAMES, encode_described_traceback(error.frames))
 
     def _take_variant(self, variant: str, event: Mapping[str, Any], body: bytes) -> None:
         match event:
@@ -124,9 +124,9 @@ class Transcript:
             case _:
                 ending = VariantEnding()
         self.variants[variant] = ending
-        self.blobs[WAYS] = msgspec.json.encode(self.variants)
+        self.blobs[VARIANTS] = msgspec.json.encode(self.variants)
 
-    def finish(self, job: Job, done: JobEnd) -> Finished:
+    def finish(self, job: Job, done: JobEnd) -> FinishedJob:
         """Return how the job ended.
 
         Args:
@@ -150,9 +150,9 @@ class Transcript:
             for variant in job.case.same_as:
                 not_run = VariantEnding(Outcome.NOT_RUN, _make_error("not_run", reason))
                 self.variants.setdefault(variant, not_run)
-            self.blobs[WAYS] = msgspec.json.encode(self.variants)
+            self.blobs[VARIANTS] = msgspec.json.encode(self.variants)
             outcome, error = Outcome.OK, None
-        return Finished(
+        return FinishedJob(
             job=job,
             outcome=outcome,
             stage=self.stage,
@@ -184,12 +184,12 @@ class Transcript:
 
 def name_variant_artifact(variant: str) -> str:
     """Return the name of the artifact with the value of a variant."""
-    return f"{WAYS}-{variant}"
+    return f"{VARIANTS}-{variant}"
 
 
 def is_variant_artifact(artifact: str) -> bool:
     """Return whether an artifact is about the variants of a program."""
-    return artifact.partition("-")[0] == WAYS
+    return artifact.partition("-")[0] == VARIANTS
 
 
 def load_variants(
@@ -242,12 +242,12 @@ def was_cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
 
 
 def _load_endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, VariantEnding]:
-    if WAYS not in artifacts:
+    if VARIANTS not in artifacts:
         return {}
     try:
-        return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, VariantEnding])
+        return msgspec.json.decode(blobs.get(artifacts[VARIANTS]), type=dict[str, VariantEnding])
     except MALFORMED as error:
-        raise CorruptBlobError(f"{artifacts[WAYS]}: no endings of variants: {error}") from None
+        raise CorruptBlobError(f"{artifacts[VARIANTS]}: no endings of variants: {error}") from None
 
 
 def build_value(head: ValueHeader, body: bytes) -> Value:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ENDING: Final = "ending"
 VALUE: Final = "value"
 FACTS: Final = "facts"
-WAYS: Final = "same_as"
+VARIANTS: Final = "same_as"
 
 
 class TransitionKind(StrEnum):
@@ -47,7 +47,7 @@ class TransitionKind(StrEnum):
     """Nothing that gates; an IR may differ."""
 
 
-TOLD: Final = (TransitionKind.REGRESSED, TransitionKind.FIXED, TransitionKind.CHANGED)
+COUNTED: Final = (TransitionKind.REGRESSED, TransitionKind.FIXED, TransitionKind.CHANGED)
 """Changes between releases that are counted; what is `same` changes an IR alone."""
 
 
@@ -103,7 +103,7 @@ class _Pair:
 
     def gates(self, artifact: str) -> bool:
         """Return whether a change of an artifact fails a run."""
-        if artifact in {ENDING, VALUE, WAYS}:
+        if artifact in {ENDING, VALUE, VARIANTS}:
             return True
         return self._case.policy_of(artifact) is Policy.GATE
 
@@ -117,15 +117,17 @@ class _Pair:
             yield VALUE
         if any(find_changed_facts(self._b.facts, self._a.facts)):
             yield FACTS
-        yield from (ir for ir in self._telling() if self._differs(ir, "canonical"))
-        if _broken(self._before, self._case) != _broken(self._after, self._case):
-            yield WAYS
+        yield from (ir for ir in self._list_common_irs() if self._differs(ir, "canonical"))
+        if _find_disagreeing_variants(self._before, self._case) != _find_disagreeing_variants(
+            self._after, self._case
+        ):
+            yield VARIANTS
 
     def find_regrouped(self) -> Iterator[str]:
         """Yield the IRs that do the same work in another structure."""
         if self._a.ir == self._b.ir:
             return
-        for ir in self._telling():
+        for ir in self._list_common_irs():
             if self._differs(ir, "exact") and not self._differs(ir, "canonical"):
                 yield ir
 
@@ -147,10 +149,10 @@ class _Pair:
         """Return whether nothing differs: a fast check that is true for most neighbours."""
         before, after = self._a, self._b
         same = before.artifacts.get(VALUE) == after.artifacts.get(VALUE) and before.ir == after.ir
-        ways = _of_ways(before) == _of_ways(after)
+        ways = _select_variant_artifacts(before) == _select_variant_artifacts(after)
         return same and ways and _ending(before) == _ending(after) and before.facts == after.facts
 
-    def _telling(self) -> Iterator[str]:
+    def _list_common_irs(self) -> Iterator[str]:
         """Yield the IRs that both have, without repetitions of the cell's own."""
         for ir in select_informative_irs(self._a, self._b):
             if ir in self._a.ir and ir in self._b.ir:
@@ -163,14 +165,14 @@ class _Pair:
         return bool(known) and getattr(before, form) != getattr(after, form)
 
 
-def _of_ways(record: Record) -> dict[str, str]:
+def _select_variant_artifacts(record: Record) -> dict[str, str]:
     """Return the artifacts that are about other ways."""
     return {name: blob for name, blob in record.artifacts.items() if is_variant_artifact(name)}
 
 
-def _broken(side: StoredJob, case: RunCase) -> frozenset[str]:
+def _find_disagreeing_variants(side: StoredJob, case: RunCase) -> frozenset[str]:
     """Return the ways in which a program disagrees with itself; of what is corrupt, none."""
-    if not _of_ways(side.record):
+    if not _select_variant_artifacts(side.record):
         return frozenset()
     try:
         return frozenset(compare_variants(case, load_observation(side.record, side.blobs)))

@@ -103,8 +103,8 @@ def find_disagreement(one: Observation, other: Observation, tolerance: Tolerance
 def _find_disagreeing_variants(
     one: Observation, other: Observation, tolerance: Tolerance
 ) -> Iterator[str]:
-    for way in one.ways.keys() & other.ways.keys():
-        first, second = one.ways[way], other.ways[way]
+    for way in one.variants.keys() & other.variants.keys():
+        first, second = one.variants[way], other.variants[way]
         if first.outcome is not second.outcome:
             endings = f"{describe_variant(first)}, then {describe_variant(second)}"
             yield f"{DISAGREE}{SAME_AS} {way}: {endings}"

@@ -55,8 +55,8 @@ def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tup
     """Return the variants of a case that were run."""
     if observation.outcome is not Outcome.OK or observation.value is None:
         return ()
-    ways = observation.ways
-    return tuple(variant for variant in case.same_as if variant in ways and ways[variant].checked)
+    ways = observation.variants
+    return tuple(variant for variant in case.same_as if variant in ways and ways[variant].was_run)
 
 
 def describe_variant(seen: VariantResult) -> str:
@@ -71,7 +71,7 @@ def describe_variant(seen: VariantResult) -> str:
 def _find_differences(
     case: ClaimsVariants, variant: str, observation: Observation
 ) -> Iterator[str]:
-    seen = observation.ways[variant]
+    seen = observation.variants[variant]
     if observation.value is None or seen.value is None:
         yield describe_variant(seen)
         return

@@ -56,7 +56,7 @@ class VariantResult:
     value: Value | None = None
 
     @property
-    def checked(self) -> bool:
+    def was_run(self) -> bool:
         """Whether the variant was run."""
         return self.outcome.observed
 
@@ -74,7 +74,7 @@ class Observation:
         facts: Facts of the optimised HLO.
         ir: Fingerprints by IR.
         texts: Canonical forms of the IRs that the case has claims about.
-        ways: What came of it in other ways, by way.
+        variants: Results of the variants of a program, by name of the variant.
     """
 
     outcome: Outcome
@@ -85,4 +85,4 @@ class Observation:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ir: Mapping[str, IrRecord] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    ways: Mapping[str, VariantResult] = field(default_factory=dict)
+    variants: Mapping[str, VariantResult] = field(default_factory=dict)

@@ -92,7 +92,7 @@ GATING = frozenset(
 )
 
 
-def is_telling(verdict: Verdict, outcome: Outcome) -> bool:
+def is_conclusive(verdict: Verdict, outcome: Outcome) -> bool:
     """Say whether a job was observed and judged."""
     return outcome.observed and verdict not in {Verdict.INFRA, Verdict.EXCLUDED}
 

@@ -1,4 +1,7 @@
-"""Contracts of the files in a run directory that are written after a run."""
+"""Contracts of the files in a run directory that are written after a run.
+
+Keys that differ from their attributes are those of the first release that wrote the file.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final
 import msgspec
 
 EVIDENCE: Final = "evidence.json"
-"""Its name in a run directory."""
+"""Name of the file with the results of triage."""
 REPRODUCTIONS: Final = "repro"
 """Folder of the reproductions in a run directory."""
 
@@ -16,10 +19,10 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
     """A package that makes the difference.
 
     Attributes:
-        package: Its name.
-        before: Its version where all was well.
-        after: Its version where it is not.
-        files: Its files that are not as they were installed there.
+        package: Name of the package.
+        before: Version at the good end.
+        after: Version at the bad end.
+        files: Installed files of the package that were edited at the bad end.
     """
 
     package: str
@@ -28,23 +31,28 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class Evidence(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"predicate": "asked", "unresolved": "untold"},
+):
     """Evidence about one root cause, from one representative job.
 
     Attributes:
         cause: Id of the root cause.
-        case: The case that was looked into.
-        cell: Id of the cell.
-        good: Where it was known to be right: what the search began at, empty if nothing is.
-        last_good: The last release, night or environment that was right.
-        first_bad: The first that was not.
-        asked: What the first one does that the last does not, in words.
-        confirmed: Whether both showed the same once more.
-        culprits: The packages that make the difference between these two.
+        case: Case id of the representative job.
+        cell: Cell id of the representative job.
+        good: Good end of the search, empty if no cell or run is known to be good.
+        last_good: The last good release, nightly or environment.
+        first_bad: The first bad release, nightly or environment.
+        predicate: Difference between them as a phrase, e.g. `ends with ValueError`.
+        confirmed: Whether both gave the same result when they were tried again.
+        culprits: Packages that make the difference between them.
         repro: Path of the reproduction, relative to the run directory; empty if there is none.
-        command: The command that runs it.
-        untold: What could not be found out, and why, one sentence each.
-        unfinished: Whether that may be found out another time: the host stood in the way.
+        command: Command that runs the reproduction.
+        unresolved: Sentences about facts that could not be determined, each with the reason.
+        unfinished: Whether another attempt may determine them: the host was the reason.
     """
 
     cause: str
@@ -53,25 +61,25 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     good: str = ""
     last_good: str = ""
     first_bad: str = ""
-    asked: str = ""
+    predicate: str = ""
     confirmed: bool = False
     culprits: tuple[Culprit, ...] = ()
     repro: str = ""
     command: str = ""
-    untold: tuple[str, ...] = ()
+    unresolved: tuple[str, ...] = ()
     unfinished: bool = False
 
 
 SINCE: Final = "since.json"
-"""Its name in a run directory."""
+"""Name of the file with the changes since the last nightly run."""
 
 
 class JobAt(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """A job by its place, which is the same for every night.
+    """A job identified by its place, which is the same every night.
 
     Attributes:
         case: Case id.
-        place: Where it runs: the id of its cell; of a nightly `nightly-cpu8` and the like.
+        place: Cell id; for a nightly cell, its id without the date, e.g. `nightly-cpu8`.
     """
 
     case: str
@@ -79,16 +87,17 @@ class JobAt(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class CauseSince(msgspec.Struct, frozen=True, kw_only=True):
-    """A root cause, and since when it has been there.
+    """A root cause with its age.
 
     Attributes:
         id: Id of the root cause.
         verdict: Verdict of its first job.
-        reason: Why that is unexpected.
-        jobs: Its jobs; of one that is gone or was not seen, those of the last night that showed it.
+        reason: Why that verdict is unexpected.
+        jobs: Its jobs; for a cause that is gone or was not observed, those of the last night that
+            showed it.
         run: Id of the first run that showed it.
-        since: When that began, ISO 8601.
-        nights: How many nights have shown it.
+        since: Start of that run, ISO 8601.
+        nights: Number of nights that showed it.
     """
 
     id: str
@@ -101,11 +110,11 @@ class CauseSince(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactChange(msgspec.Struct, frozen=True, kw_only=True):
-    """An artifact that changed since the last nightly run, and is expected in both.
+    """An artifact that changed since the last nightly run although both results are expected.
 
     Attributes:
-        artifact: `value`, or the IR that does other work: `jaxpr`, `stablehlo`, `hlo`.
-        place: Where.
+        artifact: `value`, or an IR whose canonical form changed: `jaxpr`, `stablehlo`, `hlo`.
+        place: Place of the jobs, see `JobAt`.
         cases: Ids of the cases.
     """
 
@@ -115,13 +124,13 @@ class ArtifactChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A package that is not the same as the last night.
+    """A package whose version changed since the last nightly run.
 
     Attributes:
-        place: Where.
-        package: Its name.
-        before: Its version the last night, empty if it was not there.
-        after: Its version now, empty if it is not there.
+        place: Place of the cell, see `JobAt`.
+        package: Name of the package.
+        before: Version in the last nightly run, empty if it was not installed.
+        after: Version in this run, empty if it is not installed.
     """
 
     place: str
@@ -130,21 +139,26 @@ class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str
 
 
-class Since(msgspec.Struct, frozen=True, kw_only=True):
+class Since(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"artifacts": "moved", "packages": "installed"},
+):
     """The changes since the last nightly run.
 
     Attributes:
-        run: Id of the last night's run.
-        started: When that began, ISO 8601.
-        new: Root causes that the last night did not show.
-        still: Those that it did show.
-        gone: Those that it showed, and that no job shows any more.
-        unseen: Those that it showed, and whose jobs say nothing about JAX this time.
-        added: Jobs that the last night did not have.
-        removed: Jobs that only the last night had.
-        silent: Jobs that said something about JAX the last night, and do not say anything now.
-        moved: What is not as it was, although both are as they should be.
-        installed: Packages that are not the same.
+        run: Id of the last nightly run.
+        started: Start of that run, ISO 8601.
+        new: Root causes that only this run shows.
+        still: Root causes that both runs show.
+        gone: Root causes that only the last run shows, and whose jobs were all observed again.
+        unseen: Root causes of the last run of which a job was not observed this time.
+        added: Jobs that only this run has.
+        removed: Jobs that only the last run had.
+        silent: Jobs that were observed in the last run, but not in this one.
+        artifacts: Artifacts that changed although both results are expected.
+        packages: Packages whose version changed.
     """
 
     run: str
@@ -156,12 +170,12 @@ class Since(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[JobAt, ...] = ()
     removed: tuple[JobAt, ...] = ()
     silent: tuple[JobAt, ...] = ()
-    moved: tuple[ArtifactChange, ...] = ()
-    installed: tuple[PackageChange, ...] = ()
+    artifacts: tuple[ArtifactChange, ...] = ()
+    packages: tuple[PackageChange, ...] = ()
 
     @property
-    def changed(self) -> bool:
-        """Whether anything did."""
+    def has_changes(self) -> bool:
+        """Whether the runs differ; root causes that both show are no difference."""
         causes = (self.new, self.gone, self.unseen)
-        jobs = (self.added, self.removed, self.silent, self.moved)
-        return any((*causes, *jobs, self.installed))
+        jobs = (self.added, self.removed, self.silent, self.artifacts)
+        return any((*causes, *jobs, self.packages))

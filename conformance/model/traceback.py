@@ -34,7 +34,7 @@ class TracebackFrame(msgspec.Struct, frozen=True, kw_only=True):
     count: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-class Raised(msgspec.Struct, frozen=True, kw_only=True):
+class RaisedException(msgspec.Struct, frozen=True, kw_only=True):
     """An exception of a chain.
 
     Attributes:
@@ -53,7 +53,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     frames: Annotated[tuple[TracebackFrame, ...], msgspec.Meta(max_length=1_000)] = ()
 
 
-Traceback = tuple[Raised, ...]
+Traceback = tuple[RaisedException, ...]
 """The exception that ended a job, then those that it came from."""
 
 
@@ -62,7 +62,7 @@ def encode_traceback(traceback: Traceback) -> bytes:
     return msgspec.json.encode(traceback)
 
 
-def traceback_artifact(described: Any) -> bytes:
+def encode_described_traceback(described: Any) -> bytes:
     """Return the exceptions that a worker reports as the artifact `frames`, once checked.
 
     Args:

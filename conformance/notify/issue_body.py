@@ -243,12 +243,14 @@ def _render_findings(found: Evidence) -> Iterator[str]:
         search = f"**By search:** first bad {to_code(found.first_bad)}"
         search += f", last good {to_code(good)}" if good else ""
         search += ", both confirmed by another run" if found.confirmed else ""
-        yield search + (f": {to_code(found.asked)}" if found.asked else "")
+        yield search + (f": {to_code(found.predicate)}" if found.predicate else "")
     if found.culprits:
         lines = (f"- {to_code(format_culprit(culprit))}" for culprit in found.culprits)
         yield "**To blame:**\n\n" + "\n".join(lines)
-    if found.untold:
-        yield "**Not found out:**\n\n" + "\n".join(f"- {to_code(text)}" for text in found.untold)
+    if found.unresolved:
+        yield "**Not found out:**\n\n" + "\n".join(
+            f"- {to_code(text)}" for text in found.unresolved
+        )
 
 
 def _cut_lines(text: str, room: int) -> str:

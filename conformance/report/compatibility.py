@@ -46,13 +46,13 @@ def _render_share(tables: Mapping[str, Pairs]) -> str:
     """Return a table of how much of it is right: within what is promised, and beyond."""
     rows = [["", "promised", "older", "newer"]]
     for name, pairs in tables.items():
-        written = {pair: one for pair, one in pairs.items() if one.said != "not exported"}
+        written = {pair: one for pair, one in pairs.items() if one.text != "not exported"}
         groups = (
             [one for one in written.values() if one.promised],
             [one for pair, one in written.items() if not one.promised and _is_older(pair)],
             [one for pair, one in written.items() if not one.promised and not _is_older(pair)],
         )
-        told = (f"{sum(one.said == 'right' for one in group)} of {len(group)}" for group in groups)
+        told = (f"{sum(one.text == 'right' for one in group)} of {len(group)}" for group in groups)
         rows.append([name, *told])
     return to_table(rows)
 
@@ -80,7 +80,7 @@ def _render_matrix(pairs: Pairs) -> Iterator[str]:
 def _assign_letters(all_said: Iterable[LoadResult]) -> dict[str, str]:
     """Return a letter for each way in which something is refused, in order of appearance."""
     refused = dict.fromkeys(
-        one.said for one in all_said if one.said not in SAID and not _is_crash(one.said)
+        one.text for one in all_said if one.text not in SAID and not _is_crash(one.text)
     )
     return {said: LETTERS[number % len(LETTERS)] for number, said in enumerate(sorted(refused))}
 
@@ -88,7 +88,7 @@ def _assign_letters(all_said: Iterable[LoadResult]) -> dict[str, str]:
 def _find_sign(become: LoadResult | None, letters: Mapping[str, str]) -> str:
     if become is None:
         return NOTHING
-    said = become.said
+    said = become.text
     sign = CRASHED if _is_crash(said) else SAID.get(said) or letters[said]
     if not become.promised or sign in {RIGHT, NOTHING}:
         return sign

@@ -180,5 +180,5 @@ def _job_data(job: JobComparison, kind: TransitionKind | None) -> dict[str, Any]
         "cells": job.cells,
         "outcomes": job.outcomes,
         "transition": kind,
-        "said": job.said,
+        "said": job.difference,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import TOLD, TransitionKind
+from conformance.engine.transitions import COUNTED, TransitionKind
 from conformance.golden.spans import version
 from conformance.judge.conformance import select_deviations
 from conformance.model.run import RunCell
@@ -191,7 +191,7 @@ def _render_share(found: Counter[str]) -> str:
 
 def _summary(steps: Sequence[StateStep]) -> str:
     found = Counter(step.kind for step in steps)
-    return ", ".join(f"{found[kind]} {kind}" for kind in TOLD if found[kind])
+    return ", ".join(f"{found[kind]} {kind}" for kind in COUNTED if found[kind])
 
 
 def _render_steps(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _render_steps(steps: Sequence[StateStep], root: Path) -> Iterator[str]:
     functions: dict[tuple[TransitionKind, str], list[Case]] = defaultdict(list)
     for step in steps:
         functions[step.kind, step.case.id.partition("[")[0]].append(step.case)
-    for kind in TOLD:
+    for kind in COUNTED:
         for (of, name), cases in functions.items():
             if of is kind:
                 yield f"- {kind}: {_link_function(name, cases, root)}"

@@ -205,7 +205,7 @@ def _make_point(digest: Digest) -> RunPoint:
         exit=digest.exit,
         matrix=digest.matrix,
         counts=digest.counts,
-        unexpected=digest.unexpected,
+        unexpected=digest.unexpected_count,
     )
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.engine.job_comparison import group_by_changes
-from conformance.engine.transitions import TOLD, TransitionKind
+from conformance.engine.transitions import COUNTED, TransitionKind
 from conformance.ir.change import Severity
 from conformance.judge.ir import find_changed_facts
 from conformance.report.diff_data import TextDiff
@@ -112,8 +112,8 @@ class DiffReport:
     def job(self, job: JobComparison) -> None:
         """Print how two jobs of one case differ."""
         self._print_line(Text(job.id, style="bold"))
-        if job.said:
-            self._print_line(Text.assemble(("differ: ", "bold red"), job.said))
+        if job.difference:
+            self._print_line(Text.assemble(("differ: ", "bold red"), job.difference))
         if not job.irs:
             self._print_line(Text("neither has an IR", style=QUIET))
         for one in job.irs:
@@ -142,13 +142,15 @@ class DiffReport:
             self._print_tally(jobs)
         self._cells_told = len({job.cells for job in jobs}) > 1
         pairs = list(zip(jobs, transitions, strict=False))
-        for kind in TOLD:
+        for kind in COUNTED:
             of_kind = [
                 (_describe_change(job, change), job) for job, change in pairs if change.kind is kind
             ]
             self._print_alike(of_kind, str(kind))
-        within = [job for job, change in pairs if change.kind is TransitionKind.SAME and job.said]
-        self._print_alike([(job.said, job) for job in within], "differs within the tolerance")
+        within = [
+            job for job, change in pairs if change.kind is TransitionKind.SAME and job.difference
+        ]
+        self._print_alike([(job.difference, job) for job in within], "differs within the tolerance")
         self._print_alike(
             [(said, job) for job in jobs for said in _find_problems(job)], "not compared"
         )
@@ -174,7 +176,7 @@ class DiffReport:
     def _print_kinds(self, transitions: Sequence[Transition]) -> None:
         found = Counter(change.kind for change in transitions)
         words = ", ".join(
-            f"{found[kind]} {kind}" for kind in (*TOLD, TransitionKind.SAME) if found[kind]
+            f"{found[kind]} {kind}" for kind in (*COUNTED, TransitionKind.SAME) if found[kind]
         )
         number = len(transitions)
         self._print_line(Text(f"{plural(number, 'job')}: {words}", style="bold"))
@@ -351,14 +353,14 @@ def _describe_change(job: JobComparison, change: Transition) -> str:
     """Return what changed, in words: how it ended, its value, else its facts."""
     before, after = change.before.record, change.after.record
     facts = "; ".join(find_changed_facts(after.facts, before.facts)).replace("golden", "before")
-    return job.said or facts or f"{before.conformance} -> {after.conformance}"
+    return job.difference or facts or f"{before.conformance} -> {after.conformance}"
 
 
 def _find_problems(job: JobComparison) -> list[str]:
     """Return why IRs of two jobs were not compared, unless the jobs' ends say it all."""
     by_words: dict[str, list[str]] = {}
     for one in job.irs:
-        if one.problem and not (job.said and one.missing):
+        if one.problem and not (job.difference and one.missing):
             by_words.setdefault(one.problem, []).append(one.ir)
     return [f"{', '.join(irs)}: {said}" for said, irs in by_words.items()]
 

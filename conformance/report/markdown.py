@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import ENDING, TOLD, TransitionKind
+from conformance.engine.transitions import COUNTED, ENDING, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.markup import (
@@ -106,7 +106,7 @@ def _make_sections(report: Report) -> Iterator[Section]:
             share=0.3,
         )
     causes = report.causes
-    telling = [cause for cause in causes if cause.telling]
+    telling = [cause for cause in causes if cause.is_about_jax]
     if telling:
         yield Section(
             head=f"## Unexpected: {plural(len(telling), 'root cause')}",
@@ -118,7 +118,7 @@ def _make_sections(report: Report) -> Iterator[Section]:
             gap="\n\n",
             share=0.75,
         )
-    silent = [cause for cause in causes if not cause.telling]
+    silent = [cause for cause in causes if not cause.is_about_jax]
     if silent or report.not_run:
         yield _indeterminate(report, silent)
     if noted := [*collect_cell_notes(report.cells), *collect_notes(report.records)]:
@@ -211,7 +211,7 @@ def _changes(report: Report) -> Iterator[Section]:
     total = Counter(point.kind for _, _, point in report.points())
     if not total:
         return
-    said = ", ".join(f"{total[kind]:,} {kind}" for kind in TOLD if total[kind])
+    said = ", ".join(f"{total[kind]:,} {kind}" for kind in COUNTED if total[kind])
     alone = (
         f"in {total[TransitionKind.SAME]:,} more an IR alone changed"
         if total[TransitionKind.SAME]

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import ENDING, TOLD, TransitionKind
+from conformance.engine.transitions import COUNTED, ENDING, TransitionKind
 from conformance.model.outcome import Verdict
 from conformance.report.text import flatten
 from conformance.report.tracks import make_release_key
@@ -78,11 +78,11 @@ def make_overview(report: Report) -> Overview:
     return Overview(
         jobs=len(records),
         unexpected={str(v): wrong[v] for v in WORST_FIRST if wrong[v]},
-        causes=sum(cause.telling for cause in report.causes),
+        causes=sum(cause.is_about_jax for cause in report.causes),
         infra=counts[Verdict.INFRA],
         not_run=len(report.not_run),
         counts={str(v): counts[v] for v in WORST_FIRST if counts[v]},
-        changes={str(kind): kinds[kind] for kind in TOLD if kinds[kind]},
+        changes={str(kind): kinds[kind] for kind in COUNTED if kinds[kind]},
         cases=len(report.cases),
         families=len(report.families),
         releases=tuple(map(flatten, sorted(releases, key=make_release_key))),

@@ -25,13 +25,13 @@ def count_changes(since: Since) -> str:
     kinds = group_causes(since)
     order = (NEW, "still there", "gone", "not seen")
     said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
-    moved = len({(case, one.place) for one in since.moved for case in one.cases})
+    moved = len({(case, one.place) for one in since.artifacts for case in one.cases})
     jobs = {
         "moved": moved, "added": len(since.added), "removed": len(since.removed),
         "silent": len(since.silent),
     }  # fmt: skip
     said += [f"{plural(number, 'job')} {kind}" for kind, number in jobs.items() if number]
-    if not since.changed:
+    if not since.has_changes:
         said.insert(0, "nothing changed")
     return ", ".join(said) or "other packages"
 
@@ -65,14 +65,14 @@ def render_since(since: Since, most: int = MOST) -> Iterator[str]:
 
 def render_other_changes(since: Since) -> Iterator[str]:
     """Yield the changes of artifacts, jobs and packages."""
-    for one in since.moved:
+    for one in since.artifacts:
         yield f"moved: {one.artifact} of {join_names(one.cases)} on {one.place}"
     for kind, jobs in (
         ("added", since.added), ("removed", since.removed), ("silent", since.silent),
     ):  # fmt: skip
         for place, number in Counter(job.place for job in jobs).items():
             yield f"{kind}: {plural(number, 'job')} on {place}"
-    for places, packages in _alike(since.installed):
+    for places, packages in _alike(since.packages):
         yield f"installed on {join_names(places)}: {', '.join(packages)}"
 
 

@@ -88,7 +88,7 @@ def print_report(
     """
     records = report.records
     # A cell that could not run hides what JAX does: it comes before all else.
-    hosts = [cause for cause in report.causes if not cause.telling]
+    hosts = [cause for cause in report.causes if not cause.is_about_jax]
     _print_causes(console, report, hosts, verbose=verbose)
     # What changed is what a reader of a nightly looks for.
     _print_since(console, report)
@@ -107,7 +107,7 @@ def print_report(
         for text in _render_timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
     console.print(_render_legend(records))
-    telling = [cause for cause in report.causes if cause.telling]
+    telling = [cause for cause in report.causes if cause.is_about_jax]
     _print_causes(console, report, telling, verbose=verbose)
     for text in _render_irs(group_irs(report.cases, records), verbose=verbose):
         console.print(text, soft_wrap=True)

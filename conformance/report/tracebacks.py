@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
-from conformance.model.traceback import FRAMES, Raised, TracebackFrame, decode_traceback
+from conformance.model.traceback import FRAMES, RaisedException, TracebackFrame, decode_traceback
 from conformance.report.grouping import group_by
 from conformance.report.text import flatten, join_names, sanitize
 
@@ -198,7 +198,7 @@ def _read_artifact(side: StoredJob, name: str) -> bytes | None:
     return None
 
 
-def _make_stack(raised: Raised, where: Sequence[str]) -> Stack:
+def _make_stack(raised: RaisedException, where: Sequence[str]) -> Stack:
     lines = raised.message.strip().splitlines() or [""]
     message = flatten(lines[0], MOST_MESSAGE) + (" ..." if lines[1:] else "")
     named = flatten(raised.type, MOST_TEXT)

@@ -155,7 +155,9 @@ def _render_difference(bug: Upstream) -> Iterator[str]:
         return
     good, bad = bug.compared.cells
     yield f"### Difference\n\nFrom {to_code(good)} to {to_code(bad)}: " + (
-        to_code(bug.compared.said) if bug.compared.said else "the same outcome and value."
+        to_code(bug.compared.difference)
+        if bug.compared.difference
+        else "the same outcome and value."
     )
     for one in bug.compared.irs:
         if one.diff is None or one.equal(IrLevel.EXACT):

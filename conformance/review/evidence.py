@@ -225,7 +225,7 @@ def _list_triage(found: Evidence) -> Iterator[Text]:
         yield make_line(f"culprit {one.package} {one.before} -> {one.after}")
     if found.repro:
         yield make_line(f"reproduction {found.repro}: {found.command}")
-    for text in found.untold:
+    for text in found.unresolved:
         yield make_line(f"not found out: {text}", QUIET)
 
 

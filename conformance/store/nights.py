@@ -89,4 +89,4 @@ def _make_cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
 def _make_job(case: str, state: JobState, causes: Mapping[tuple[str, str, str], str]) -> NightJob:
     shows = (str(state.verdict), state.cause) if state.unexpected else ()
     cause = causes.get((case, *shows), "") if state.unexpected else ""
-    return NightJob(telling=state.telling, symptom=shows, cause=cause)
+    return NightJob(is_conclusive=state.is_conclusive, symptom=shows, cause=cause)

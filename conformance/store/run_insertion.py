@@ -112,7 +112,7 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
         "seq": seq, "name": digest.run, "started": digest.started, "finished": digest.finished,
         "exit": digest.exit, "matrix": digest.matrix, "part": digest.part,
         "plan": _intern(connection, schema.plans, {key: {"jobs": packed}})[key],
-        "counts": digest.counts, "unexpected": digest.unexpected,
+        "counts": digest.counts, "unexpected": digest.unexpected_count,
         "cells": {
             places[cell]: [cell, release]
             for cell, release in zip(digest.cells, digest.releases, strict=True)

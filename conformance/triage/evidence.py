@@ -37,7 +37,7 @@ def find_objection(cause: RootCause) -> str:
     Args:
         cause: The cause.
     """
-    if not cause.telling:
+    if not cause.is_about_jax:
         return "it says nothing about JAX"
     if all(record.verdict is Verdict.FLAKY for record in cause.records):
         return "its jobs do not show the same twice"
@@ -139,7 +139,7 @@ def _find_right(digest: Digest, case: str, place: str) -> Iterator[str]:
     for number in np.flatnonzero(row).tolist():
         state = digest.states[row[number] - 1]
         release = digest.releases[number]
-        right = state.telling and not state.unexpected
+        right = state.is_conclusive and not state.unexpected
         if right and release and places[digest.cells[number]] == place:
             yield release
 
@@ -168,12 +168,12 @@ def render_evidence(found: Evidence) -> Iterator[str]:
     yield f"{found.case} on {found.cell}"
     if found.first_bad:
         sure = "confirmed" if found.confirmed else "not confirmed"
-        yield f"last good {found.last_good}, first bad {found.first_bad}, {sure}: {found.asked}"
+        yield f"last good {found.last_good}, first bad {found.first_bad}, {sure}: {found.predicate}"
     for culprit in found.culprits:
         yield f"culprit: {format_culprit(culprit)}"
     if found.repro:
         yield f"reproduction: {found.command}"
-    yield from found.untold
+    yield from found.unresolved
 
 
 def format_culprit(culprit: Culprit) -> str:

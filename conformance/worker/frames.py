@@ -110,10 +110,10 @@ def _parsed(data: bytes) -> dict[str, Any]:
     """
     header = json.loads(data)
     half = b"\\ud" in data.lower()  # costs little, and is rare
-    return clean(header) if half else header  # type: ignore[no-any-return] # JSON of any kind
+    return escape_surrogates(header) if half else header  # type: ignore[no-any-return] # JSON of any kind
 
 
-def clean(data: Any) -> Any:
+def escape_surrogates(data: Any) -> Any:
     """Return JSON data with what no UTF-8 can hold escaped with backslashes.
 
     Args:
@@ -122,9 +122,9 @@ def clean(data: Any) -> Any:
     if isinstance(data, str):
         return data.encode("utf-8", "backslashreplace").decode()
     if isinstance(data, list):
-        return [clean(value) for value in data]
+        return [escape_surrogates(value) for value in data]
     if isinstance(data, dict):
-        return {clean(name): clean(value) for name, value in data.items()}
+        return {escape_surrogates(name): escape_surrogates(value) for name, value in data.items()}
     return data
 
 

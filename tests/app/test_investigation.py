@@ -71,20 +71,20 @@ def test_one_package_that_differs_is_the_culprit() -> None:
     one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2"}))
     assert (one.good, one.last_good, one.first_bad) == ("0.5.0", "0.5.0", "0.6.0")
     assert one.culprits == (Culprit(package="jax", before="1", after="1.1"),)
-    assert (one.repro, one.untold, one.unfinished) == ("repro/c.py", (), False)
+    assert (one.repro, one.unresolved, one.unfinished) == ("repro/c.py", (), False)
 
 
 def test_what_the_host_keeps_from_being_found_out_is_for_another_time() -> None:
     """The rest is told."""
     one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}))
     assert (one.last_good, one.culprits) == ("0.5.0", ())
-    assert (one.untold, one.unfinished) == (("no culprit: no network",), True)
+    assert (one.unresolved, one.unfinished) == (("no culprit: no network",), True)
 
 
 def test_packages_are_not_told_apart_where_that_is_not_wanted() -> None:
     """It is said that they are not."""
     one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}), blame=False)
-    assert one.untold == ("2 packages differ, and were not separated",)
+    assert one.unresolved == ("2 packages differ, and were not separated",)
     assert not one.unfinished
 
 
@@ -93,7 +93,7 @@ def test_nothing_is_searched_where_it_was_never_right() -> None:
     one = found(World(right="none"))
     assert (one.good, one.first_bad, one.repro) == ("", "", "repro/c.py")
     tried = ", ".join(f"{release} (out differs)" for release in ("0.6.1", "0.6.0", "0.5.0"))
-    assert one.untold == (f"nothing is known where it is right; tried {tried}",)
+    assert one.unresolved == (f"nothing is known where it is right; tried {tried}",)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_reproduction_that_cannot_be_had_ends_nothing(
     world = World({"jax": "1"}, {"jax": "2"})
     monkeypatch.setattr(world, "reproduce", refused)
     one = found(world)
-    assert (one.untold, one.unfinished) == (("no reproduction: no",), unfinished)
+    assert (one.unresolved, one.unfinished) == (("no reproduction: no",), unfinished)
     assert one.first_bad == "0.6.0"
 
 

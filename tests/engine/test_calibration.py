@@ -10,7 +10,7 @@ import pytest
 
 from conformance.engine.calibration import (
     Calibration,
-    Unstable,
+    UnstableJob,
     load_calibration,
     locate_calibration,
     update_calibration,
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def unstable(one: Job, **more: object) -> Unstable:
+def unstable(one: Job, **more: object) -> UnstableJob:
     """Return that a job is not stable."""
     fields = {
         "case": one.case.id, "cell": one.planned.cell.id, "case_hash": one.case.content_hash,
         "attempts": 5, "differing": 1, "example": "out 1 against 2", "day": "2026-05-01", **more,
     }  # fmt: skip
-    return Unstable(**fields)  # type: ignore[arg-type]
+    return UnstableJob(**fields)  # type: ignore[arg-type]
 
 
 def test_what_is_stored_is_found(tmp_path: Path) -> None:

@@ -94,14 +94,14 @@ def test_a_blob_that_is_gone(blobs: BlobStore) -> None:
     for file in blobs.folder.iterdir():
         file.unlink()
     found = compare_jobs(a, b)
-    assert "cannot be read" in found.said
+    assert "cannot be read" in found.difference
     assert "cannot be read" in found.irs[0].problem
 
 
 def test_values(blobs: BlobStore) -> None:
     """By the default tolerance."""
-    assert not compare_jobs(side(blobs), side(blobs, value=1 + 1e-7)).said
-    said = compare_jobs(side(blobs), side(blobs, value=2)).said
+    assert not compare_jobs(side(blobs), side(blobs, value=1 + 1e-7)).difference
+    said = compare_jobs(side(blobs), side(blobs, value=2)).difference
     assert said.startswith("value: out 1 of 1 elements differ, worst at [0]: 2.0 against 1.0")
 
 
@@ -115,14 +115,14 @@ def test_values(blobs: BlobStore) -> None:
 )
 def test_errors(blobs: BlobStore, before: str, after: str, said: str) -> None:
     """Where the first lines are the same, the first that is not."""
-    found = compare_jobs(failed(blobs, before), failed(blobs, after)).said
+    found = compare_jobs(failed(blobs, before), failed(blobs, after)).difference
     assert found.startswith(said) if said else not found
 
 
 def test_a_failure_of_one_side(blobs: BlobStore) -> None:
     """How each ended."""
     found = compare_jobs(side(blobs), failed(blobs, "bad"))
-    assert found.said == "ok at execute -> raised TypeError at trace: bad"
+    assert found.difference == "ok at execute -> raised TypeError at trace: bad"
     assert found.outcomes == (Outcome.OK, Outcome.RAISED)
 
 

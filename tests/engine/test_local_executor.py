@@ -16,7 +16,7 @@ from conformance.cache_folder import cache_root
 from conformance.cells.accelerators import DeviceLock
 from conformance.engine import local_executor
 from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
-from conformance.engine.job import Finished, Job
+from conformance.engine.job import FinishedJob, Job
 from conformance.engine.local_executor import ONCE, TWICE, LocalExecutor
 from conformance.engine.preparation import Provider, find_identity_mismatch
 from conformance.errors import InfrastructureError
@@ -130,10 +130,10 @@ class Scripted:
     alive = True
     identity: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, answers: list[Finished | Exception]) -> None:
+    def __init__(self, answers: list[FinishedJob | Exception]) -> None:
         self.answers = answers
 
-    def run(self, _: Job) -> Finished:
+    def run(self, _: Job) -> FinishedJob:
         """Return the next answer."""
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -150,10 +150,10 @@ def test_a_job_that_the_host_has_no_room_for_is_tried_again(
     """Alone, some times, with a pause before each; if there never is any it is the host's fault."""
     monkeypatch.setattr(local_executor, "PAUSES", (0.0, 0.0))
     job = idle.job("return 1")
-    none = Finished(job=job, outcome=Outcome.INFRA, stage=Stage.IMPORT, refused=True)
-    good = Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE)
+    none = FinishedJob(job=job, outcome=Outcome.INFRA, stage=Stage.IMPORT, refused=True)
+    good = FinishedJob(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE)
     for answers, outcome in (([none, none, good], Outcome.OK), ([none] * 3, Outcome.INFRA)):
-        script: list[Finished | Exception] = [*answers]
+        script: list[FinishedJob | Exception] = [*answers]
         opening = cast("OpenWorker", lambda _, script=script: Scripted(script))
         (finished,) = LocalExecutor(opening, slots=1, turns=DeviceLock(idle.folder)).run([job])
         assert finished.outcome is outcome
@@ -169,9 +169,9 @@ def test_a_job_killed_on_a_host_out_of_memory_is_not_blamed(
     counts = iter([7, 7 + kills])
     monkeypatch.setattr(local_executor, "count_oom_kills", lambda: next(counts))
     job = idle.job("return 1")
-    killed = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, killed=True)
+    killed = FinishedJob(job=job, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, killed=True)
     answer = killed if how == "job" else WorkerDiedError("the worker ended")
-    script: list[Finished | Exception] = [answer, answer]
+    script: list[FinishedJob | Exception] = [answer, answer]
     opening = cast("OpenWorker", lambda _: Scripted(script))
     (finished,) = LocalExecutor(opening, slots=1, turns=DeviceLock(idle.folder)).run([job])
     assert finished.outcome is outcome

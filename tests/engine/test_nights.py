@@ -102,7 +102,7 @@ ANY = st.lists(
 def test_a_night_against_itself_has_nothing_new(records: list[Record]) -> None:
     """Everything is still there."""
     since = compare_nights(night(1, *records), night(2, *records))
-    assert not since.changed
+    assert not since.has_changes
     assert len(since.still) == len(night(1, *records).causes)
 
 
@@ -118,8 +118,8 @@ def test_what_is_new_and_what_is_gone_are_mirror_images(
     assert {cause.id for cause in there.new} == {cause.id for cause in back.gone}
     assert {cause.id for cause in there.gone} == {cause.id for cause in back.new}
     assert (set(there.added), set(there.removed)) == (set(back.removed), set(back.added))
-    assert {(m.artifact, m.place, *sorted(m.cases)) for m in there.moved} == {
-        (m.artifact, m.place, *sorted(m.cases)) for m in back.moved
+    assert {(m.artifact, m.place, *sorted(m.cases)) for m in there.artifacts} == {
+        (m.artifact, m.place, *sorted(m.cases)) for m in back.artifacts
     }
 
 
@@ -137,13 +137,13 @@ def test_a_cause_is_as_old_as_its_first_night() -> None:
     since = nights_on([fine()], [bad()], [bad()], [bad()])
     (one,) = since.still
     assert (one.run, one.since[:10], one.nights) == ("run-2", "2026-05-02", 3)
-    assert not since.changed
+    assert not since.has_changes
 
 
 def test_a_night_that_says_nothing_ends_no_cause() -> None:
     """It is there again when there is something to see, and as old as it was."""
     since = nights_on([fine()], [bad()], [silent()])
-    assert (since.silent, since.changed) == ((JobAt(case="f/a", place=HERE),), True)
+    assert (since.silent, since.has_changes) == ((JobAt(case="f/a", place=HERE),), True)
     assert (cases_of(since.unseen), since.gone, since.new) == (["f/a"], (), ())
     since = nights_on([fine()], [bad()], [silent()], [silent()], [bad()])
     (one,) = since.still
@@ -181,10 +181,10 @@ def test_packages_that_moved_are_told() -> None:
     """By place; those of a place that has none now are not gone."""
     jax = dict(zip(DAYS, ("0.13.0.dev20260501", "0.13.0.dev20260502"), strict=True))
     before, after = night(1, fine(cell=DAYS[0]), jax=jax), night(2, fine(cell=DAYS[1]), jax=jax)
-    assert compare_nights(before, after).installed == (
+    assert compare_nights(before, after).packages == (
         PackageChange(place=PLACE, package="jax", before=jax[DAYS[0]], after=jax[DAYS[1]]),
     )
-    assert compare_nights(before, night(2, silent(cell=UNTOLD))).installed == ()
+    assert compare_nights(before, night(2, silent(cell=UNTOLD))).packages == ()
 
 
 def ir(canonical: str, exact: str = "s", version: int = 1) -> IrRecord:
@@ -204,7 +204,7 @@ def test_what_moved_although_it_is_as_it_should_be() -> None:
         fine("f/b", ir={"hlo": ir("m"), "stablehlo": ir("m"), "stablehlo-tpu": ir("m")}),
         fine("f/c", ir={"hlo": ir("n", "t")}),
     ]
-    assert nights_on(then, now).moved == (
+    assert nights_on(then, now).artifacts == (
         ArtifactChange(artifact="value", place=HERE, cases=("f/a",)),
         ArtifactChange(artifact="stablehlo", place=HERE, cases=("f/b",)),
         ArtifactChange(artifact="hlo", place=HERE, cases=("f/a", "f/b")),
@@ -225,4 +225,4 @@ def test_what_moved_although_it_is_as_it_should_be() -> None:
 def test_what_cannot_be_compared_did_not_move(now: Record) -> None:
     """What is unexpected is told as such, what was edited is meant to move."""
     then = fine(artifacts={"value": "1"}, ir={"hlo": ir("n")})
-    assert nights_on([then], [now]).moved == ()
+    assert nights_on([then], [now]).artifacts == ()

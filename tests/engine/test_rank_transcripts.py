@@ -15,7 +15,7 @@ from .worlds import job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
 
 END = {"end": True}
 
@@ -25,7 +25,7 @@ def error(message: str = "bad", type_: str = "ValueError") -> dict[str, Any]:
     return {"error": {"type": type_, "message": message, "where": "", "traceback": "Trace"}}
 
 
-def finish(folder: Path, *events: tuple[int | None, Any], **done: Any) -> Finished:
+def finish(folder: Path, *events: tuple[int | None, Any], **done: Any) -> FinishedJob:
     """Return what came of two ranks that said something; None is their launcher."""
     ranks = RankTranscripts(2)
     for rank, event in events:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.record_judge import Judge, make_record
 from conformance.model.outcome import Conformance, Outcome, Stage
 from tests.builders import f32
@@ -32,7 +32,7 @@ def judged(folder: Path, pattern: dict[str, str], **blobs: bytes) -> Record:
     """Return the record of a job that claims a pattern of what it produced."""
     one = job(folder, facts={"filecheck": pattern})
     store = BlobStore(folder / "blobs")
-    finished = Finished(job=one, outcome=Outcome.OK, stage=Stage.COMPILE, blobs=blobs)
+    finished = FinishedJob(job=one, outcome=Outcome.OK, stage=Stage.COMPILE, blobs=blobs)
     return Judge(store).judge(one, make_record(finished, store))
 
 

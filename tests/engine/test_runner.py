@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.calibration import Calibration, Unstable
+from conformance.engine.calibration import Calibration, UnstableJob
 from conformance.engine.exit_policy import compute_exit_code
-from conformance.engine.job import Finished, Job
+from conformance.engine.job import FinishedJob, Job
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
@@ -136,9 +136,9 @@ def test_what_may_be_the_hosts_fault_is_not_cached(world: World, outcome: Outcom
 def test_a_crash_that_is_declared_is_cached(world: World, signal: str, asked: list[str]) -> None:
     """XLA that ends the process of a case does so each time; a SIGKILL comes from outside."""
 
-    def crash(one: Job) -> Finished:
+    def crash(one: Job) -> FinishedJob:
         error = ErrorInfo(type=signal, message="", signature=signal)
-        return Finished(job=one, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, error=error)
+        return FinishedJob(job=one, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, error=error)
 
     two = world.jobs[1]
     declared = Deviation(outcome="crashed", reason="XLA aborts")
@@ -248,7 +248,7 @@ def test_what_became_unexpected_without_running_is_run_again(world: World) -> No
 
 def unstable(one: Job) -> Calibration:
     """Return that a job is known not to be stable."""
-    known = Unstable(
+    known = UnstableJob(
         case=one.case.id, cell=one.planned.cell.id, case_hash=one.case.content_hash,
         attempts=20, differing=3, example="x", day="2026-05-01",
     )  # fmt: skip
@@ -280,7 +280,7 @@ def test_what_no_record_can_be_made_of_is_infra_for_its_job_alone(
 ) -> None:
     """A message that no file can hold, or a value that is none: the run goes on."""
 
-    def odd(job: Job) -> Finished:
+    def odd(job: Job) -> FinishedJob:
         finished = bad(job, message="no such file: \udcff.txt")
         return finished if damage == "message" else replace(good(job), blobs={"value": b"none"})
 

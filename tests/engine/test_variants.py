@@ -17,7 +17,7 @@ from tests.engine.worlds import array, job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
     from conformance.model.observation import Observation
 
 BEGUN = {"same_as": "eager"}
@@ -25,7 +25,7 @@ HEAD = {"structure": "*", "leaves": [LEAF]}
 ASKED = ("jit", "eager", "aot")
 
 
-def finished(folder: Path, *events: dict[str, Any], **done: Any) -> Finished:
+def finished(folder: Path, *events: dict[str, Any], **done: Any) -> FinishedJob:
     """Return how a job ended whose program ran, and was run in other ways."""
     said = transcript({"stage": "execute"})
     said.take({"value": HEAD}, array(1, 2))
@@ -36,7 +36,7 @@ def finished(folder: Path, *events: dict[str, Any], **done: Any) -> Finished:
     return said.finish(job(folder, same_as=ASKED), JobEnd(**done))
 
 
-def observed(ended: Finished, folder: Path) -> Observation:
+def observed(ended: FinishedJob, folder: Path) -> Observation:
     """Return what is stored of a job, decoded again."""
     blobs = BlobStore(folder / "blobs")
     return load_observation(make_record(ended, blobs), blobs)
@@ -48,7 +48,7 @@ def test_what_a_way_gave_is_kept_beside_the_value(tmp_path: Path) -> None:
     seen = observed(ended, tmp_path)
     assert seen.value is not None
     assert seen.value.leaves[0].data == array(1, 2)
-    jit, eager = seen.ways["jit"], seen.ways["eager"]
+    jit, eager = seen.variants["jit"], seen.variants["eager"]
     assert jit.value is not None
     assert (jit.outcome, jit.value.leaves[0].data) == (Outcome.OK, array(3, 4))
     assert (eager.outcome, eager.value) == (Outcome.UNSUPPORTED, None)
@@ -61,7 +61,7 @@ def test_a_way_that_raises_is_no_failure_of_the_job(tmp_path: Path) -> None:
     ended = finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END)
     assert (ended.outcome, ended.error) == (Outcome.OK, None)
     assert "traceback" not in ended.blobs
-    eager = observed(ended, tmp_path).ways["eager"]
+    eager = observed(ended, tmp_path).variants["eager"]
     assert eager.error is not None
     assert (eager.outcome, eager.error.type) == (Outcome.RAISED, "ValueError")
 
@@ -81,7 +81,7 @@ def test_what_ends_the_process_in_a_way_is_the_ways_ending(
     ended = finished(tmp_path, BEGUN, stderr="last words", **done)
     assert (ended.outcome, ended.stage, ended.error) == (Outcome.OK, Stage.EXECUTE, None)
     assert ended.blobs["stderr"] == b"last words"
-    ways = observed(ended, tmp_path).ways
+    ways = observed(ended, tmp_path).variants
     assert [ways[way].outcome for way in ASKED] == [Outcome.OK, outcome, Outcome.NOT_RUN]
     assert ways["aot"].error is not None
     assert ways["aot"].error.message == "eager had ended the process"
@@ -103,7 +103,7 @@ def test_a_way_that_raised_is_cached(tmp_path: Path) -> None:
     assert is_cached(finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END), tmp_path)
 
 
-def is_cached(ended: Finished, folder: Path) -> bool:
+def is_cached(ended: FinishedJob, folder: Path) -> bool:
     """Say whether a cache gives back what it was handed."""
     cache, blobs = ResultCache(folder / "cache"), BlobStore(folder / "blobs")
     cache.put(ended.job, make_record(ended, blobs), blobs)

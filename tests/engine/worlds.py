@@ -9,7 +9,7 @@ import numpy as np
 
 from conformance.cells.cell import Cell
 from conformance.engine.calibration import Calibration
-from conformance.engine.job import Finished, Job, PlannedCell
+from conformance.engine.job import FinishedJob, Job, PlannedCell
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
@@ -47,17 +47,17 @@ def job(folder: Path, name: str = "one", place: PlannedCell | None = None, **mor
     return Job(case=case, planned=place or planned())
 
 
-def good(job: Job, *numbers: float, reference: bool = True) -> Finished:
+def good(job: Job, *numbers: float, reference: bool = True) -> FinishedJob:
     """Return a job that ended well, and conforms unless it has no reference."""
     seen = encode_value(f32(*(numbers or (1, 2))))
     blobs = {"value": seen, "reference": encode_value(f32(1, 2))} if reference else {"value": seen}
-    return Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE, blobs=blobs)
+    return FinishedJob(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE, blobs=blobs)
 
 
-def bad(job: Job, outcome: Outcome = Outcome.RAISED, message: str = "bad shape") -> Finished:
+def bad(job: Job, outcome: Outcome = Outcome.RAISED, message: str = "bad shape") -> FinishedJob:
     """Return a job that did not end well."""
     error = ErrorInfo(type="ValueError", message=message, signature=f"ValueError: {message}")
-    return Finished(job=job, outcome=outcome, stage=Stage.TRACE, error=error)
+    return FinishedJob(job=job, outcome=outcome, stage=Stage.TRACE, error=error)
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Script:
     asked: list[str] = field(default_factory=list)
     identities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
         """Yield what the script says."""
         for one in jobs:
             answers = self.answers.get(one.case.name, [good])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.engine.job import Finished, PlannedCell
+    from conformance.engine.job import FinishedJob, PlannedCell
 
 INNOCENTS: Final = 4
 DELAY: Final = 0.4
@@ -189,7 +189,7 @@ ABUSES: Final = {
 """Each abuse by its name."""
 
 
-def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[Finished, list[str]]:
+def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[FinishedJob, list[str]]:
     """Run an abusive job beside innocent ones in one worker.
 
     Args:
@@ -214,7 +214,7 @@ def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[Finished, 
         executor = LocalExecutor(
             lambda one: Worker(python_of(one)), slots=len(jobs), turns=DeviceLock(folder)
         )
-        found: dict[str, list[Finished]] = {}
+        found: dict[str, list[FinishedJob]] = {}
         for finished in executor.run(jobs):
             found.setdefault(finished.job.case.topic, []).append(finished)
     finally:
@@ -226,7 +226,7 @@ def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[Finished, 
     return abusive, [*problems, *_left(temporary)]
 
 
-def _blamed(number: int, found: list[Finished]) -> Iterator[str]:
+def _blamed(number: int, found: list[FinishedJob]) -> Iterator[str]:
     if len(found) != 1:
         yield f"innocent {number} ended {len(found)} times"
     for one in found:
@@ -259,6 +259,6 @@ def _processes(temporary: Path) -> list[psutil.Process]:
     return found
 
 
-def _said(finished: Finished) -> str:
+def _said(finished: FinishedJob) -> str:
     error = finished.error
     return f"{finished.outcome}: {error.message[:300] if error is not None else ''}"

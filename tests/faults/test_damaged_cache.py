@@ -14,7 +14,7 @@ from tests.engine.worlds import World, good
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.job import Finished, Job
+    from conformance.engine.job import FinishedJob, Job
     from conformance.model.record import Record
 
 
@@ -78,7 +78,7 @@ def test_a_damaged_blob_is_a_miss(
     assert world.script.asked == []
 
 
-def with_jaxpr(job: Job) -> Finished:
+def with_jaxpr(job: Job) -> FinishedJob:
     """Return a job that ended well, with an artifact that judging does not read."""
     finished = good(job)
     return replace(finished, blobs={**finished.blobs, "jaxpr": b"{ lambda ; . let in () }"})

@@ -47,7 +47,7 @@ def failed(outcome: Outcome = Outcome.RAISED) -> VariantResult:
 
 def seen(way: str = "eager", *, as_: VariantResult, own: Value | None = None) -> Observation:
     """Return an observation of a program and of one way."""
-    return ok(own or f32(1, 2), ways={way: as_})
+    return ok(own or f32(1, 2), variants={way: as_})
 
 
 def test_a_way_that_agrees_vouches_for_the_program() -> None:
@@ -87,7 +87,7 @@ def test_a_way_that_fails_deviates(outcome: Outcome, told: str) -> None:
 
 def test_every_way_that_differs_is_told() -> None:
     """In the order in which the case names them, after what the reference says."""
-    one = ok(f32(1), reference=f64(2), ways={way: failed() for way in reversed(VARIANTS)})
+    one = ok(f32(1), reference=f64(2), variants={way: failed() for way in reversed(VARIANTS)})
     _, (reference, *ways) = judge_conformance(ALL, one)
     assert reference.startswith("out ")
     assert [text.partition(":")[0] for text in ways] == [f"same_as {way}" for way in VARIANTS]
@@ -147,7 +147,10 @@ def test_what_is_no_array_has_no_leading_axis() -> None:
 
 def test_a_way_that_was_not_run_says_nothing() -> None:
     """Neither does a way of which an older run knew nothing, nor one of a program that failed."""
-    assert judge_conformance(EAGER, ok(None, ways={"eager": SKIPPED})) == (Conformance.UNKNOWN, ())
+    assert judge_conformance(EAGER, ok(None, variants={"eager": SKIPPED})) == (
+        Conformance.UNKNOWN,
+        (),
+    )
     assert judge_conformance(EAGER, seen(as_=SKIPPED)) == (Conformance.UNKNOWN, ())
     assert judge_conformance(EAGER, ok(f32(1))) == (Conformance.UNKNOWN, ())
     assert find_checked_variants(EAGER, raised()) == ()
@@ -174,7 +177,7 @@ def test_a_declared_disagreement_is_known() -> None:
 def test_a_way_that_was_not_run_refutes_no_deviation() -> None:
     """What may deviate there was not looked at, although the reference agrees."""
     one = case(same_as=("eager",), deviations=(deviation("<0.6", outcome="ok"),))
-    unseen = ok(f32(1), reference=f64(1), ways={"eager": SKIPPED})
+    unseen = ok(f32(1), reference=f64(1), variants={"eager": SKIPPED})
     judged = judge(one, "0.5.3", "cpu", {"jax": "0.5.3"}, unseen, None)
     assert (judged.conformance, judged.verdict) == (Conformance.CONFORMS, Verdict.NEW)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from conformance.model.traceback import (
-    Raised,
+    RaisedException,
     TracebackFrame,
     decode_traceback,
+    encode_described_traceback,
     encode_traceback,
-    traceback_artifact,
 )
 
 
@@ -21,8 +21,10 @@ def test_it_is_read_as_it_was_written() -> None:
         file="/a.py", line=3, function="f", source="1 / 0", library="jax", count=2
     )
     chain = (
-        Raised(type="E", message="m", notes=("n",), frames=(frame, TracebackFrame(count=7))),
-        Raised(type="K", relation="cause"),
+        RaisedException(
+            type="E", message="m", notes=("n",), frames=(frame, TracebackFrame(count=7))
+        ),
+        RaisedException(type="K", relation="cause"),
     )
     assert decode_traceback(encode_traceback(chain)) == chain
 
@@ -46,4 +48,4 @@ def test_anything_else_is_refused(data: bytes) -> None:
 def test_what_a_worker_reports_is_checked(told: Any) -> None:
     """A job can write to its worker's channel."""
     with pytest.raises(ValueError, match=r"."):
-        traceback_artifact(told)
+        encode_described_traceback(told)

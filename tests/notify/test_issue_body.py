@@ -32,10 +32,10 @@ TOPIC = Topic(
 )  # fmt: skip
 FOUND = Evidence(
     cause=ID, case="f/a", cell="nightly-cpu8", good="0.5.2", last_good="20260430",
-    first_bad="20260501", confirmed=True, asked="does it raise",
+    first_bad="20260501", confirmed=True, predicate="does it raise",
     repro="repro/f_a.py", command="uv run repro/f_a.py",
     culprits=(Culprit(package="jaxlib", before="0.5.2", after="0.5.3"),),
-    untold=("the index has no nightly of 20260429",),
+    unresolved=("the index has no nightly of 20260429",),
 )  # fmt: skip
 URL = "https://owner.example/site"
 
@@ -182,5 +182,5 @@ def replace_evidence(one: str, two: str, three: str) -> Evidence:
     culprit = Culprit(package=one, before=two, after=three)
     return Evidence(
         cause=ID, case=one, cell=two, good=three, last_good=one, first_bad=two or "x",
-        culprits=(culprit,), repro=three or "x", command=one, untold=(two,),
+        culprits=(culprit,), repro=three or "x", command=one, unresolved=(two,),
     )  # fmt: skip

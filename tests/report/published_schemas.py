@@ -9,6 +9,7 @@ import msgspec
 
 from conformance.files import readable_json
 from conformance.model.record import IrRecord, Record
+from conformance.model.run_files import Since
 from conformance.report.report_json import RecordLine, ReportJson
 
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ _ROOTS: Final[Mapping[str, type]] = {
 }
 _BASES: Final[Mapping[str, type]] = {"RecordLine": Record}
 """What tells of the fields that a type has from another."""
-_KEYS: Final = dict(zip(IrRecord.__struct_fields__, IrRecord.__struct_encode_fields__, strict=True))
-"""JSON keys by attribute, of the one type whose keys are not its attributes."""
+_RENAMED: Final = (IrRecord, Since)
+"""Types whose JSON keys are not their attributes."""
+_KEYS: Final = {
+    kind.__name__: dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    for kind in _RENAMED
+}
 _SECTION: Final = "\n\nAttributes:\n"
 
 
@@ -49,8 +54,8 @@ def _told(name: str, part: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         return name, told
     if name in _BASES:
         docs = {**_described(getdoc(_BASES[name]) or "")[1], **docs}
-    if name == IrRecord.__name__:
-        docs = {_KEYS[attribute]: text for attribute, text in docs.items()}
+    if name in _KEYS:
+        docs = {_KEYS[name][attribute]: text for attribute, text in docs.items()}
     told["properties"] = {
         field: {key: value for key, value in said.items() if key != "default"}
         | ({"description": docs[field]} if field in docs else {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.model.traceback import Raised, TracebackFrame, encode_traceback
+from conformance.model.traceback import RaisedException, TracebackFrame, encode_traceback
 
 
 def own(line: int = 7, **more: Any) -> TracebackFrame:
@@ -20,11 +20,11 @@ def library(name: str = "jax", line: int = 1, **more: Any) -> TracebackFrame:
 
 
 CHAIN = (
-    Raised(
+    RaisedException(
         type="TypeError", message="bad shape\nsecond line",
         frames=(own(7), library(), library("numpy"), own(9), library(), library(line=4)),
     ),
-    Raised(type="KeyError", message="'x'", relation="cause", frames=(own(3),)),
+    RaisedException(type="KeyError", message="'x'", relation="cause", frames=(own(3),)),
 )  # fmt: skip
 FRAMES: dict[str, str] = {"frames": encode_traceback(CHAIN).decode()}
 """The artifact of a job that raised so."""

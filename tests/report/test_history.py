@@ -155,7 +155,7 @@ def test_a_regression_is_open_as_far_as_its_jobs_last_said(runs: list[Digest]) -
             for column, cell in enumerate(run.cells):
                 if number := run.table[row, column]:
                     said = run.states[number - 1]
-                    if said.telling:
+                    if said.is_conclusive:
                         last[case, cell] = said
     expected = {
         (case, said.verdict, said.cause, cell)

@@ -31,7 +31,7 @@ def diff(*changes: Change, **more: Any) -> IrDiff:
 def jobs(name: str, *found: IrComparison, said: str = "", cell: str = "c") -> JobComparison:
     """Return two jobs of a case in the same cell."""
     ok = (Outcome.OK, Outcome.OK)
-    return JobComparison(case=name, cells=(cell, cell), outcomes=ok, said=said, irs=found)
+    return JobComparison(case=name, cells=(cell, cell), outcomes=ok, difference=said, irs=found)
 
 
 def hlo(found: IrDiff) -> IrComparison:

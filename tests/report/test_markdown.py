@@ -14,7 +14,7 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
 from conformance.model.run_files import Culprit, Evidence
-from conformance.model.traceback import Raised, encode_traceback
+from conformance.model.traceback import RaisedException, encode_traceback
 from conformance.report.markdown import render_markdown
 from conformance.report.report import CauseEvidence, Report
 from conformance.report.text import flatten
@@ -96,9 +96,9 @@ def test_what_was_found_out_stands_with_its_root_cause(tmp_path: Path) -> None:
     (cause,) = find_root_causes(report.records)
     found = Evidence(
         cause=cause.id, case="f/a", cell=NEW, last_good="0.8.2", first_bad="0.8.3", confirmed=True,
-        asked="ends with ValueError", command="uv run repro/x.py", repro="repro/x.py",
+        predicate="ends with ValueError", command="uv run repro/x.py", repro="repro/x.py",
         culprits=(Culprit(package="jaxlib", before="0.8.2", after="0.8.3"),),
-        untold=("@somebody did not answer",),
+        unresolved=("@somebody did not answer",),
     )  # fmt: skip
     text = render_markdown(replace(report, evidence={cause.id: CauseEvidence(found)}))
     assert (
@@ -254,7 +254,7 @@ def test_what_does_not_fit_is_counted(tmp_path: Path, most: int) -> None:
 def test_a_traceback_is_folded(tmp_path: Path) -> None:
     """With a fence that nothing in it can close."""
     frames = (own(source="``` </details> @team"),)
-    text = encode_traceback((Raised(type="E", frames=frames),)).decode()
+    text = encode_traceback((RaisedException(type="E", frames=frames),)).decode()
     run = Directory(tmp_path).job(
         "f/a", CELLS[0], verdict=Verdict.REGRESSED, reasons=("raised E",),
         error=("E", ""), texts={"frames": text},

@@ -45,9 +45,9 @@ def test_everything_is_told() -> None:
     told = since(
         new=(cause("f/new"),), gone=(cause("f/gone"),), still=(cause("f/still", nights=3),),
         unseen=(cause("f/unseen"),), added=(JobAt(case="f/a", place="p"),) * 2,
-        removed=(JobAt(case="f/b", place="p"),), installed=tuple(packages),
+        removed=(JobAt(case="f/b", place="p"),), packages=tuple(packages),
         silent=(JobAt(case="f/c", place="q"),),
-        moved=(ArtifactChange(artifact="hlo", place="p", cases=("f/1", "f/2", "f/3", "f/4")),),
+        artifacts=(ArtifactChange(artifact="hlo", place="p", cases=("f/1", "f/2", "f/3", "f/4")),),
     )  # fmt: skip
     why = "on nightly-cpu8: out 1 against 2"
     causes = "1 new, 1 still there, 1 gone, 1 not seen"

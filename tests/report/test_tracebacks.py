@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model.traceback import Raised, TracebackFrame, encode_traceback
+from conformance.model.traceback import RaisedException, TracebackFrame, encode_traceback
 from conformance.report.tracebacks import (
     Fold,
     collect_stacks,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def side(folder: Path, *frames: TracebackFrame, **more: Any) -> StoredJob:
     """Return a job that raised with some frames."""
-    text = encode_traceback((Raised(type="E", frames=frames, **more),)).decode()
+    text = encode_traceback((RaisedException(type="E", frames=frames, **more),)).decode()
     return told(folder, {"frames": text})
 
 
@@ -148,7 +148,7 @@ def test_jobs_without_one(tmp_path: Path) -> None:
 
 def test_of_several_processes_the_first_speaks(tmp_path: Path) -> None:
     """Where they do not agree, each has its own."""
-    other = encode_traceback((Raised(type="Other"),)).decode()
+    other = encode_traceback((RaisedException(type="Other"),)).decode()
     made = told(tmp_path, {"frames.rank1": other, "frames.rank0": FRAMES["frames"]})
     assert tuple(render_traceback(made)) == LINES
 

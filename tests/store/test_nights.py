@@ -64,7 +64,7 @@ def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
     assert (a.run, a.since[:10], a.nights) == ("night-2", "2026-05-03", 2)
     assert {one.jobs[0].case for one in before.causes.values()} == {"f/a", "f/b"}
     since = compare_nights(before, before)
-    assert (since.changed, len(since.still)) == (False, 2)
+    assert (since.has_changes, len(since.still)) == (False, 2)
 
 
 def test_what_said_nothing_is_still_open(store: Store) -> None:
@@ -74,7 +74,7 @@ def test_what_said_nothing_is_still_open(store: Store) -> None:
     assert before is not None
     (one,) = before.causes.values()
     assert one.jobs == (JobAt(case="f/a", place=A),)
-    assert not before.jobs[one.jobs[0]].telling
+    assert not before.jobs[one.jobs[0]].is_conclusive
 
 
 def test_known_is_what_an_issue_is_linked_to(store: Store) -> None:

@@ -20,7 +20,7 @@ from tests.engine.worlds import planned
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
     from conformance.suites.running.cells import ProvidedCell
     from conformance.suites.suite import Examples
 
@@ -105,7 +105,7 @@ class Pool:
 
     begin: Callable[[bool], SessionLaunch]
     known: Container[str] = frozenset()
-    verdicts: dict[str, Callable[[Job], Finished]] = field(default_factory=dict)
+    verdicts: dict[str, Callable[[Job], FinishedJob]] = field(default_factory=dict)
     given_up: dict[object, str] = field(default_factory=dict)
     stopped: bool = False
     root: PytestSession | None = None
@@ -143,7 +143,7 @@ def loop_of(pool: Any, units: JobUnits, key: str = "one") -> WorkerLoop:
 
 def run(
     jobs: Sequence[Job], begin: Callable[[bool], SessionLaunch], **options: Any
-) -> list[Finished]:
+) -> list[FinishedJob]:
     """Run tests in one loop, with sessions as they are made, and return how each ended."""
     pool = Pool(begin, **options)
     loop = loop_of(pool, JobUnits([jobs]))
@@ -154,7 +154,7 @@ def run(
         pool.close()
 
 
-def ran(folder: Path, *names: str, **more: Any) -> dict[str, Finished]:
+def ran(folder: Path, *names: str, **more: Any) -> dict[str, FinishedJob]:
     """Run the tests of a folder to the last, and return how each ended, by its own name."""
     jobs = jobs_of(folder, *names, **{k: v for k, v in more.items() if k == "timeout"})
     may_fork = more.pop("forks", False)

@@ -200,8 +200,8 @@ def test_what_was_found_out_and_what_not() -> None:
     """A line for each."""
     found = Evidence(
         cause="c", case="f/a", cell="x", good="1.0", last_good="1.0", first_bad="1.1",
-        asked="deviates from its own reference", repro="repro/c.py", command="uv run repro/c.py",
-        untold=("no culprit: no network",),
+        predicate="deviates from its own reference", repro="repro/c.py",
+        command="uv run repro/c.py", unresolved=("no culprit: no network",),
     )  # fmt: skip
     assert list(render_evidence(found)) == [
         "f/a on x",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
 
 TPU = "jax0.10.2-py311-tpu.v5e.2x2"
 TELL_PID = "raise ValueError(os.getpid())"
@@ -42,7 +42,7 @@ def tpu(tpu_bench: Bench, tmp_path: Path) -> Bench:
     return tpu_bench.at(tmp_path)
 
 
-def pid_of(finished: Finished) -> int:
+def pid_of(finished: FinishedJob) -> int:
     """Return the process that a job of `TELL_PID` ran in."""
     assert finished.error is not None
     return int(finished.error.message)

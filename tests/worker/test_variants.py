@@ -17,7 +17,7 @@ from conformance.model.outcome import Conformance, Outcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
     from conformance.model.observation import Observation
     from tests.bench import Bench
 
@@ -42,7 +42,7 @@ def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     return bench_of_each_age.at(tmp_path)
 
 
-def observed(finished: Finished, folder: Path) -> Observation:
+def observed(finished: FinishedJob, folder: Path) -> Observation:
     """Return what is stored of a job."""
     blobs = BlobStore(folder / "blobs")
     return load_observation(make_record(finished, blobs), blobs)
@@ -73,8 +73,8 @@ def test_a_sound_program_is_the_same_in_every_way(bench: Bench) -> None:
     assert judge_conformance(finished.job.case, seen) == (Conformance.CONFORMS, ())
     assert seen.value is not None
     assert seen.value.leaves[0].sharding.startswith("tiles[")
-    assert tuple(seen.ways) == VARIANTS
-    alone = seen.ways["unsharded"].value
+    assert tuple(seen.variants) == VARIANTS
+    alone = seen.variants["unsharded"].value
     assert alone is not None
     assert alone.leaves[0].sharding == "single"
     assert {f"same_as {way}" for way in VARIANTS} <= set(finished.seconds)

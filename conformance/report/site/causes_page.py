@@ -55,8 +55,8 @@ def collect_causes(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     """
     views: dict[bool, list[CauseView]] = {True: [], False: []}
     for cause in report.causes:
-        found = views[cause.telling]
-        anchor = f"{'cause' if cause.telling else 'infra'}-{len(found) + 1}"
+        found = views[cause.is_about_jax]
+        anchor = f"{'cause' if cause.is_about_jax else 'infra'}-{len(found) + 1}"
         found.append(_view(report, cause, anchor, cause.records[0]))
     return views[True], views[False]
 
@@ -68,7 +68,7 @@ def collect_causes_by_case(report: Report) -> dict[str, list[CauseView]]:
         report: The report; its order of causes is that of the page of root causes.
     """
     found: dict[str, list[CauseView]] = {}
-    telling = (cause for cause in report.causes if cause.telling)
+    telling = (cause for cause in report.causes if cause.is_about_jax)
     for number, cause in enumerate(telling, 1):
         firsts = {record.case: record for record in reversed(cause.records)}
         for case, record in firsts.items():

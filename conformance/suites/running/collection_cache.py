@@ -17,7 +17,7 @@ from conformance.suites.running.collection import FORKED, Collection
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.job import Finished, Job, PlannedCell
+    from conformance.engine.job import FinishedJob, Job, PlannedCell
     from conformance.suites.suite import Suite
 
 FOLDER: Final = "suites"
@@ -98,7 +98,7 @@ class TestTimings:
         """Return the seconds that a test takes; for an unknown test, the median of the others."""
         return self._known.get(job.case.name, self._usual)
 
-    def learn(self, finished: Finished) -> None:
+    def learn(self, finished: FinishedJob) -> None:
         """Take the duration of a test."""
         if seconds := finished.seconds.get("job"):
             self._learned[finished.job.case.name] = round(seconds, 4)

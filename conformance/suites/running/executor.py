@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from conformance.cells.accelerators import DeviceLock
-    from conformance.engine.job import Finished, Job, PlannedCell
+    from conformance.engine.job import FinishedJob, Job, PlannedCell
     from conformance.suites.running.cells import SuiteCells
     from conformance.suites.running.collection import Collection
     from conformance.suites.running.collection_cache import CollectionCache, TestTimings
@@ -123,7 +123,7 @@ class SuiteExecutor:
         """The facts that the sessions of each cell report; of several suites the last one's."""
         return self._identities
 
-    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
         """Run tests and yield each as it ends; see `Executor.run`."""
         cells: dict[tuple[str, str], list[Job]] = defaultdict(list)
         for job in jobs:

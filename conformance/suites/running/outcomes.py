@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.engine.input_files import READ_FILES, encode_inputs, hash_inputs
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.messages import JobEnd
 from conformance.engine.plan import find_missing_dependency
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
@@ -20,7 +20,7 @@ from conformance.judge.errors import make_signature
 from conformance.judge.suite_verdict import FALSIFYING, WARNINGS, XFAIL
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
-from conformance.model.traceback import FRAMES, traceback_artifact
+from conformance.model.traceback import FRAMES, encode_described_traceback
 from conformance.suites.inside.session_server import LOST
 from conformance.suites.known.error_patterns import mask_values
 from conformance.suites.running.session import LARGEST, QUIET
@@ -46,7 +46,7 @@ _CUT: Final = {
 """Outcome and message for each reason for which the supervisor ends a process."""
 
 
-def finish_test(job: Job, report: TestReport) -> Finished:
+def finish_test(job: Job, report: TestReport) -> FinishedJob:
     """Return the outcome of a test that pytest reported.
 
     Args:
@@ -79,13 +79,13 @@ def finish_test(job: Job, report: TestReport) -> Finished:
     if report.read:
         blobs[READ_FILES] = encode_inputs(hash_inputs(map(Path, report.read)))
     stage = Stage.BUILD if report.phase == "setup" else Stage.EXECUTE
-    return Finished(
+    return FinishedJob(
         job=job, outcome=outcome, stage=stage, error=error, blobs=blobs,
         seconds={"execute": report.seconds, "job": report.seconds},
     )  # fmt: skip
 
 
-def finish_uncollected(job: Job, problem: Problem | None) -> Finished:
+def finish_uncollected(job: Job, problem: Problem | None) -> FinishedJob:
     """Return the outcome of a test that was not collected.
 
     Args:
@@ -103,20 +103,20 @@ def finish_uncollected(job: Job, problem: Problem | None) -> Finished:
             job, make_error(problem.type or "CollectError", message, problem.where)
         )
         blobs = {"traceback": problem.text.encode(), **_encode_frames(problem.frames)}
-    return Finished(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
+    return FinishedJob(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
 
 
-def finish_vanished(job: Job) -> Finished:
+def finish_vanished(job: Job) -> FinishedJob:
     """Return the outcome of a test that was collected in this cell before, and then was not.
 
     Args:
         job: The test.
     """
     error = make_error("not run", "was collected once, and not again: its name must not change")
-    return Finished(job=job, outcome=Outcome.NOT_RUN, stage=Stage.IMPORT, error=error)
+    return FinishedJob(job=job, outcome=Outcome.NOT_RUN, stage=Stage.IMPORT, error=error)
 
 
-def finish_killed(job: Job, end: JobEnd) -> Finished:
+def finish_killed(job: Job, end: JobEnd) -> FinishedJob:
     """Return the outcome of a test that ended its process.
 
     Args:
@@ -124,12 +124,12 @@ def finish_killed(job: Job, end: JobEnd) -> Finished:
         end: How the process ended.
     """
     outcome, error = _explain_end(end, f"no end within the timeout of {job.case.timeout:g} s")
-    return Finished(
+    return FinishedJob(
         job=job, outcome=outcome, stage=Stage.EXECUTE, error=error, blobs=encode_output(end)
     )
 
 
-def finish_failed_session(job: Job, info: SessionInfo) -> Finished:
+def finish_failed_session(job: Job, info: SessionInfo) -> FinishedJob:
     """Return the outcome of a test whose session ended before any test began.
 
     Args:
@@ -140,7 +140,7 @@ def finish_failed_session(job: Job, info: SessionInfo) -> Finished:
     if outcome is Outcome.RAISED and (missing := _find_missing(job, error)):
         outcome, error = Outcome.INFRA, make_error(MISSING, missing)
     blobs = encode_output(info.end or JobEnd())
-    return Finished(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
+    return FinishedJob(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
 
 
 def explain_failure(info: SessionInfo) -> tuple[Outcome, ErrorInfo]:
@@ -188,7 +188,7 @@ def _find_missing(job: Job, error: ErrorInfo) -> str:
 def _encode_frames(described: tuple[Any, ...]) -> dict[str, bytes]:
     """Return the artifact with the frames of an exception; a test can send malformed frames."""
     try:
-        return {FRAMES: traceback_artifact(described)} if described else {}
+        return {FRAMES: encode_described_traceback(described)} if described else {}
     except msgspec.ValidationError:
         return {}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
-from conformance.engine.job import Finished
+from conformance.engine.job import FinishedJob
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -90,7 +90,7 @@ class SuiteWorkerPool:
         self._lock = threading.RLock()
         self._keys, self._busy = itertools.count(), 0
         self.known: frozenset[str] = frozenset()
-        self.verdicts: dict[str, Callable[[Job], Finished]] = {}
+        self.verdicts: dict[str, Callable[[Job], FinishedJob]] = {}
         self.given_up: dict[object, str] = {}
         self.stopped = self._has_failed = False
         self._project, self._files, self._share = Collection(), list[str](), 1
@@ -173,7 +173,7 @@ class SuiteWorkerPool:
             return not slots
         return slots < self._share or (bool(self._forks) and not self.planned.cell.place.real)
 
-    def work(self, units: JobUnits) -> Iterator[Finished]:
+    def work(self, units: JobUnits) -> Iterator[FinishedJob]:
         """Run tests until none is left; tests that cannot be run end with the reason."""
         loop: WorkerLoop | None = None
         with self._lock:
@@ -201,7 +201,7 @@ class SuiteWorkerPool:
         # Only the last slot fails the rest: the session of another may still run it.
         while last and failure and not self.stopped and (unit := units.take()):
             for job in unit:
-                yield Finished(
+                yield FinishedJob(
                     job=job, outcome=failure[0], stage=Stage.PROVISION,
                     error=make_error(str(failure[0]), failure[1]),
                 )  # fmt: skip
@@ -319,7 +319,7 @@ class WorkerLoop:
             self._pool.drop(self._own)
         self._own = None
 
-    def run(self) -> Iterator[Finished]:
+    def run(self) -> Iterator[FinishedJob]:
         """Run tests, and yield each as it ends, unless the pool is stopped meanwhile.
 
         Raises:
@@ -339,7 +339,7 @@ class WorkerLoop:
             self._jobs.extend(unit)
         return bool(self._jobs)
 
-    def _try_next(self) -> Finished | None:
+    def _try_next(self) -> FinishedJob | None:
         """Return how the next test ends, None if it is to be tried again."""
         job = self._jobs[0]
         if job.case.name != self._announced and (finished := self._find_verdict(job)):
@@ -351,14 +351,14 @@ class WorkerLoop:
             return self._finish_missing(job, session.info)
         return self._run(session, job)
 
-    def _find_verdict(self, job: Job) -> Finished | None:
+    def _find_verdict(self, job: Job) -> FinishedJob | None:
         """Return how a test ends that need not be run, None for any other."""
         verdicts = self._pool.verdicts
         if verdict := verdicts.get(job.case.name) or verdicts.get(""):
             return verdict(job)
         if reason := self._pool.given_up.get(job.case.file):
             error = make_error("not run", reason)
-            return Finished(job=job, outcome=Outcome.NOT_RUN, stage=Stage.EXECUTE, error=error)
+            return FinishedJob(job=job, outcome=Outcome.NOT_RUN, stage=Stage.EXECUTE, error=error)
         return None
 
     def _find_session(self, job: Job) -> PytestSession:
@@ -372,7 +372,7 @@ class WorkerLoop:
             self._own, self._tests_run = session, 0
         return session
 
-    def _take_unrequested(self, session: PytestSession, job: Job) -> Finished | None:
+    def _take_unrequested(self, session: PytestSession, job: Job) -> FinishedJob | None:
         """Take the results of a session that ended before it was ready to run what is requested.
 
         A suite with a loop of its own runs the tests that it chooses. If a session ran nothing,
@@ -392,17 +392,17 @@ class WorkerLoop:
             return finish_failed_session(job, info)
         return None
 
-    def _finish_missing(self, job: Job, info: SessionInfo) -> Finished:
+    def _finish_missing(self, job: Job, info: SessionInfo) -> FinishedJob:
         """Return how a test ends that is not in this cell, or cannot be collected."""
         name = job.case.name
         problem = next((problem for problem in info.problems if problem.covers(name)), None)
         if problem is None and "::" not in name:  # a module that could not be collected elsewhere
-            return Finished(job=job, outcome=Outcome.OK, stage=Stage.IMPORT)
+            return FinishedJob(job=job, outcome=Outcome.OK, stage=Stage.IMPORT)
         if problem is None and name in self._pool.known:
             return finish_vanished(job)
         return finish_uncollected(job, problem)
 
-    def _run(self, session: PytestSession, job: Job) -> Finished | None:
+    def _run(self, session: PytestSession, job: Job) -> FinishedJob | None:
         """Run a test; an end of its worker is the end of this test only."""
         self._announced = self._find_following(session)
         report, end = session.run(job.case.name, self._announced, self._key)
@@ -428,7 +428,7 @@ class WorkerLoop:
         self._count_failure(finished, is_first=is_first, is_cheap=is_cheap)
         return finished
 
-    def _count_failure(self, finished: Finished, *, is_first: bool, is_cheap: bool) -> None:
+    def _count_failure(self, finished: FinishedJob, *, is_first: bool, is_cheap: bool) -> None:
         """Give up the file of a test once enough workers have ended at their first test alike."""
         signature = "" if finished.error is None else finished.error.signature
         alike = is_first and {signature}.issuperset(self._first_failures)

@@ -13,7 +13,7 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.client import WorkerDiedError
-from conformance.engine.job import Finished, Job
+from conformance.engine.job import FinishedJob, Job
 from conformance.engine.messages import JobEnd
 from conformance.engine.record_judge import load_claimed_observation, make_record
 from conformance.engine.stored_job import StoredJob
@@ -65,7 +65,7 @@ class _Session:
 
     link: socket.socket
     thread: threading.Thread
-    ended: list[Finished]
+    ended: list[FinishedJob]
     decoder: frames.Decoder
     pending: list[frames.Frame]
     staged: list[Frame]
@@ -157,7 +157,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         except WorkerDiedError as error:
             raise InfrastructureError(f"{self._job.planned.cell.id}: {error}") from error
 
-    def _compile(self, question: Mapping[str, Any]) -> tuple[list[Frame], Finished | None]:
+    def _compile(self, question: Mapping[str, Any]) -> tuple[list[Frame], FinishedJob | None]:
         """Return the messages about one compilation, and how the process ended if it did."""
         session = self._get_session()
         messages = list(session.staged)
@@ -171,7 +171,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         except (ProcessLostError, OSError):
             return messages, self._take_end(session)
 
-    def _take_end(self, session: _Session) -> Finished:
+    def _take_end(self, session: _Session) -> FinishedJob:
         self.lost += 1
         self.renew()
         if not session.ended:
@@ -188,7 +188,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
     def _start_session(self) -> _Session:
         self._sessions += 1
         path = self._folder / str(self._sessions)
-        ended: list[Finished] = []
+        ended: list[FinishedJob] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(path))
             listener.listen(1)
@@ -207,7 +207,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         return session
 
     def _accept(
-        self, listener: socket.socket, thread: threading.Thread, ended: list[Finished]
+        self, listener: socket.socket, thread: threading.Thread, ended: list[FinishedJob]
     ) -> socket.socket:
         """Wait for a process to ask for work, as long as there is one."""
         # A process that ends before it connects must not block `accept` for ever.
@@ -217,12 +217,12 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
                 return listener.accept()[0]
         raise InfrastructureError(self._explain_failure(ended))
 
-    def _explain_failure(self, ended: list[Finished]) -> str:
+    def _explain_failure(self, ended: list[FinishedJob]) -> str:
         error = ended[0].error if ended else None
         messages = error.message if error is not None else self._worker.output()
         return f"{self._job.planned.cell.id}: the program could not be staged: {messages}"
 
-    def _serve(self, channel: str, ended: list[Finished]) -> None:
+    def _serve(self, channel: str, ended: list[FinishedJob]) -> None:
         """Run the process in the worker, in a thread of its own."""
         case = self._job.case
         program = {
@@ -245,14 +245,14 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         with contextlib.suppress(WorkerDiedError):
             ended.append(self._worker.run(replace(self._job, case=probe, alone=True)))
 
-    def _make_finished(self, messages: list[Frame], end: Finished | None) -> Finished:
+    def _make_finished(self, messages: list[Frame], end: FinishedJob | None) -> FinishedJob:
         transcript = Transcript()
         for header, body in messages:
             transcript.take(header, body)
         if end is None:
             transcript.ended = True
             return transcript.finish(self._job, JobEnd())
-        finished = Finished(
+        finished = FinishedJob(
             job=self._job, outcome=end.outcome, stage=transcript.stage, error=end.error,
             blobs=transcript.blobs, seconds=transcript.seconds,
         )  # fmt: skip
@@ -261,7 +261,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         return finished
 
 
-def judge_finished(finished: Finished, blobs: BlobStore) -> StoredJob:
+def judge_finished(finished: FinishedJob, blobs: BlobStore) -> StoredJob:
     """Return the job of a program, judged by the case's own reference and claims.
 
     Args:

@@ -246,7 +246,7 @@ class _Writer:
             case, seen = self.job.case, self.seen.observation
             tolerances = Tolerances(rtol=case.rtol, atol=case.atol, ulp=self.ulp)
             expected = None if isinstance(seen.reference, ExpectedError) else seen.reference
-            values = (seen.value, expected, *(seen.ways[name].value for name in self.variants))
+            values = (seen.value, expected, *(seen.variants[name].value for name in self.variants))
             yield render_check(values, tolerances)
             for name in _VARIANTS_WITH_CODE:
                 if name in self.variants:

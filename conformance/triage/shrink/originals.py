@@ -78,7 +78,7 @@ def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
         raise UsageError(
             f"{case.id} on {cell} was not run: {shorten(result.ending)}; name another cell"
         )
-    conforms, _ = judge_conformance(case, replace(observation, ways={}))
+    conforms, _ = judge_conformance(case, replace(observation, variants={}))
     if conforms is not Conformance.DEVIATES and (broken := compare_variants(case, observation)):
         raise UsageError(
             f"{case.id} on {cell} deviates only in {' and '.join(broken)}, of its same_as: a case "

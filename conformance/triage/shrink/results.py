@@ -17,7 +17,7 @@ from conformance.search.predicates import read_output
 
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
     from conformance.model.observation import Observation
     from conformance.model.outcome import Outcome
     from conformance.model.record import Record
@@ -40,7 +40,7 @@ class TrialResult:
         blobs: Where artifacts go.
     """
 
-    job: Finished | Record
+    job: FinishedJob | Record
     blobs: BlobStore
 
     @property
@@ -80,7 +80,7 @@ class ScriptResult(TrialResult):
 class CaseResult(TrialResult):
     """The result of a case."""
 
-    job: Finished
+    job: FinishedJob
 
     @cached_property
     def frame(self) -> str:

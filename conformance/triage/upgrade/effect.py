@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.stored_job import load_value
 from conformance.engine.transcript import load_variants
-from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, TransitionKind
+from conformance.engine.transitions import ENDING, FACTS, VALUE, VARIANTS, TransitionKind
 from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.outcome import Conformance, Outcome
@@ -65,7 +65,7 @@ LEAST: Final = 1024
 """Least increase in bytes or operations: small programs have a fixed overhead that varies."""
 
 
-_OTHERWISE: Final = {VALUE: Effect.VALUE, FACTS: Effect.FACTS, WAYS: Effect.ENDING}
+_OTHERWISE: Final = {VALUE: Effect.VALUE, FACTS: Effect.FACTS, VARIANTS: Effect.ENDING}
 """Effects of a difference in a job that ends as before, neither better nor worse."""
 _DECLARED: Final = re.compile(r"^(not as the )?deviation [^:]*: ")
 """The beginning of a reason that a deviation declares, whose issue is shown anyway."""
@@ -112,7 +112,7 @@ def classify_change(change: Transition) -> Effect:
 def _only_ways_fail(change: Transition) -> bool:
     """Say whether nothing is wrong but that other ways, in which it worked, give nothing."""
     reasons = list(_list_reasons(change.after.record))
-    if WAYS not in change.changed or not reasons or not reasons[0].startswith(_OF_WAY):
+    if VARIANTS not in change.changed or not reasons or not reasons[0].startswith(_OF_WAY):
         return False  # errors of the program itself are the first reasons
     return all(_FAILS.match(text) for text in reasons if text.startswith(_OF_WAY))
 
@@ -141,10 +141,10 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
         yield ShownChange(ENDING, *contrast(describe_ending(before), describe_ending(after)))
     if VALUE in change.changed and change.value is not None:
         yield ShownChange(VALUE, *_contrast_values(change, change.value))
-    if WAYS in change.changed:
+    if VARIANTS in change.changed:
         ways = _describe_ways(change.before), _describe_ways(change.after)
         if ways[0] != ways[1]:
-            yield ShownChange(WAYS, *contrast(*ways))
+            yield ShownChange(VARIANTS, *contrast(*ways))
     if before.conformance is not after.conformance and describe_ending(before) != describe_ending(
         after
     ):
@@ -184,7 +184,7 @@ def _describe_ways(side: StoredJob) -> str:
     texts = [text.removeprefix(_OF_WAY) for text in of_ways]
     if not texts:
         seen = load_variants(side.record.artifacts, side.blobs)
-        failed = {way: one for way, one in seen.items() if one.checked and one.value is None}
+        failed = {way: one for way, one in seen.items() if one.was_run and one.value is None}
         texts = [f"{way}: {describe_variant(one)}" for way, one in failed.items()]
     return "; ".join(texts) or "agrees"
 

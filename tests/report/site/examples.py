@@ -11,7 +11,7 @@ from conformance.engine.diff_cache import DiffCache
 from conformance.engine.run_loader import load_run
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
-from conformance.model.traceback import Raised, encode_traceback
+from conformance.model.traceback import RaisedException, encode_traceback
 from conformance.report.conformance_history import SuiteOutcome as Ended
 from conformance.report.conformance_history import SuiteResult, TrackedTest
 from conformance.report.conformance_runs import make_suite_history
@@ -107,7 +107,7 @@ def hostile_report(folder: Path) -> Report:
     run.job("hostile/huge", CPU[0], verdict=Verdict.REGRESSED, reasons=("x" * HUGE,))
     frame = own(file=f"/{NASTY}", function=NASTY, source=NASTY)
     frames = (frame, *(library(NASTY, function=NASTY, source=NASTY) for _ in range(3)), frame)
-    chain = (Raised(type=NASTY, message=NASTY, notes=(NASTY,), frames=frames),)
+    chain = (RaisedException(type=NASTY, message=NASTY, notes=(NASTY,), frames=frames),)
     run.job(
         f"hostile/{ATTACK}[1]", CPU[0], verdict=Verdict.CHANGED, error=(NASTY, NASTY + "y" * HUGE),
         conformance=Conformance.UNKNOWN, reasons=("changed",),

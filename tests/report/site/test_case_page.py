@@ -12,7 +12,7 @@ from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.run_files import Culprit, Evidence
-from conformance.model.traceback import Raised, encode_traceback
+from conformance.model.traceback import RaisedException, encode_traceback
 from conformance.report.report import CauseEvidence
 from conformance.report.site.addresses import case_page
 from conformance.report.site.case_page import collect_pairs, render_case_pages
@@ -77,7 +77,7 @@ def test_a_regressed_case_opens_with_its_cause(tmp_path: Path) -> None:
     (cause,) = report.causes
     found = Evidence(
         cause=cause.id, case="f/a", cell=CELLS[1], good="0.5.3", last_good="0.6.0",
-        first_bad="0.6.1", confirmed=True, asked="ends with ValueError",
+        first_bad="0.6.1", confirmed=True, predicate="ends with ValueError",
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
     )  # fmt: skip
     shown = page(replace(report, evidence={cause.id: CauseEvidence(found)}), tmp_path)
@@ -256,7 +256,7 @@ def test_the_traceback_of_a_declared_failure(tmp_path: Path) -> None:
 def test_a_traceback_from_elsewhere_is_text(tmp_path: Path) -> None:
     """Shards come from elsewhere."""
     frames = (own(file=f"/{NASTY}", function=NASTY, source=NASTY),)
-    text = encode_traceback((Raised(type=NASTY, message=NASTY, frames=frames),)).decode()
+    text = encode_traceback((RaisedException(type=NASTY, message=NASTY, frames=frames),)).decode()
     failed = {"verdict": Verdict.REGRESSED, "error": ("E", "m"), "texts": {"frames": text}}
     report = jobs(tmp_path, failed).report()
     pages = render_case_pages(

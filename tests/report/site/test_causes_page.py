@@ -90,9 +90,9 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
     (cause,) = find_root_causes(report.records)
     found = Evidence(
         cause=cause.id, case="f/a", cell=CELLS[1], good="0.5.3", last_good="0.6.0",
-        first_bad="0.6.1", confirmed=True, asked="ends with TypeError", repro="repro/x.py",
+        first_bad="0.6.1", confirmed=True, predicate="ends with TypeError", repro="repro/x.py",
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
-        untold=("no <network>",),
+        unresolved=("no <network>",),
     )  # fmt: skip
     evidence = {cause.id: CauseEvidence(found, "raise TypeError\n")}
     known = replace(report, evidence=evidence)

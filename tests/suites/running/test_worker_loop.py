@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from conformance.engine.job import Finished
+    from conformance.engine.job import FinishedJob
 
 NASTY = """\
 import os, signal, time
@@ -36,12 +36,12 @@ def test_c(): pass
 """
 
 
-def outcomes(found: Mapping[str, Finished]) -> dict[str, Outcome]:
+def outcomes(found: Mapping[str, FinishedJob]) -> dict[str, Outcome]:
     """Return how each test ended."""
     return {name: one.outcome for name, one in found.items()}
 
 
-def said(one: Finished) -> str:
+def said(one: FinishedJob) -> str:
     """Return the message of how a test ended."""
     assert one.error is not None
     return one.error.message
@@ -246,7 +246,7 @@ def test_a_neighbour_of_a_test_that_kills_the_fork_server_is_not_blamed(tmp_path
         JobUnits([[job] for job in jobs]),
     )
 
-    def work(key: str) -> list[Finished]:
+    def work(key: str) -> list[FinishedJob]:
         loop = loop_of(pool, units, key)
         try:
             return list(loop.run())

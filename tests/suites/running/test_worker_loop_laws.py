@@ -21,7 +21,7 @@ from tests.suites.trials import loop_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from conformance.engine.job import Finished, Job
+    from conformance.engine.job import FinishedJob, Job
     from conformance.suites.running.worker_pool import WorkerLoop
 
 PLACE = planned("0.6.0")
@@ -92,7 +92,7 @@ class DrawnPool:
     def __init__(self, begin: Callable[[], DrawnSession]) -> None:
         self._begin = begin
         self.known = frozenset[str]()
-        self.verdicts: dict[str, Callable[[Job], Finished]] = {}
+        self.verdicts: dict[str, Callable[[Job], FinishedJob]] = {}
         self.given_up: dict[object, str] = {}
         self.stopped = False
 
@@ -104,7 +104,7 @@ class DrawnPool:
         """Forget it."""
 
 
-def run_all(loops: Sequence[WorkerLoop], units: JobUnits) -> Iterator[Finished]:
+def run_all(loops: Sequence[WorkerLoop], units: JobUnits) -> Iterator[FinishedJob]:
     """Run loops side by side, and yield what ends in any of them."""
     running = [(loop, loop.run()) for loop in loops]
     while running:
