@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DEVICE_FILES: Final = {
     "gpu": ("dev/nvidia[0-9]*", "dev/kfd", "dev/dxg"),
+    # A number is required: the container device /dev/vfio/vfio exists on hosts without any TPU.
     "tpu": ("dev/accel[0-9]*", "dev/vfio/[0-9]*"),
 }
 """Device files by platform: for GPUs those of NVIDIA, of AMD and of Windows under WSL."""
@@ -38,6 +39,7 @@ def find_missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
     if not platform.real:
         return ""
     patterns = DEVICE_FILES[platform.name]
+    # Present is enough: whether the release can use the device is found by its worker.
     if any(any(root.glob(pattern)) for pattern in patterns):
         return ""
     checked = ", ".join(f"/{pattern.replace('[0-9]*', 'N')}" for pattern in patterns)
@@ -52,6 +54,7 @@ class DeviceLock:
     """
 
     def __init__(self, cache: Path) -> None:
+        # Named as in earlier versions: a run of one of them takes turns with a run of this one.
         self._folder = cache / "turns"
 
     @contextmanager
@@ -82,6 +85,7 @@ class DeviceLock:
 
 
 def _wait_for(lock: FileLock, check: Callable[[], None]) -> None:
+    # FileLock cannot be woken: short waits let `check` end the wait, e.g. after an interrupt.
     for _ in range(int(PATIENCE / POLL_INTERVAL)):
         check()
         try:

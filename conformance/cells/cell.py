@@ -31,14 +31,17 @@ if TYPE_CHECKING:
 
 PATH_PREFIX = "path:"
 DEPS = ("era", "latest")
+# As short as possible: the version begins at the first digit, so `numpy2.0.2` needs no sign.
 _COMPACT_PIN = re.compile(r"(?P<name>[a-z][a-z0-9_]*?)(?P<version>\d[\w.!+]*)")
 _FULL_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.]*)==(?P<version>[\w.!+]+)")
+# Factors with another meaning: a pin that would be spelled like one is written as `name==version`.
 _RESERVED_FACTOR = re.compile(
     r"jax\d.*|py\d+|cpu\d*|mp\d+|(tpu|cuda|gpu|rocm)([:.\d].*)?|era|latest|x64"
 )
 _HEAD = re.compile(rf"jax(?P<release>\d.*|{NIGHTLY}(?:[.-].*)?)")
 _PYTHON = re.compile(r"\d+\.\d+")
 _PYTHON_FACTOR = re.compile(r"py(\d)(\d+)")
+# The number of digits is bounded: Python refuses to convert more than 4,300 of them.
 _DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d{0,5})?")
 _PROCESSES = re.compile(r"mp\d+")
 _TOPOLOGY = re.compile(r"(tpu|cuda|rocm)[:.](.*)")
@@ -98,9 +101,11 @@ class Cell:
             ("devices", platform.devices or self.devices or own_devices),
             ("pins", tuple(sorted({canonicalize_pin(pin) for pin in self.pins}))),
             ("config", tuple(sorted(dict(self.config).items()))),
+            # Not sorted: of two flags with one name XLA takes the last.
             ("xla_flags", tuple(canonicalize_flag(flag) for flag in self.xla_flags)),
         ):
             object.__setattr__(self, name, value)
+        # Made once: ids are keys of plans and results, and are read many times per job.
         kind, _, processes = self.platform.replace(":", ".").partition("-")
         fixed = self.place.devices is not None
         factors = [kind if fixed else f"{kind}{self.devices}", *filter(None, [processes])]
@@ -155,6 +160,7 @@ class Cell:
         if path is None:
             return f"jax{encode_nightly_factor(self.release)}-{python}"
         stem = re.sub(r"[^A-Za-z0-9_.]+", "_", path.parent.parent.name) or "root"
+        # Environments in different projects often have the same folder name, e.g. `.venv`.
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return f"path-{stem}-{digest}-{python}"
 
@@ -214,9 +220,8 @@ def _parse_setting(text: str) -> bool | int | float | str | None:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
-        with contextlib.suppress(
-            ValueError
-        ):  # Python refuses a number of more than 4,300 digits: it stays a text
+        # Python refuses a number of more than 4,300 digits: it stays a text.
+        with contextlib.suppress(ValueError):
             return int(text)
     return float(text) if _FLOAT.fullmatch(text) else text
 
@@ -336,6 +341,7 @@ def _parse_unique_factor(factor: str, fields: dict[str, Any], text: str) -> None
             found["devices"] = int(real[2])
     elif topology := _TOPOLOGY.fullmatch(factor):
         found = {"platform": f"{topology[1]}:{topology[2].replace('.', ':')}"}
+    # `cpu4-mp2` is split at its dash: the number of processes refines the platform before it.
     elif _PROCESSES.fullmatch(factor) and fields.get("platform") == "cpu":
         fields["platform"] = f"cpu-{factor}"
         return
@@ -347,6 +353,7 @@ def _parse_unique_factor(factor: str, fields: dict[str, Any], text: str) -> None
         raise UsageError(f"cell {text!r}: {factor!r} is a second release; expected one")
     else:
         raise UsageError(f"cell {text!r}: {factor!r} is no platform; expected one of {FORMS}")
+    # A repeated factor is more likely a mistake than a request for the last one.
     if not found.keys().isdisjoint(fields):
         raise UsageError(f"cell {text!r}: {factor!r} sets {min(found)} twice; leave one out")
     fields.update(found)

@@ -67,11 +67,14 @@ class ChildProcesses:
                 if self._stopped:  # stopped between the check and the start
                     process.kill()
                 out, err = process.communicate(stdin, timeout)
+            # Popen's `with` waits for the child: without the kill an interrupt would last as long
+            # as it.
             except BaseException:
                 process.kill()
                 raise
             finally:
                 self._running.discard(process)
+        # A child that `stop` killed looks as if it had failed: report the interrupt instead.
         self._check()
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -82,6 +85,7 @@ class ChildProcesses:
     def stop(self) -> None:
         """Kill all child processes, and refuse to start new ones."""
         self._stopped = True
+        # A copy: other threads remove their processes from the set meanwhile.
         for process in list(self._running):
             process.kill()
 

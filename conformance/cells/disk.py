@@ -91,6 +91,8 @@ def own_bytes(usages: Iterable[Usage]) -> int:
     for usage in usages:
         names.update(usage.names)
         sizes.update(usage.sizes)
+    # A file is freed with its last name. `>=`, because names may be removed between two calls of
+    # stat.
     return sum(size for inode, (size, links) in sizes.items() if names[inode] >= links)
 
 
@@ -111,6 +113,7 @@ def find_room_problem(cell: Cell, cache: Path, *, free: int | None = None) -> st
         free: Free bytes; by default those of the disk.
     """
     needed = estimate_size(cell, cache)
+    # Of the folder itself, which may be a mount or a link to another disk than the cache.
     free = shutil.disk_usage(cache / ENVIRONMENTS).free if free is None else free
     if free >= needed:
         return ""
@@ -130,6 +133,7 @@ def estimate_size(cell: Cell, cache: Path) -> int:
         if environment_kind(stored.env_id) == kind
         and (facts := read_facts(stored.folder)) is not None
     ]
+    # 0 if no environment was measured: the facts of older versions have no size.
     return max(known, default=0) or int(GUESSES.get(kind, max(GUESSES.values())) * _GB)
 
 
@@ -214,6 +218,7 @@ def find_removal_reason(
         return "it is not finished"
     if environment.lock not in locks.get(environment.env_id, ()):
         return "its lock no longer exists"
+    # A lock is not enough: the cache keeps those of cells that were run once with --cell.
     if environment.env_id not in wanted:
         return "no matrix has a cell of it"
     days = (time.time() - environment.used) / DAY
@@ -262,6 +267,7 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> PruneResul
     for candidate in candidates:
         folder = candidate.environment.folder
         try:
+            # A dry run takes the lock too, so that it reports the same environments as in use.
             with lock_unused(folder) as is_unused:
                 if is_unused:
                     usages.append(measure_usage(folder))
@@ -275,5 +281,6 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> PruneResul
                 f"{folder}: cannot be removed: {describe_os_error(error)}"
             ) from error
         removals.append(replace(candidate, kept="" if is_unused else IN_USE))
+    # Together: a file that several removed environments share is freed only if all of them go.
     freed = own_bytes(usages)
     return PruneResult(removals=tuple(removals), freed=freed, linked=disk_bytes(usages) - freed)

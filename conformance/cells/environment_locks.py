@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".used"
+# Errors of a cache that is full, read-only or another user's.
 _REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 PATIENCE = 1800.0
 """Seconds to wait for another process that creates an environment."""
@@ -35,6 +36,8 @@ def hold_environment(folder: Path) -> Iterator[int]:
     Raises:
         OSError: If the parent folder cannot be written.
     """
+    # Next to the folder, not in it: the folder may not exist yet, and creating it removes its
+    # content.
     mark = _mark_path(folder)
     mark.parent.mkdir(parents=True, exist_ok=True)
     descriptor = _lock_mark(mark, folder)
@@ -98,11 +101,15 @@ def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
         TimeoutError: If another process holds the lock for longer than that.
         OSError: If the parent folder cannot be written.
     """
+    # A second file: the process that creates the folder, and those that wait for it, hold the mark
+    # of its use meanwhile.
     descriptor = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
+        # Polled: flock has no time limit, and an alarm would need the main thread.
         end = time.monotonic() + patience
         while True:
             try:
+                # flock, not lockf: children that inherit the descriptor hold a lock of flock too.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > end:
@@ -135,9 +142,8 @@ def _lock_mark(mark: Path, folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         if mark.exists() and os.path.samestat(os.fstat(descriptor), mark.stat()):
             return descriptor
-        os.close(
-            descriptor
-        )  # the environment was removed while this process waited: retry with a new mark
+        # The environment was removed while this process waited: retry with a new mark.
+        os.close(descriptor)
 
 
 def _mark_path(folder: Path) -> Path:

@@ -24,6 +24,8 @@ TIMEOUT: Final = 10.0
 FILES_TIMEOUT: Final = 300.0
 """Seconds in which an interpreter must compare every file of its environment."""
 _T = TypeVar("_T")
+# In the syntax of old Pythons: any candidate is run, and its version must be reported. `venv`
+# relies on the private `_base_executable`, too.
 _VERSION_SCRIPT: Final = """
 import json, sys, sysconfig
 print(json.dumps({
@@ -33,6 +35,8 @@ print(json.dumps({
     "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
 }))
 """
+# The first distribution of a name counts, in both scripts: Python imports from the first folder of
+# the path that has a package.
 _PACKAGES_SCRIPT: Final = """
 import importlib.metadata, json, re, sys
 packages = {}
@@ -85,7 +89,7 @@ class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
         version: `major.minor.patch`.
         implementation: `cpython`, `pypy`.
         base: Base interpreter; the interpreter itself outside a virtual environment.
-        free_threaded: Whether it is built without the global interpreter lock.
+        free_threaded: Build without the global interpreter lock.
     """
 
     version: str
@@ -136,6 +140,7 @@ def inspect_interpreter(python: Path) -> Interpreter:
     return _run_script(python, Interpreter, _VERSION_SCRIPT)
 
 
+# Cached: one command asks for the same interpreter in selectors, locks and plans.
 @cache
 def inspect_path_environment(python: Path) -> PathEnvironment:
     """Run the interpreter of an existing environment and return its Python and packages.
@@ -147,6 +152,7 @@ def inspect_path_environment(python: Path) -> PathEnvironment:
         UsageError: If there is no such file.
         InfrastructureError: If the interpreter does not run, or has no jax.
     """
+    # A path that does not exist is a mistake of the user; an interpreter that does not run is not.
     if not os.path.isfile(python):  # noqa: PTH113 - Path raises for a name that is too long
         raise UsageError(f"path:{python}: no such file, expected the python of an environment")
     found = _run_script(python, _Packages, _PACKAGES_SCRIPT)
@@ -218,9 +224,11 @@ def _run_script(
     python: Path, kind: type[_T], script: str, *arguments: str, timeout: float | None = None
 ) -> _T:
     """Run a script in an interpreter and decode the JSON that it prints."""
+    # Read at each call, not a default: tests shorten it.
     timeout = TIMEOUT if timeout is None else timeout
     try:
         done = subprocess.run(
+            # -I: PYTHONPATH and the user's site are those of the caller, not of the environment.
             [python, "-I", "-c", script, *arguments],
             capture_output=True,
             timeout=timeout,

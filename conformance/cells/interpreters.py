@@ -107,6 +107,7 @@ def _search(python: str, *, download: bool) -> tuple[Path | None, tuple[str, ...
     if found is None and download:
         try:
             run_uv(
+                # --no-bin: otherwise uv puts a link to it into a folder on the user's PATH.
                 ["python", "install", python, "--no-bin"],
                 cwd=Path("/"),
                 defaults=_DOWNLOAD_TIMEOUTS,
@@ -116,6 +117,7 @@ def _search(python: str, *, download: bool) -> tuple[Path | None, tuple[str, ...
             causes = str(error).split("; ")
             # The first cause names the file, the last the error of the network.
             summary = ": ".join(dict.fromkeys((causes[0], causes[-1])))
+            # Not raised: the other candidates belong into the same message.
             return None, (*rejected, f"uv: {summary}")
         found, rejected = _find_usable(_list_uv_managed(python), python)
     return found, tuple(rejected)
@@ -148,6 +150,7 @@ def _examine(candidate: Path, python: str) -> tuple[Path | None, str]:
 def _list_candidates(python: str) -> Iterator[Path]:
     # A generator: uv is a child process, which is needed only if pyenv has no interpreter.
     yield from _list_running(python)
+    # Before PATH: the shims of pyenv on it fail for versions that are not activated.
     yield from _list_pyenv(python)
     yield from _list_uv_managed(python)
     for folder in os.get_exec_path():
@@ -167,6 +170,7 @@ def _list_pyenv(python: str) -> Iterator[Path]:
         names = [entry.name for entry in root.iterdir() if pattern.fullmatch(entry.name)]
     except OSError:
         return
+    # By version: 3.9.10 is newer than 3.9.2.
     for name in sorted(names, key=Version, reverse=True):
         yield root / name / "bin" / "python"
 

@@ -26,7 +26,9 @@ NIGHTLIES = "nightly"
 """Name of the comment line that lists the packages from the index of nightlies."""
 _HEADER = re.compile(r"^# ([a-z][a-z- ]*): (.*)$", re.MULTILINE)
 _PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==([^\s;\\]+)", re.MULTILINE)
+# Every line must match: a truncated or merged file may still contain valid pins.
 _LINE = re.compile(r"(?:#.*|[a-z0-9][a-z0-9-]*==[^\s;\\]+.*| +--hash=sha256:[0-9a-f]+.*)?")
+# With extras, as in `jax[cuda12]==0.6.2`, and with the `===` of local builds.
 _FOREIGN_PIN: Final = re.compile(
     r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*===?\s*([^\s;#\\,]+)", re.MULTILINE
 )
@@ -37,6 +39,7 @@ class UnsupportedHostError(InfrastructureError):
     """The packages of a lock have no wheels for this host."""
 
 
+# No slots: `cached_property` stores its values in the instance.
 @dataclass(frozen=True, kw_only=True)
 class Lock:
     """The packages of an environment, by version and hash.
@@ -55,6 +58,7 @@ class Lock:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the text, in hexadecimal."""
+        # With the comment lines: a lock for another Python or other hosts is another environment.
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
@@ -88,6 +92,7 @@ class Lock:
 
 def get_host() -> str:
     """Return the name of this host in locks: `linux-x86_64`, `linux-aarch64`, `macos-arm64`."""
+    # Windows reports AMD64.
     machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     return f"{'macos' if sys.platform == 'darwin' else sys.platform}-{machine}"
 
@@ -145,6 +150,7 @@ def _find_damage(lock: Lock) -> str:
     for number, line in enumerate(lock.text.split("\n"), 1):
         if not _LINE.fullmatch(line):
             return f"line {number} is {line[:60]!r}, expected a pin or its hash"
+    # A file that was cut between two lines has valid lines only.
     if not lock.text.endswith("\n") or lock.text.endswith("\\\n"):
         return "it ends too early"
     if "environment" not in lock.headers:

@@ -74,6 +74,7 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
         raise UsageError(f"{cell.id}: {cell.place.refused}")
     if cell.interpreter is not None:
         return _list_installed(cell, cell.interpreter)
+    # The index did not answer when the cell was planned; the lookup raises unless it does now.
     if cell.is_unresolved:
         found = resolve_nightly(cell.release, releases.nightlies)
         raise InfrastructureError(f"{cell.id}: the index now answers, with {found}; run again")
@@ -81,6 +82,8 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
     if cached is not None and is_nightly(cell.release) and not _is_known(cell, releases):
         # The index deletes old nightlies: an environment that was locked stays usable.
         return _set_nightly_index(releases, cached)
+    # Committed locks come first: they were reviewed, and are the same on every machine. One for
+    # other requirements is passed over, so that a user can change these without editing it.
     for folder in folders:
         lock = read_lock(folder / "locks" / f"{cell.env_id}.txt")
         if lock is not None and _satisfies(lock, cell, releases):
@@ -184,6 +187,8 @@ def _make_lock(
     hashes = {name: set(pin.hashes) for name, pin in pins.items()}
     hosts = ["linux-x86_64"]
     for host in list(HOSTS)[1:]:
+        # The same versions everywhere: a difference between hosts would look like one between
+        # releases.
         if (found := resolver.resolve_pins(host, pins)) is not None:
             hosts.append(host)
             for name, pin in found.items():
@@ -200,8 +205,11 @@ def _make_lock(
         lines.append(f"# left out: {' '.join(excluded)}")
     if nightlies := find_nightlies(_collect_requirements(cell, releases)[0]):
         lines.append(f"# {NIGHTLIES}: {' '.join(nightlies)}")
+    # Part of the lock, so that a reader sees why e.g. flax is missing in the cell.
     lines += [f"# without {package}: {reason}" for package, reason in refused.items()]
     for name in sorted(pins):
+        # Sorted: the hash of the text names the environment, so equal resolutions must be equal
+        # texts.
         parts = [f"{name}=={pins[name].version}", *sorted(f"--hash={h}" for h in hashes[name])]
         lines.append(" \\\n    ".join(parts))
     text = "\n".join(lines) + "\n"
@@ -216,6 +224,7 @@ def _collect_requirements(cell: Cell, releases: Releases) -> tuple[list[str], se
     required += [text.format(release=release) for text in _PLATFORM_PACKAGES[cell.place.packages]]
     if is_nightly(release.version):
         required += _list_nightly_requirements(cell, release, releases)
+    # A pin replaces the cell's own requirement, also of jaxlib: both together have no solution.
     required = [t for t in required if canonicalize_name(Requirement(t).name) not in pinned]
     return [*required, *cell.pins], pinned
 
@@ -255,6 +264,7 @@ def _satisfies(lock: Lock, cell: Cell, releases: Releases) -> bool:
 def _is_current(lock: Lock, cell: Cell) -> bool:
     """Say whether a cached lock is still valid: `latest` is resolved again every day."""
     today = _format_time(_end_of_today())
+    # Locks as of a release date never expire: no upload after that date counts.
     return cell.deps != "latest" or lock.headers.get("exclude-newer") == today
 
 
@@ -262,7 +272,7 @@ def _find_cut_off(cell: Cell, releases: Releases) -> datetime:
     if cell.deps == "latest":
         return _end_of_today()
     day = releases.get(cell.release).date.astimezone(UTC).date()
-    # One more day: the wheels of a release are uploaded over hours.
+    # The end of the next day: the wheels of a release are uploaded over hours.
     return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=2)
 
 

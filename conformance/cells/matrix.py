@@ -61,6 +61,7 @@ AXES: Final[Mapping[str, _Axis]] = {
         nested=True,
     ),
 }
+# `python` is apart: by default it is that of the release, not the same for all cells.
 _OPTIONS: Final = tuple(name for name in AXES if name not in {"jax", "python"})
 # `releases.toml` is both the matrix `releases` and the table of releases.
 _TOP_LEVEL: Final = ("matrix", "packages", "release", "yanked")
@@ -106,6 +107,7 @@ def _list_tables(matrix: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any
 
 def _parse_product(where: str, table: object) -> AxisValues:
     given = _parse_axes(where, table)
+    # The only axis without a default: `latest` would change the matrix with each release.
     if "jax" not in given:
         raise UsageError(f"{where}: no jax in it, expected a list of {AXES['jax'].words}")
     return {name: given.get(name, axis.default) for name, axis in AXES.items()}
@@ -212,6 +214,7 @@ def load_matrix(name_or_path: str, folders: Sequence[Path], releases: Releases) 
                 excluded.append(Exclusion(case="", cell=cell.id, reason="; ".join(reasons)))
             else:
                 cells.append(cell)
+        # After the exclusions, which do not apply: an inclusion is an exception to them.
         for axes in file.include:
             cells.extend(_expand(axes, releases))
     except UsageError as error:
@@ -223,6 +226,7 @@ def load_matrix(name_or_path: str, folders: Sequence[Path], releases: Releases) 
     return Matrix(
         name=path.stem,
         path=path,
+        # Not a set: the order of cells is the order of jobs and reports.
         cells=tuple(dict.fromkeys(cell for cell in cells if cell not in unsupported)),
         exclusions=tuple(dict.fromkeys(excluded)),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Nightlies
 
 NIGHTLY: Final = "nightly"
+# The number of digits is bounded: Python refuses to convert more than 4,300 of them.
 _SELECTOR = re.compile(rf"{NIGHTLY}(?:-(\d{{1,6}})|:(.*))?")
 _FACTOR = re.compile(rf"{NIGHTLY}(?:\.(?P<back>\d{{1,6}})|\.(?P<day>\d+\.\d+\.\d+))?")
 _CELL: Final = re.compile(r"jax(?P<release>[^-]+)-(?P<python>py\d+)(?P<rest>(?:-.+)?)")
@@ -43,6 +44,7 @@ def night_of(version: Version) -> date | None:
         The date; None if the version is not of a nightly.
     """
     digits = str(version.dev or "")
+    # Other development versions, e.g. `0.8.3.dev0`, are builds without a date.
     if len(digits) != _DATE_LENGTH:
         return None
     try:
@@ -94,6 +96,7 @@ def resolve_nightly(text: str, index: Nightlies) -> str:
     if match[2] is not None:
         return _find_by_date(text, match[2], index)
     back, count = int(match[1] or 0), 0
+    # Newest first, and no further than needed: each check may cost requests to the index.
     for version in reversed(index.versions):
         if _is_installable(version, index):
             if count == back:
@@ -132,6 +135,8 @@ def find_nights(
     for version in index.versions:
         if first <= Version(version) <= last:
             try:
+                # The message of the error is the reason: no jaxlib matches, or the wheel was
+                # deleted.
                 index.get(version)
             except NotInstallableError as error:
                 refused[version] = str(error)

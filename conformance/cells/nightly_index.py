@@ -58,6 +58,7 @@ class NightlyIndex:
         self._find_url = find_url
         self._until = until or date.max
         self._released = released
+        # Reentrant: a row is read under it, and reads the wheels of jaxlib and others under it.
         self._reading = RLock()
         self._wheels_of: dict[str, Mapping[Version, Sequence[Wheel]]] = {}
         self._rows: dict[Version, Release] = {}
@@ -86,6 +87,7 @@ class NightlyIndex:
             InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
         """
         known = ((night_of(v), str(v)) for v in sorted(self._wheels("jax")))
+        # Ascending: of two versions of one date the higher one counts.
         nights = {night: version for night, version in known if night and night <= self._until}
         if not nights:
             raise InfrastructureError(
@@ -121,6 +123,7 @@ class NightlyIndex:
     @contextmanager
     def _remember_failure(self, key: str) -> Iterator[None]:
         """Raise an earlier failure again, so that no thread waits for a timeout twice."""
+        # Of the same type as the first time: its jobs are `infra` as well.
         if key in self._failed:
             raise InfrastructureError(self._failed[key])
         try:
@@ -178,13 +181,16 @@ class NightlyIndex:
         known = {
             Version(row.jaxlib): frozenset(row.pythons)
             for row in self._released
+            # A jaxlib released later did not exist for the users of that nightly.
             if row.date < _make_noon(night) + ERA
         }
         for version, wheels in self._wheels("jaxlib").items():
             day = night_of(version)
             if day is not None and day <= night:
                 known[version] = frozenset().union(*(wheel.pythons for wheel in wheels))
+        # A nightly is a pre-release, which a specifier excludes by default.
         specifier = SpecifierSet(requires, prereleases=True)
+        # As for releases: old requirements have no upper bound, and would admit a newer jaxlib.
         admitted = [v for v in known if v <= jax and specifier.contains(v)]
         if not admitted:
             raise NotInstallableError(
@@ -217,4 +223,5 @@ def _is_gone(error: requests.HTTPError) -> bool:
 
 
 def _make_noon(night: date) -> datetime:
+    # At noon UTC, which is on the same date in nearly every time zone.
     return datetime(night.year, night.month, night.day, 12, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Overlays: packages in addition to those of a cell, locked with hashes, in a folder of their own.
+"""Overlays: packages in addition to those of a cell, locked with hashes, in a separate folder.
 
 An overlay has the requirements of a script, or a package of the user with its dependencies.
 """
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
 
 
+# Overlays were called layers: renaming the folder and the magic would discard every cached lock.
 LOCKS: Final = "layers"
 """Folder of the cache with the locks of overlays."""
 WHEELS: Final = "wheels"
@@ -64,6 +65,7 @@ class OverlayLock:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of its entries without the comment lines, in hexadecimal."""
+        # The same packages requested in other words share one folder.
         entries = "".join(entry[0] for entry in _ENTRY.finditer(self.text))
         return hashlib.sha256(entries.encode()).hexdigest()
 
@@ -109,6 +111,7 @@ def find_overlay_lock(
         InfrastructureError: If the disk fails.
     """
     wanted = [_make_portable(text, cache) for text in requirements]
+    # With the host: its wheels, and so the hashes, differ from those of others.
     facts = "\0".join((MAGIC, lock.hash, get_host(), *wanted))
     file = cache / LOCKS / f"{hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]}.txt"
     try:
@@ -116,7 +119,7 @@ def find_overlay_lock(
         if text.startswith(MAGIC):
             return OverlayLock(text)
     except (OSError, UnicodeDecodeError):
-        pass
+        pass  # missing or damaged: it is resolved again
     found = _resolve(python, lock, requirements, cache)
     write_atomically(file, found.text.encode())
     return found
@@ -124,6 +127,7 @@ def find_overlay_lock(
 
 def _resolve(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
     required = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
+    # Constraints, so that no package of the cell changes its version as a side effect.
     kept = {n: v for n, v in lock.pins.items() if n not in required or n in UNDER_TEST}
     # The default index has no nightlies and no development builds: the resolver would fail to find
     # those that the cell already has.
@@ -136,6 +140,7 @@ def _resolve(python: Path, lock: Lock, requirements: Sequence[str], cache: Path)
         how = ["--constraint", str(constraints), "--excludes", str(excludes)]
         how += ["--only-binary", ":all:", "--generate-hashes", "--no-header", "--no-annotate"]
         output = run_uv(
+            # For this host only: an overlay is never committed.
             ["pip", "compile", "-", "--python", python, *how],
             cwd=scratch, stdin="\n".join(requirements) + "\n",
         )  # fmt: skip
@@ -207,11 +212,13 @@ def find_overlay(
     if not requirements:
         return None
     overlay = find_overlay_lock(python, lock, requirements, cache)
+    # Another interpreter may need other wheels of the same lock.
     python_hash = hashlib.sha256(str(python).encode()).hexdigest()[:8]
     folder = cache / OVERLAYS / f"{overlay.hash[:DIGITS]}-{python_hash}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with lock_creation(folder) as held:
+            # The mark is written last: a folder without it is of an installation that was killed.
             if not (folder / _DONE).exists():
                 _install(folder, python, overlay, cache, held)
     except OSError as error:

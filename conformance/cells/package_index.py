@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
+# In uv's order of precedence, after the variable of this project.
 INDEX_VARIABLES = ("CONFORMANCE_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 TIMEOUT = 30.0
 """Seconds in which an index must begin or continue its answer."""
@@ -168,6 +169,7 @@ def read_requirement(client: PyPISimple, package: DistributionPackage, name: str
     """
     headers = read_metadata(client, package)
     for requirement in map(Requirement, headers.get_all("Requires-Dist", [])):
+        # Requirements with a marker are of extras, e.g. another jaxlib for `jax[minimum-jaxlib]`.
         if canonicalize_name(requirement.name) == name and requirement.marker is None:
             return str(requirement.specifier)
     raise InfrastructureError(f"package index: {package.filename} does not require {name}")
@@ -208,6 +210,8 @@ def read_metadata(client: PyPISimple, package: DistributionPackage) -> Message:
 
 def _read_page(client: PyPISimple, project: str) -> tuple[ProjectPage, Mapping[str, str]]:
     """Return the page of a project, and the upload times of an HTML page by file name."""
+    # Not `get_project_page`: the HTML is needed as well, for its upload times. JSON is preferred:
+    # only there upload times are standardised (PEP 700).
     response = client.s.get(
         client.get_project_url(project), timeout=TIMEOUT, headers={"Accept": ACCEPT_JSON_PREFERRED}
     )
@@ -217,6 +221,7 @@ def _read_page(client: PyPISimple, project: str) -> tuple[ProjectPage, Mapping[s
         times = _parse_html_times(response)
     except (ValueError, KeyError, TypeError) as error:
         raise requests.RequestException(_describe_invalid_page(response)) from error
+    # Proxies and login pages answer with status 200.
     if not page.packages:
         raise requests.RequestException(_describe_invalid_page(response))
     return page, times

@@ -115,6 +115,7 @@ def get_platform(name: str) -> Platform:
         devices = count_gpus(name, layout)
         return Platform(name=name, kind=kind, devices=devices, refused=NO_ROCM)
     resolve = resolve_tpu_topology if kind == "tpu" else resolve_gpu_topology
+    # Checked here, before anything is installed: a plugin reports a wrong topology much later.
     topology, devices = resolve(model, layout)
     return Platform(
         name=name,
@@ -150,6 +151,7 @@ def load_gpus() -> Mapping[str, Gpu]:
     gpus = {}
     for file in sorted(TARGET_CONFIGS.glob("*.txtpb")):
         text = file.read_text(encoding="utf-8")
+        # Text of protobuf, read without its library, which the orchestrator does not have.
         (memory,) = re.findall(r"^\s*device_memory_size: (\d+)$", text, re.MULTILINE)
         (description,) = re.findall(r'^device_description_str: "(.*)"$', text, re.MULTILINE)
         gpus[file.stem] = Gpu(

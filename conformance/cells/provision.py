@@ -60,6 +60,7 @@ def environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
 
 def is_provisioned(cell: Cell, lock: Lock, cache: Path) -> bool:
     """Say whether a cell's environment exists and is intact."""
+    # The environment of a `path:` cell is the user's: it is checked when its worker starts.
     return cell.interpreter is not None or is_intact(environment_folder(cell, lock, cache), lock)
 
 
@@ -114,6 +115,7 @@ def _create(folder: Path, base: Path, lock: Lock, held: int) -> None:
     # In place: a virtual environment contains its own path, so it cannot be moved. The facts are
     # removed first and stored last, so an interrupted set-up never counts as finished.
     remove_facts(folder)
+    # uv refuses to create an environment in a folder that exists.
     _remove(folder)
     try:
         run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent, holds=(held,))
@@ -137,6 +139,7 @@ def _install(folder: Path, name: str, text: str, held: int, *, index: str = "") 
     requirements = folder / name
     requirements.write_text(text, encoding="utf-8")
     where = ("--python", environment_python(folder), "--requirements", requirements)
+    # The lock is complete: resolving again could only fail, and building could run code.
     how = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
     run_uv(["pip", "install", *where, *how], cwd=folder.parent, index=index, holds=(held,))
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pypi_simple import PyPISimple
 
+# The oldest release that the kit supports.
 OLDEST = "0.4.30"
 _ROWS = re.compile(r"^\[\[(release|yanked)\]\]", re.MULTILINE)
 
@@ -78,6 +79,7 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     before = parse_releases(text, path)
     with open_index(_find_index(url)) as client:
         rows, yanked = _read_index(client, before, Version(oldest))
+    # The file is not written from data as a whole: that would lose its comments.
     first = _ROWS.search(text)
     preamble = text[: first.start()] if first else text.rstrip() + "\n\n"
     text = preamble + format_rows(rows, yanked)
@@ -105,6 +107,7 @@ def list_versions(package: str, *, url: str | None = None) -> tuple[str, ...]:
         try:
             wheels = read_wheels(client, package)
         except requests.HTTPError as error:
+            # Any other status is a failure of the index, which `open_index` reports.
             if error.response is None or error.response.status_code != HTTPStatus.NOT_FOUND:
                 raise
             raise UsageError(f"{package}: the package index has no such package") from None
@@ -164,6 +167,7 @@ def _make_release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Whe
     pythons = sorted(frozenset().union(*(lib.pythons for lib in libs)), key=Version)
     return Release(
         version=str(wheel.version),
+        # The earliest wheel: platforms that were built later do not delay the release.
         date=max(wheel.uploaded, min(lib.uploaded for lib in libs)),
         requires_python=wheel.package.requires_python or "",
         jaxlib=str(chosen),
@@ -173,4 +177,5 @@ def _make_release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Whe
 
 
 def _quote(text: str) -> str:
+    # A string of JSON is also a basic string of TOML.
     return json.dumps(text, ensure_ascii=False)

@@ -95,12 +95,14 @@ class Nightlies(Protocol):
         ...
 
 
+# Unknown keys are permitted: the file is also the matrix `releases`.
 class _File(msgspec.Struct, kw_only=True):
     packages: tuple[str, ...] = ()
     release: tuple[Release, ...] = ()
     yanked: tuple[Yanked, ...] = ()
 
 
+# No slots: `cached_property` stores its values in the instance.
 @dataclass(frozen=True, kw_only=True)
 class Releases:
     """The known releases, oldest first.
@@ -203,6 +205,7 @@ class Releases:
             UsageError: If the release is unknown.
         """
         release = self.get(version)
+        # The lowest: most releases share it, so a comparison of these varies no Python.
         return next(filter(release.admits, PYTHONS), release.pythons[-1])
 
 

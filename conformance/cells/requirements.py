@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from conformance.cells.overlay import WHEELS
+from conformance.cells.overlay import DIGITS, WHEELS
 from conformance.cells.secret_masking import mask_text
 from conformance.cells.uvtool import run_uv
 from conformance.errors import InfrastructureError, UsageError
@@ -61,6 +61,7 @@ def parse_requirement(text: str) -> Requirement:
 def _check_no_secret(text: str, url: str) -> None:
     """Raise a UsageError for a URL with a password, or with a token as its user name."""
     parts = urlsplit(url)
+    # ssh URLs have a user name that is no secret, e.g. git@github.com.
     token = parts.username and parts.scheme.rpartition("+")[2] in {"http", "https"}
     if parts.password or token:
         raise UsageError(
@@ -213,6 +214,7 @@ def _build_path(source: PackageSource, path: Path, cache: Path) -> str:
 
 def _list_build_folders(folder: Path) -> Iterator[Path]:
     """Yield the folders that setuptools creates in the source folder of a package."""
+    # setuptools would pack files of an old `build` folder into the next wheel.
     for pattern in ("build", "*.egg-info", "src/*.egg-info"):
         yield from folder.glob(pattern)
 
@@ -222,15 +224,18 @@ def _build_repository(source: PackageSource, cache: Path) -> str:
     url, _, fragment = source.place.removeprefix(_GIT).partition("#")
     _check_no_secret(source.text, url)
     head, slash, last = url.rpartition("/")
+    # Only in the last part: an earlier `@` belongs to the user, as in git@host.
     last, _, revision = last.partition("@")
     options = parse_qs(fragment)
     subdirectory, egg = (options.get(key, [""])[0] for key in ("subdirectory", "egg"))
     with temporary_folder("repository") as scratch:
         clone = scratch / "clone"
+        # Whole, not shallow: the revision may be any commit.
         _run_git(source, "clone", "--quiet", f"{head}{slash}{last}", str(clone))
         if revision:
             _run_git(source, "-C", str(clone), "checkout", "--quiet", "--detach", revision)
         folder = (clone / subdirectory).resolve()
+        # The subdirectory may be `../..`, or a link in the repository.
         if not folder.is_relative_to(clone.resolve()):
             raise UsageError(
                 f"--with {source.text!r}: {subdirectory} is not a folder of the repository"
@@ -266,8 +271,9 @@ def _store_wheel(source: PackageSource, wheel: Path, cache: Path) -> str:
             # Not the hash of the file, which contains the time of the build.
             content = sorted((entry.filename, entry.CRC) for entry in files.infolist())
             extras = _read_extras(files)
-        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:DIGITS]
         stored = cache / WHEELS / digest / wheel.name
+        # Never overwritten: another process may be installing it, and its content is the same.
         if not stored.exists():
             write_atomically(stored, wheel.read_bytes())
     except (OSError, InvalidWheelFilename, zipfile.BadZipFile) as error:

@@ -33,6 +33,7 @@ TPU_HOSTS: Final = {
     "linux-x86_64": "x86_64-manylinux_2_31",
     "linux-aarch64": "aarch64-manylinux_2_31",
 }
+# uv prints a proof: its premises are the facts that a user can change.
 _CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
 JAX_PACKAGES: Final = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
 """Packages that are released together and have nightlies."""
@@ -90,6 +91,7 @@ class Resolver:
             NoSolutionError: If there is no solution.
             InfrastructureError: If an index does not answer.
         """
+        # Any interpreter will do, as --python-version decides; without one uv searches for it.
         base = getattr(sys, "_base_executable", None) or sys.executable
         nightlies = find_nightlies(requirements) if self.nightly_index else ()
         arguments = ["--python", base, "--python-platform", self.hosts[host]]

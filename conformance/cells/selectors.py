@@ -110,6 +110,7 @@ def matches_selector(selector: str, release: str, releases: Releases) -> bool:
         InfrastructureError: If both are nightlies, and their index does not answer.
     """
     text = selector.strip()
+    # Before all else: an interpreter is of no version, so no other selector matches it.
     if text.startswith(PATH_PREFIX) or release.startswith(PATH_PREFIX):
         return text.startswith(PATH_PREFIX) and _make_absolute(text) == release
     if is_nightly_selector(release):

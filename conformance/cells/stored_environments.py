@@ -129,6 +129,7 @@ def is_intact(folder: Path, lock: Lock) -> bool:
         return False
     python, base = environment_python(folder), Path(facts.interpreter)
     try:
+        # Names only: hashing every file takes seconds. Packages in addition are no damage.
         if set(facts.dist_infos) - _list_dist_infos(folder, facts.python):
             return False
         if python.resolve(strict=True) != base.resolve():
@@ -193,6 +194,7 @@ def _describe_environment(folder: Path) -> StoredEnvironment:
     return StoredEnvironment(
         folder=folder,
         lock="" if facts is None else facts.lock,
+        # An environment of an older version, or of a read-only cache, has no mark of its use.
         used=last_used(folder) or _find_modification_time(folder),
     )
 
