@@ -35,35 +35,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.app.context import ProjectContext
+    from conformance.app.search_options import SearchOptions
     from conformance.cells.cell import Cell
 
 
-def make_axis(
-    context: ProjectContext,
-    name: str,
-    ends: tuple[str, str],
-    *,
-    find: str,
-    values: str,
-    jax: str,
-    place: str,
-) -> SearchAxis:
+def make_axis(context: ProjectContext, options: SearchOptions, place: str) -> SearchAxis:
     """Return the axis of some options.
 
     Args:
         context: The project.
-        name: The name of the axis; `nightly` is `jax` with days for ends.
-        ends: The good end and the bad one.
-        find: Which end is the older.
-        values: Values of an option, in order, comma-separated.
-        jax: Release of jax where another thing is varied.
+        options: The options; the axis `nightly` is `jax` with days for ends.
         place: Platform, empty for the default.
 
     Raises:
         UsageError: If an end is not there, or they are not in the order to find that.
         InfrastructureError: If an index does not answer.
     """
-    older, newer = ends if find == "bad" else (ends[1], ends[0])
+    name, find, values = options.axis, options.find, options.values
+    older, newer = options.good, options.bad
+    if find == "fix":
+        older, newer = newer, older
     if name == JAX and newer.startswith(PATH_PREFIX):
         (last,) = select_cells(f"{newer}@{place}" if place else newer, context.releases)
         return make_axis_to(context, context.find_release(older), last)
@@ -75,7 +66,7 @@ def make_axis(
         older, newer = (context.find_release(text) for text in (older, newer))
         _refuse_order(older, newer, find)
         return _make_release_axis(context, older, newer, suffix)
-    (cell,) = select_cells(f"{context.find_release(jax)}{suffix}", context.releases)
+    (cell,) = select_cells(f"{context.find_release(options.jax)}{suffix}", context.releases)
     if name.startswith((CONFIG, FLAG)):
         named = values.split(",") if values else [older, newer]
         if (named[0], named[-1]) != (older, newer):

@@ -67,7 +67,7 @@ class BisectResult:
 def find_change(
     context: ProjectContext,
     target: Target,
-    asked: SearchOptions,
+    options: SearchOptions,
     say: Callable[[str], None],
     *,
     axis: SearchAxis | None = None,
@@ -78,7 +78,7 @@ def find_change(
     Args:
         context: The project.
         target: The target to try.
-        asked: The question.
+        options: The options.
         say: Called with a line for each step.
         axis: The axis to search, None for the one that the options name.
         scan: Whether all points are tried if the ends alone do not show what changed.
@@ -90,24 +90,21 @@ def find_change(
             refuses.
     """
     if axis is None:
-        place = asked.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
-        axis = make_axis(
-            context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
-            jax=asked.jax, place=place,
-        )  # fmt: skip
-    width = asked.width  # options that contradict each other are refused before any look-up
-    prepare = make_preparer(context, target, asked.wanted)
+        place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
+        axis = make_axis(context, options, place)
+    width = options.width  # options that contradict each other are refused before any look-up
+    prepare = make_preparer(context, target, options.wanted)
     points = AxisCells(axis.points, prepare, check=partial(check_nightlies, context))
-    name = make_log_name(target, f"{axis.name} {asked.jax} {asked.platform} {asked.words}")
+    name = make_log_name(target, f"{axis.name} {options.jax} {options.platform} {options.words}")
     with open_trials(
-        context, target, LOGS / name, asked, points.locks, ends=(points[0], points[-1]),
+        context, target, LOGS / name, options, points.locks, ends=(points[0], points[-1]),
         cell_of=points.__getitem__, name_of=points.labels.__getitem__,
         progress=partial(_report_step, say, points),
     ) as trials:  # fmt: skip
         endpoints = EndpointSearch(
-            trials=trials, last=len(points) - 1, reverse=asked.find == "fix",
-            options=asked.predicate, scan=scan, every=asked.every,
-            repeat=asked.repeat, seen_on=_find_reported_point(points, target),
+            trials=trials, last=len(points) - 1, reverse=options.find == "fix",
+            options=options.predicate, scan=scan, every=options.every,
+            repeat=options.repeat, seen_on=_find_reported_point(points, target),
         )  # fmt: skip
         answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
@@ -119,7 +116,7 @@ def open_trials(
     context: ProjectContext,
     target: Target,
     log: Path,
-    asked: SearchOptions,
+    options: SearchOptions,
     locks: Mapping[str, Lock],
     *,
     ends: Sequence[PlannedCell],
@@ -135,7 +132,7 @@ def open_trials(
         context: The project.
         target: The target to try.
         log: Folder of the log, below the project.
-        asked: The options.
+        options: The options.
         locks: Lock of each cell, by cell id; may grow.
         ends: The cells in which a test is collected.
         cell_of: Returns the cell of a point.
@@ -145,20 +142,21 @@ def open_trials(
         wanted: Requirements of a program, None for those of the options and the project.
     """
     directory = RunDirectory(context.project.root / log)
-    if asked.fresh:
+    if options.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
-    width = width or asked.width
+    width = width or options.width
     blobs, session = directory.blobs, Session(context=context)
     prober: Prober
     if isinstance(target, ProgramTarget):
-        wanted = session.build_requirements(asked.wanted) if wanted is None else wanted
+        wanted = session.build_requirements(options.wanted) if wanted is None else wanted
         needed = find_requirements(target, wanted, [locks[end.cell.id] for end in ends])
         preferred = find_common_versions(ends, locks, needed, context.cache)
         prober = ProgramRunner(
             target=target, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
-            timeout=asked.timeout, wanted=wanted, preferred=(*target.preferred, *preferred),
-            facts=bool(asked.fact) or asked.when == "facts",
-            timed=bool(asked.region) or asked.when == "time", metric=asked.metric, slots=width,
+            timeout=options.timeout, wanted=wanted, preferred=(*target.preferred, *preferred),
+            facts=bool(options.fact) or options.when == "facts",
+            timed=bool(options.region) or options.when == "time", metric=options.metric,
+            slots=width,
         )  # fmt: skip
     else:
         case, executor = (
@@ -167,12 +165,12 @@ def open_trials(
             else target.collect(ends, locks, slots=width)
         )
         runner = session.make_job_runner(executor, blobs)
-        prober = CaseProber(case=case, runner=runner, calls=CALLS if asked.stage == CALL else 0)
+        prober = CaseProber(case=case, runner=runner, calls=CALLS if options.stage == CALL else 0)
     with closing(Results(directory)) as results:
         yield CellTrials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
             known=select_known_records(prober, directory.read_records(), blobs),
-            tolerance=get_tolerance(target), metric=asked.measured, progress=progress,
+            tolerance=get_tolerance(target), metric=options.measured, progress=progress,
         )  # fmt: skip
 
 

@@ -48,14 +48,14 @@ LOGS: Final = Path("reports") / "blame"
 
 
 def find_package(
-    context: ProjectContext, target: Target, asked: SearchOptions, say: Callable[[str], None]
+    context: ProjectContext, target: Target, options: SearchOptions, say: Callable[[str], None]
 ) -> BlameAnswer:
     """Find the package that makes a difference, resuming an earlier search for the same.
 
     Args:
         context: The project.
         target: The target.
-        asked: The question, whose ends are the two environments.
+        options: The options, whose ends are the two environments.
         say: Called with a line for each trial.
 
     Raises:
@@ -65,23 +65,24 @@ def find_package(
             refuses.
     """
     # Options that contradict each other are refused before any look-up.
-    width = 1 if asked.measured else 2
-    cells = (_select_cell(context, target, asked.good), _select_cell(context, target, asked.bad))
+    width = 1 if options.measured else 2
+    names = options.good, options.bad
+    before, after = (_select_cell(context, target, text) for text in names)
     locks: dict[str, Lock] = {}
-    ends, wanted = _prepare_ends(context, target, asked, cells, locks)
+    ends, wanted = _prepare_ends(context, target, options, (before, after), locks)
     originals = [end.original for end in ends if end.original is not None]
     for original in originals:
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
-    name = make_log_name(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
+    name = make_log_name(target, " ".join((*names, options.words, *options.wanted)))
     # A program finds its requirements where it runs.
     layered = () if isinstance(target, ProgramTarget) else wanted
     mixtures = _make_mixtures(context, target, ends, locks, layered)
     with open_trials(
-        context, target, LOGS / name, asked, locks, ends=[end.planned for end in ends],
+        context, target, LOGS / name, options, locks, ends=[end.planned for end in ends],
         cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
         width=width, wanted=wanted,
     ) as trials:  # fmt: skip
-        blame = Blame(mixtures=mixtures, trials=trials, options=asked.predicate)
+        blame = Blame(mixtures=mixtures, trials=trials, options=options.predicate)
         try:
             return blame.run()
         except EndpointsError as error:
@@ -149,7 +150,7 @@ def _make_mixtures(
 def _prepare_ends(
     context: ProjectContext,
     target: Target,
-    asked: SearchOptions,
+    options: SearchOptions,
     cells: tuple[Cell, Cell],
     locks: dict[str, Lock],
 ) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
@@ -161,7 +162,7 @@ def _prepare_ends(
     wanted = (
         target.wanted
         if isinstance(target, SuiteTest)
-        else Session(context=context).build_requirements(asked.wanted)
+        else Session(context=context).build_requirements(options.wanted)
     )
     layered = () if isinstance(target, ProgramTarget) else wanted
     ends = make_ends(

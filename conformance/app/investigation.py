@@ -100,11 +100,11 @@ class Services:
         """Search for the change of a case, from a release to a cell."""
         axis = make_axis_to(self.context, good, cell)
         # The cell is part of the name of the log.
-        asked = SearchOptions(
+        options = SearchOptions(
             good=good, bad=cell.release, platform=cell.id, when=predicate.when or None,
             wanted=self.wanted, fresh=self.fresh,
         )  # fmt: skip
-        return find_change(self.context, case, asked, self.say, axis=axis).answer
+        return find_change(self.context, case, options, self.say, axis=axis).answer
 
     def blame(
         self, case: Case, before: Cell, after: Cell, predicate: PredicateOptions

@@ -66,15 +66,12 @@ class PassSearch:
         """The name of the program."""
         return get_name(self.subject)
 
-    def run(
-        self, report: Callable[[], AbstractContextManager[Report]], *, settings: bool
-    ) -> PassAnswer:
+    def run(self, report: Callable[[], AbstractContextManager[Report]]) -> PassAnswer:
         """Observe the program in the good cell, and search in the bad one.
 
         Args:
             report: Opens the progress display of the search; yields a function that is called
                 with each trial.
-            settings: Whether XLA flags and options of jax are tried, too.
 
         Raises:
             UsageError: If a cell cannot run the program, or it gives no cause for the question.
@@ -90,7 +87,7 @@ class PassSearch:
             with report() as progress, self._open_trials(bad_cell, blobs, progress) as trials:
                 predicate = self._make_predicate(good, trials.samples[UNCHANGED][0])
                 bisection = PassBisection(trials=trials, cell=bad_cell.cell, predicate=predicate)
-                return bisection.run(settings=settings)
+                return bisection.run(settings=self.options.settings)
 
     @contextmanager
     def _open_trials(
@@ -130,22 +127,19 @@ class PassSearch:
         return make_pair_predicate(ends, options)
 
 
-def prepare_pass_search(
-    context: ProjectContext, target: str, options: SearchOptions, *, is_command: bool
-) -> PassSearch:
+def prepare_pass_search(context: ProjectContext, target: str, options: SearchOptions) -> PassSearch:
     """Prepare the cells of a search.
 
     Args:
         context: The project.
         target: A case, script, test or command line.
         options: The options; the good cell is empty for none.
-        is_command: Whether the target is a command line for sure.
 
     Raises:
         UsageError: If the target is no program, or there is no such cell of one process.
         InfrastructureError: If a cell cannot be provided.
     """
-    program = find_program(target, command=is_command)
+    program = find_program(target, command=options.is_command)
     if options.good == options.bad:
         raise UsageError(f"{options.good}: the same cell twice, expected two")
     selectors = list(filter(None, (options.good, options.bad)))

@@ -33,7 +33,7 @@ class SearchOptions:
     """Options of `conformance bisect`, `blame` and `passes`; defaults where a command has none.
 
     Attributes:
-        good: The good end.
+        good: The good end; empty for none, where a search needs none.
         bad: The bad end.
         axis: The name of the axis.
         jax: The release of jax on another axis.
@@ -45,6 +45,8 @@ class SearchOptions:
         region: The region of a program whose time counts.
         metric: Pattern of a number that a program prints.
         platform: Where, empty for the default.
+        settings: Whether XLA flags and options of jax are tried in addition to passes.
+        is_command: Whether the target is known to be a command line.
         timeout: Seconds that a script may take.
         wanted: Requirements in addition to the packages of the cells.
         fresh: Whether the log of an earlier search is forgotten.
@@ -65,6 +67,8 @@ class SearchOptions:
     region: str = ""
     metric: re.Pattern[str] | None = None
     platform: str = ""
+    settings: bool = True
+    is_command: bool = False
     timeout: float = TIMEOUT
     wanted: tuple[str, ...] = ()
     fresh: bool = False
@@ -89,11 +93,11 @@ class SearchOptions:
         Raises:
             UsageError: If the options contradict each other.
         """
-        asked = {
+        given = {
             "--fact": self.fact, "--stage": self.stage, "--region": self.region,
             "--metric": self.metric,
         }  # fmt: skip
-        named = [f"{option} {_format_value(value)}" for option, value in asked.items() if value]
+        named = [f"{option} {_format_value(value)}" for option, value in given.items() if value]
         if len(named) > 1:
             raise UsageError(f"{' and '.join(named)}: expected one of them")
         goes = "facts" if self.fact else "time"

@@ -113,29 +113,30 @@ def make_log_name(target: Target, question: str) -> str:
 
 
 def find_target(
-    context: ProjectContext, target: str, asked: SearchOptions, suite: InSuite, *, is_command: bool
+    context: ProjectContext, target: str, options: SearchOptions, suite: InSuite
 ) -> Target:
     """Find the case, test, script or command that a text names.
 
     Args:
         context: The project.
         target: The text, as given on the command line.
-        asked: Options of the search. If they ask for output, memory or compilations, a test is run
+        options: Options of the search. If they name output, memory or compilations, a test is run
             as a whole program, because these are properties of a process.
         suite: Options of the suite, if the target is a test.
-        is_command: Whether the text is known to be a command line.
 
     Raises:
         UsageError: If the text names nothing.
         InfrastructureError: If a named suite cannot be fetched.
     """
-    if not is_command and NODE in target and (calls := context.find_snapshots(target)):
-        return calls[0]
-    if not is_command and is_test_name(target, asked.when, asked.fact):
-        return make_suite_test(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
-    program = None if is_command else find_script(context, target)
-    program = program or find_program(target, command=is_command)
-    return program or context.find_case(target)
+    if not options.is_command:
+        if NODE in target and (calls := context.find_snapshots(target)):
+            return calls[0]
+        if is_test_name(target, options.when, options.fact):
+            timeout, wanted = options.timeout, options.wanted
+            return make_suite_test(context, target, suite, timeout=timeout, wanted=wanted)
+        if (script := find_script(context, target)) is not None:
+            return script
+    return find_program(target, command=options.is_command) or context.find_case(target)
 
 
 def find_script(context: ProjectContext, target: str) -> ProgramTarget | None:

@@ -130,11 +130,11 @@ def make_subject(
         )  # fmt: skip
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
-    asked = options.suite
+    in_suite = options.suite
     suite = make_suite(
         [*options.suites, *select], timeout=options.timeout, wanted=wanted, start=Path.cwd(),
-        examples=asked.examples, standard=asked.standard,
-        home=SuiteHome(context=context, path=asked.path),
+        examples=in_suite.examples, standard=in_suite.standard,
+        home=SuiteHome(context=context, path=in_suite.path),
     )  # fmt: skip
     requirements = resolve_suite_requirements(context, wanted, suite)
     return UpgradeSubject(

@@ -12,6 +12,7 @@ from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import jobs_option
 from conformance.cli.output import json_option
+from conformance.cli.progress import explain_interrupt
 from conformance.cli.target_options import predicate_options, program_options, suite_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
@@ -61,9 +62,7 @@ if TYPE_CHECKING:
 @suite_options
 @jobs_option("Number of parallel trials.")
 @json_option("the answer")
-def command(
-    *, target: str, is_command: bool, suite: InSuite, output: Output, **options: Any
-) -> int:
+def command(*, target: str, suite: InSuite, output: Output, **options: Any) -> int:
     """Find the release that changed the behaviour of a target.
 
     TARGET is a case id, a Python script or pasted report, a test of a pytest suite by file or suite
@@ -83,15 +82,12 @@ def command(
     Both ends are tried first, and the answer is confirmed. Every trial is logged: the same command
     continues an interrupted search.
     """
-    context, question = load_context(), SearchOptions(**options)
-    subject = find_target(context, target, question, suite, is_command=is_command)
-    try:
-        found = find_change(context, subject, question, output.print, scan=True)
-    except KeyboardInterrupt:
-        click.echo(f"conformance: interrupted; {RESTART}", err=True)
-        return ExitCode.INTERRUPTED
+    context, search = load_context(), SearchOptions(**options)
+    subject = find_target(context, target, search, suite)
+    with explain_interrupt(RESTART):
+        found = find_change(context, subject, search, output.print, scan=True)
     answer = found.answer
-    output.print("", *render_answer(answer, question.find, found.axis))
+    output.print("", *render_answer(answer, search.find, found.axis))
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
     output.write_json(make_answer_json(answer, target, found.axis))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED

@@ -12,6 +12,7 @@ from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import HiddenArgument
 from conformance.cli.output import json_option
+from conformance.cli.progress import explain_interrupt
 from conformance.cli.target_options import predicate_options, program_options, suite_options
 from conformance.cli.words import CASES, RELEASES
 from conformance.errors import UsageError
@@ -39,7 +40,6 @@ def command(
     ends: tuple[str, ...],
     good: str | None,
     bad: str | None,
-    is_command: bool,
     suite: InSuite,
     output: Output,
     **options: Any,
@@ -66,13 +66,10 @@ def command(
     if len(given) + len(ends) != len(("good", "bad")) or len(given) == 1:
         raise UsageError("expected two cells to compare: --good CELL --bad CELL")
     good, bad = given or ends
-    context, question = load_context(), SearchOptions(good=good, bad=bad, **options)
-    subject = find_target(context, target, question, suite, is_command=is_command)
-    try:
-        found = find_package(context, subject, question, output.print)
-    except KeyboardInterrupt:
-        click.echo(f"conformance: interrupted; {RESTART}", err=True)
-        return ExitCode.INTERRUPTED
+    context, search = load_context(), SearchOptions(good=good, bad=bad, **options)
+    subject = find_target(context, target, search, suite)
+    with explain_interrupt(RESTART):
+        found = find_package(context, subject, search, output.print)
     output.print("", *render_answer(found))
     output.write_json(make_answer_json(found, target))
     return ExitCode.OK if found.confirmed else ExitCode.UNEXPECTED

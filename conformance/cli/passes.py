@@ -14,6 +14,7 @@ from conformance.app.pass_search import prepare_pass_search
 from conformance.app.search_options import SearchOptions
 from conformance.cli.options import RenamedOption
 from conformance.cli.output import json_option
+from conformance.cli.progress import explain_interrupt
 from conformance.cli.target_options import program_options
 from conformance.cli.words import CASES, CELLS
 from conformance.model.outcome import ExitCode
@@ -61,15 +62,7 @@ if TYPE_CHECKING:
 @program_options
 @click.option("--verbose", "-v", is_flag=True, help="Show every trial.")
 @json_option("the answer")
-def command(
-    *,
-    target: str,
-    is_command: bool,
-    settings: bool,
-    verbose: bool,
-    output: Output,
-    **options: Any,
-) -> int:
+def command(*, target: str, verbose: bool, output: Output, **options: Any) -> int:
     """Find the HLO pass, XLA flag or option of jax behind the behaviour of a program.
 
     TARGET is the id of a program, a Python script, the node id of a pytest test, or a command line.
@@ -86,20 +79,16 @@ def command(
     Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure,
     70 internal error, 130 interrupted.
     """
-    search_options = SearchOptions(**options)
-    search = prepare_pass_search(load_context(), target, search_options, is_command=is_command)
+    search = prepare_pass_search(load_context(), target, SearchOptions(**options))
     cells = [planned.cell.id for planned in search.cells]
     console = output.console
-    try:
-        answers = search.run(partial(_show_trials, console, verbose=verbose), settings=settings)
+    with explain_interrupt("no process is left running"):
+        answers = search.run(partial(_show_trials, console, verbose=verbose))
         output.print(f"{search.name} on {' and '.join(cells)}")
         output.print(*(_wrap(line, console.width) for line in render_answer(answers)))
         output.print(
             *(f"paste: {line}" for line in render_paste(answers, search.cells[-1].release))
         )
-    except KeyboardInterrupt:
-        click.echo("conformance: interrupted; no process is left running", err=True)
-        return ExitCode.INTERRUPTED
     good = cells[0] if len(cells) > 1 else ""
     output.write_json(make_answer_json(answers, target=search.name, cell=cells[-1], good_cell=good))
     return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import ExitCode, Verdict
 from conformance.report.terminal import COLOURS
 from conformance.wording import plural
 
@@ -37,6 +37,20 @@ LEAST = 10.0
 """Seconds between two lines: a short run needs none."""
 TENTHS = 10
 QUIET = frozenset({Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED, Verdict.EXCLUDED, Verdict.NEW})
+
+
+@contextmanager
+def explain_interrupt(remedy: str) -> Iterator[None]:
+    """End the command with the status of an interrupt, and with a remedy, if it is interrupted.
+
+    Args:
+        remedy: What the user can do, or need not do.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"conformance: interrupted; {remedy}", err=True)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from conformance.app.context import load_context
 from conformance.app.triage import Triage, TriageOptions
 from conformance.cli.options import HiddenArgument, run_option, timeout_option
 from conformance.cli.output import json_option
-from conformance.model.outcome import ExitCode
+from conformance.cli.progress import explain_interrupt
 from conformance.search.axes import RESTART
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def command(
         context=context, directory=context.open_run(run or directory), say=output.print,
         options=TriageOptions(limit=limit, timeout=timeout, blame=blame, fresh=fresh),
     )  # fmt: skip
-    try:
+    with explain_interrupt(RESTART):
         triage.run()
-    except KeyboardInterrupt:
-        click.echo(f"conformance: interrupted; {RESTART}", err=True)
-        return ExitCode.INTERRUPTED
     output.write_json(triage.data)
     return triage.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,7 +20,7 @@ from conformance.cli.options import (
     with_option,
 )
 from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
-from conformance.cli.progress import ProgressLines
+from conformance.cli.progress import ProgressLines, explain_interrupt
 from conformance.cli.run_options import write_site_of
 from conformance.cli.target_options import suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from conformance.cli.output import Output
     from conformance.model.record import Record
-
-INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 
 
 @click.command("upgrade")
@@ -114,12 +112,8 @@ def command(
         check_writable("--markdown", markdown_file)
     console = open_console(stderr=output.prints_json or str(markdown_file) == STANDARD_OUTPUT)
     run = UpgradeRun(load_context(), (before, after), select, UpgradeOptions(**options))
-    try:
-        with _open_progress(console) as take:
-            upgraded = run.execute(take)
-    except KeyboardInterrupt:
-        click.echo(INTERRUPTED, err=True)
-        return ExitCode.INTERRUPTED
+    with explain_interrupt(RESTART), _open_progress(console) as take:
+        upgraded = run.execute(take)
     with console.status("", spinner="line") as status:
         upgraded, complete = run.blame(upgraded, status.update)
     for line in (*render_upgrade(upgraded, every=verbose), f"results in {run.directory.path}"):
@@ -132,7 +126,7 @@ def command(
     if site or (site is None and console.is_terminal):
         write_site_of(run.directory.path)
     if not complete:
-        click.echo(INTERRUPTED, err=True)
+        click.echo(f"conformance: interrupted; {RESTART}", err=True)
     return find_exit_code(upgraded) if complete else ExitCode.INTERRUPTED
 
 
