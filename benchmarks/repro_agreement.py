@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from conformance.app.context import load_context
 from conformance.app.diff_inputs import load_records, select_recorded_cases, select_recorded_cells
 from conformance.app.session import Session
-from conformance.cells.provision import environment_folder
+from conformance.cells.provision import get_environment_folder
 from conformance.cli import main as conformance
 from conformance.model.outcome import Conformance, Outcome
 
@@ -43,7 +43,7 @@ def main() -> None:
     records = load_records(run)
     planned = Session(context=context).prepare([context.find_cell(cell)])
     (lock,) = planned.locks.values()
-    folder = environment_folder(planned.cells[0].cell, lock, context.cache)
+    folder = get_environment_folder(planned.cells[0].cell, lock, context.cache)
     chosen = [
         case for case in select_recorded_cases(selects, records, name) if (case, cell) in records
     ]

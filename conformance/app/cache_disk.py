@@ -14,16 +14,16 @@ from conformance.cells.disk import (
     DAY,
     Removal,
     collect_lock_hashes,
-    disk_bytes,
-    environment_kind,
+    count_disk_bytes,
+    count_own_bytes,
     find_removal_reason,
     find_unneeded,
     format_bytes,
+    get_environment_kind,
     measure_usage,
-    own_bytes,
     prune,
 )
-from conformance.cells.environment_locks import last_used
+from conformance.cells.environment_locks import read_last_use
 from conformance.cells.matrix import list_matrices, load_matrix
 from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
@@ -55,7 +55,7 @@ class _Row:
         used = datetime.fromtimestamp(self.environment.used, tz=UTC)
         return {
             "environment": self.environment.folder.name,
-            "kind": environment_kind(self.environment.env_id) or "cpu",
+            "kind": get_environment_kind(self.environment.env_id) or "cpu",
             "apparent": self.usage.apparent,
             "own": self.usage.own,
             "used": f"{used:%Y-%m-%dT%H:%M:%SZ}",
@@ -86,11 +86,11 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
         "cache": str(context.cache),
         "environments": [row.data() for row in rows],
         "apparent": sum(usage.apparent for usage in usages),
-        "on_disk": disk_bytes(usages),
-        "own": own_bytes(usages),
-        "results": disk_bytes(measure_usage(context.cache / name) for name in RESULTS),
-        "beside": disk_bytes(measure_usage(context.cache / name) for name in BESIDE),
-        "checkouts": disk_bytes([measure_usage(context.cache / CHECKOUTS)]),
+        "on_disk": count_disk_bytes(usages),
+        "own": count_own_bytes(usages),
+        "results": count_disk_bytes(measure_usage(context.cache / name) for name in RESULTS),
+        "beside": count_disk_bytes(measure_usage(context.cache / name) for name in BESIDE),
+        "checkouts": count_disk_bytes([measure_usage(context.cache / CHECKOUTS)]),
         "free": shutil.disk_usage(context.cache).free,
     }
 
@@ -170,9 +170,11 @@ def render_prune(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
         dry_run: Whether nothing was removed.
     """
     for removal in pruned.removals:
-        what = f"kept, {removal.kept}" if removal.kept else "would go" if dry_run else "removed"
+        what = (
+            f"kept, {removal.problem}" if removal.problem else "would go" if dry_run else "removed"
+        )
         yield f"{_name(removal)}: {what}: {removal.reason}"
-    gone = [removal for removal in pruned.removals if not removal.kept]
+    gone = [removal for removal in pruned.removals if not removal.problem]
     checkouts = sum(_is_checkout(removal) for removal in gone)
     more = f", {checkouts} checkouts of suites" if checkouts else ""
     verb = "would free" if dry_run else "freed"
@@ -187,7 +189,7 @@ def render_prune(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
 
 def _removal_data(removal: Removal) -> dict[str, str]:
     what = "checkout" if _is_checkout(removal) else "environment"
-    return {what: _name(removal), "reason": removal.reason, "kept": removal.kept}
+    return {what: _name(removal), "reason": removal.reason, "kept": removal.problem}
 
 
 def _wanted_environments(context: ProjectContext) -> set[str]:
@@ -206,7 +208,7 @@ def _unpinned_checkouts(context: ProjectContext) -> list[Removal]:
     pinned = {(name, load_suite(name, folder).definition.revision) for name in find_suites(folder)}
     return [
         Removal(
-            environment=StoredEnvironment(folder=path, lock="", used=last_used(path) or 0.0),
+            environment=StoredEnvironment(folder=path, lock="", used=read_last_use(path) or 0.0),
             reason="no suite is pinned to it",
         )
         for path in list_checkouts(context.cache)

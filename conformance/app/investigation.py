@@ -16,7 +16,7 @@ from conformance.app.context import count_usable_cores
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import find_edited_files
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.digests import DigestStore
 from conformance.engine.job import Job
@@ -83,7 +83,7 @@ class Services:
         release = find_release(cell)
         seen = ""
         if is_nightly(release):
-            seen = find_last_right(self._digests, case.id, stable_cell_ids([cell.id])[cell.id])
+            seen = find_last_right(self._digests, case.id, make_stable_cell_ids([cell.id])[cell.id])
         known = self.context.releases.versions
         yield from list_candidates(release, known, same=cell.interpreter is not None, seen=seen)
 

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
-from conformance.cells.nightly import night_of
+from conformance.cells.nightly import parse_night
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import Plan, list_possible_jobs, make_plan
 from conformance.engine.run_loader import find_runs, load_run
@@ -264,7 +264,7 @@ def split_run(
 def find_newest_night(cells: Iterable[Cell]) -> str:
     """Return the day of the newest nightly of some cells, empty if there is none."""
     releases = [cell.release for cell in cells if is_nightly(cell.release)]
-    days = (night_of(Version(release)) for release in releases)
+    days = (parse_night(Version(release)) for release in releases)
     return max((day.isoformat() for day in days if day is not None), default="")
 
 

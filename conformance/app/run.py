@@ -14,7 +14,7 @@ from conformance.app.run_request import RunRequest, load_request
 from conformance.app.session import Session
 from conformance.app.since import conclude_run
 from conformance.cells.cell import is_unresolved_id, parse_cell
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import list_possible_jobs
 from conformance.engine.run_directory import RunDirectory, allocate_run, find_latest_run
@@ -55,9 +55,9 @@ def restore_nightlies(
         nights: Ids of the nightly cells that the run began with.
         releases: Known releases.
     """
-    began = {place: cell for cell, place in stable_cell_ids(nights).items()}
+    began = {place: cell for cell, place in make_stable_cell_ids(nights).items()}
     known = {place: cell for place, cell in began.items() if not is_unresolved_id(cell)}
-    meant = stable_cell_ids(select_nightlies(cells))
+    meant = make_stable_cell_ids(select_nightlies(cells))
     return tuple(
         parse_cell(known[meant[cell.id]], releases) if meant.get(cell.id) in known else cell
         for cell in cells

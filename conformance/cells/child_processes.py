@@ -29,7 +29,7 @@ class ChildProcesses:
         cwd: Path,
         env: Mapping[str, str],
         stdin: str = "",
-        holds: Sequence[int] = (),
+        pass_fds: Sequence[int] = (),
         timeout: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end.
@@ -39,7 +39,7 @@ class ChildProcesses:
             cwd: Working directory.
             env: Environment of the process.
             stdin: Text on standard input.
-            holds: Descriptors that the process inherits.
+            pass_fds: Descriptors that the process inherits.
             timeout: Time limit in seconds, None for no limit.
 
         Returns:
@@ -60,7 +60,7 @@ class ChildProcesses:
             errors="replace",
             cwd=cwd,
             env=env,
-            pass_fds=holds,
+            pass_fds=pass_fds,
         ) as process:
             self._running.add(process)
             try:

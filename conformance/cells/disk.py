@@ -56,7 +56,7 @@ class Usage:
     @property
     def own(self) -> int:
         """Bytes on disk that are freed if the folder is removed."""
-        return own_bytes([self])
+        return count_own_bytes([self])
 
 
 def measure_usage(folder: Path) -> Usage:
@@ -84,7 +84,7 @@ def _stat_files(folder: str) -> Iterator[os.stat_result]:
         return
 
 
-def own_bytes(usages: Iterable[Usage]) -> int:
+def count_own_bytes(usages: Iterable[Usage]) -> int:
     """Return the bytes on disk that are freed if all the folders are removed."""
     names: Counter[tuple[int, int]] = Counter()
     sizes: dict[tuple[int, int], tuple[int, int]] = {}
@@ -96,7 +96,7 @@ def own_bytes(usages: Iterable[Usage]) -> int:
     return sum(size for inode, (size, links) in sizes.items() if names[inode] >= links)
 
 
-def disk_bytes(usages: Iterable[Usage]) -> int:
+def count_disk_bytes(usages: Iterable[Usage]) -> int:
     """Return the bytes on disk of all the folders, each file counted once."""
     sizes: dict[tuple[int, int], tuple[int, int]] = {}
     for usage in usages:
@@ -130,14 +130,14 @@ def estimate_size(cell: Cell, cache: Path) -> int:
     known = [
         facts.bytes
         for stored in list_environments(cache)
-        if environment_kind(stored.env_id) == kind
+        if get_environment_kind(stored.env_id) == kind
         and (facts := read_facts(stored.folder)) is not None
     ]
     # 0 if no environment was measured: the facts of older versions have no size.
     return max(known, default=0) or int(GUESSES.get(kind, max(GUESSES.values())) * _GB)
 
 
-def environment_kind(env_id: str) -> str:
+def get_environment_kind(env_id: str) -> str:
     """Return the platform packages of an environment: `tpu`, `cuda`, `gpu` or empty."""
     factors = env_id.split("-")
     return next((kind for kind in GUESSES if kind and kind in factors), "")
@@ -156,12 +156,12 @@ class Removal:
     Attributes:
         environment: Environment to remove.
         reason: Why it is not needed.
-        kept: Why it was not removed, empty if it was.
+        problem: Why it was not removed, empty if it was.
     """
 
     environment: StoredEnvironment
     reason: str
-    kept: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +280,9 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> PruneResul
             raise InfrastructureError(
                 f"{folder}: cannot be removed: {describe_os_error(error)}"
             ) from error
-        removals.append(replace(candidate, kept="" if is_unused else IN_USE))
+        removals.append(replace(candidate, problem="" if is_unused else IN_USE))
     # Together: a file that several removed environments share is freed only if all of them go.
-    freed = own_bytes(usages)
-    return PruneResult(removals=tuple(removals), freed=freed, linked=disk_bytes(usages) - freed)
+    freed = count_own_bytes(usages)
+    return PruneResult(
+        removals=tuple(removals), freed=freed, linked=count_disk_bytes(usages) - freed
+    )

@@ -49,7 +49,7 @@ def hold_environment(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def last_used(folder: Path) -> float | None:
+def read_last_use(folder: Path) -> float | None:
     """Return the time of an environment's last use, in seconds since the epoch, None if unused."""
     try:
         return _mark_path(folder).stat().st_mtime
@@ -70,7 +70,7 @@ def lock_unused(folder: Path) -> Iterator[bool]:
     Raises:
         OSError: If the parent folder cannot be written.
     """
-    before = last_used(folder)
+    before = read_last_use(folder)
     descriptor = os.open(_mark_path(folder), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if before is None:  # the new mark must not count as a use

@@ -150,14 +150,14 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
             "releases from 0.4.35 on require libtpu"
         )
     # One at a time, so that one conflicting package does not exclude the others.
-    refused: dict[str, str] = {}
+    refusals: dict[str, str] = {}
     for package in (name for name in releases.packages if name not in pinned):
         try:
             pins = resolver.resolve([*required, package])
             required.append(package)
         except NoSolutionError as error:
-            refused[package] = explain_refusal(error)[:_MAX_REASON]
-    return _make_lock(cell, releases, resolver, pins, refused)
+            refusals[package] = explain_refusal(error)[:_MAX_REASON]
+    return _make_lock(cell, releases, resolver, pins, refusals)
 
 
 def _make_resolver(cell: Cell, releases: Releases, work: Path) -> Resolver:
@@ -182,7 +182,7 @@ def _format_time(moment: datetime) -> str:
 
 
 def _make_lock(
-    cell: Cell, releases: Releases, resolver: Resolver, pins: Pins, refused: dict[str, str]
+    cell: Cell, releases: Releases, resolver: Resolver, pins: Pins, refusals: dict[str, str]
 ) -> Lock:
     hashes = {name: set(pin.hashes) for name, pin in pins.items()}
     hosts = ["linux-x86_64"]
@@ -206,7 +206,7 @@ def _make_lock(
     if nightlies := find_nightlies(_collect_requirements(cell, releases)[0]):
         lines.append(f"# {NIGHTLIES}: {' '.join(nightlies)}")
     # Part of the lock, so that a reader sees why e.g. flax is missing in the cell.
-    lines += [f"# without {package}: {reason}" for package, reason in refused.items()]
+    lines += [f"# without {package}: {reason}" for package, reason in refusals.items()]
     for name in sorted(pins):
         # Sorted: the hash of the text names the environment, so equal resolutions must be equal
         # texts.

@@ -106,11 +106,11 @@ def _list_tables(matrix: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any
 
 
 def _parse_product(where: str, table: object) -> AxisValues:
-    given = _parse_axes(where, table)
+    values = _parse_axes(where, table)
     # The only axis without a default: `latest` would change the matrix with each release.
-    if "jax" not in given:
+    if "jax" not in values:
         raise UsageError(f"{where}: no jax in it, expected a list of {AXES['jax'].words}")
-    return {name: given.get(name, axis.default) for name, axis in AXES.items()}
+    return {name: values.get(name, axis.default) for name, axis in AXES.items()}
 
 
 def _parse_rule(where: str, table: object) -> _ExclusionRule:

@@ -34,7 +34,7 @@ class NotInstallableError(UsageError):
     """A nightly that cannot be installed: no jaxlib matches it, or its wheel was deleted."""
 
 
-def night_of(version: Version) -> date | None:
+def parse_night(version: Version) -> date | None:
     """Return the date in the version of a nightly: 2025-11-20 for `0.8.3.dev20251120`.
 
     Args:
@@ -152,7 +152,7 @@ def suggest_nights(versions: Sequence[str], night: date | None) -> str:
         versions: Available nightlies, oldest first.
         night: Date of the missing nightly; None for the newest.
     """
-    days = [day for version in versions if (day := night_of(Version(version)))]
+    days = [day for version in versions if (day := parse_night(Version(version)))]
     wanted = night or days[-1]
     near = sorted(sorted(days, key=lambda day: abs(day - wanted))[:_MAX_SUGGESTIONS])
     return f"expected e.g. {', '.join(f'{NIGHTLY}:{day}' for day in near)}"
@@ -164,7 +164,7 @@ def _find_by_date(text: str, day: str, index: Nightlies) -> str:
     except ValueError:
         raise UsageError(f"selector {text!r}: expected a date, e.g. nightly:2025-11-20") from None
     for version in index.versions:
-        if night_of(Version(version)) == wanted:
+        if parse_night(Version(version)) == wanted:
             return version
     raise UsageError(
         f"selector {text!r}: the index has no nightly of that date; "
@@ -180,7 +180,7 @@ def _is_installable(version: str, index: Nightlies) -> bool:
     return True
 
 
-def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
+def make_stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
     """Return the stable id of every cell of a run, which is the same in every nightly run.
 
     The stable id of a cell of a release or of an environment is its id. That of a nightly is

@@ -14,7 +14,7 @@ import requests
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from conformance.cells.nightly import NotInstallableError, night_of, suggest_nights
+from conformance.cells.nightly import NotInstallableError, parse_night, suggest_nights
 from conformance.cells.package_index import (
     open_index,
     read_metadata,
@@ -86,7 +86,7 @@ class NightlyIndex:
             UsageError: If the configured text is not a URL.
             InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
         """
-        known = ((night_of(v), str(v)) for v in sorted(self._wheels("jax")))
+        known = ((parse_night(v), str(v)) for v in sorted(self._wheels("jax")))
         # Ascending: of two versions of one date the higher one counts.
         nights = {night: version for night, version in known if night and night <= self._until}
         if not nights:
@@ -134,12 +134,12 @@ class NightlyIndex:
 
     def find_newest(self, package: str, night: date) -> str | None:
         """Return the newest nightly of a package that is not later than a date, if any."""
-        known = (v for v in self._wheels(package) if (day := night_of(v)) and day <= night)
+        known = (v for v in self._wheels(package) if (day := parse_night(v)) and day <= night)
         found = max(known, default=None)
         return None if found is None else str(found)
 
     def _read_row(self, wanted: Version) -> Release:
-        night = night_of(wanted)
+        night = parse_night(wanted)
         wheels = self._wheels("jax").get(wanted)
         if night is None or wheels is None:
             raise UsageError(
@@ -185,7 +185,7 @@ class NightlyIndex:
             if row.date < _make_noon(night) + ERA
         }
         for version, wheels in self._wheels("jaxlib").items():
-            day = night_of(version)
+            day = parse_night(version)
             if day is not None and day <= night:
                 known[version] = frozenset().union(*(wheel.pythons for wheel in wheels))
         # A nightly is a pre-release, which a specifier excludes by default.

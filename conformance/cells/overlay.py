@@ -128,13 +128,13 @@ def find_overlay_lock(
 def _resolve(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
     required = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
     # Constraints, so that no package of the cell changes its version as a side effect.
-    kept = {n: v for n, v in lock.pins.items() if n not in required or n in UNDER_TEST}
+    fixed = {n: v for n, v in lock.pins.items() if n not in required or n in UNDER_TEST}
     # The default index has no nightlies and no development builds: the resolver would fail to find
     # those that the cell already has.
-    excluded = {*lock.nightlies, *filter(lambda name: _is_development_build(kept[name]), kept)}
+    excluded = {*lock.nightlies, *filter(lambda name: _is_development_build(fixed[name]), fixed)}
     with temporary_folder("layer") as scratch:
         constraints, excludes = Path(scratch, "constraints.txt"), Path(scratch, "excludes.txt")
-        pins = (f"{name}=={version}\n" for name, version in kept.items() if name not in excluded)
+        pins = (f"{name}=={version}\n" for name, version in fixed.items() if name not in excluded)
         constraints.write_text("".join(pins), encoding="utf-8")
         excludes.write_text("\n".join(sorted(excluded)), encoding="utf-8")
         how = ["--constraint", str(constraints), "--excludes", str(excludes)]
@@ -217,10 +217,10 @@ def find_overlay(
     folder = cache / OVERLAYS / f"{overlay.hash[:DIGITS]}-{python_hash}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with lock_creation(folder) as held:
+        with lock_creation(folder) as descriptor:
             # The mark is written last: a folder without it is of an installation that was killed.
             if not (folder / _DONE).exists():
-                _install(folder, python, overlay, cache, held)
+                _install(folder, python, overlay, cache, descriptor)
     except OSError as error:
         raise disk_error(folder, error) from error
     return folder
@@ -235,7 +235,9 @@ def get_overlay_hash(folder: Path) -> str:
     return folder.name.partition("-")[0]
 
 
-def _install(folder: Path, python: Path, overlay: OverlayLock, cache: Path, held: int) -> None:
+def _install(
+    folder: Path, python: Path, overlay: OverlayLock, cache: Path, descriptor: int
+) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     hashed, local = overlay.split_local(cache)
@@ -248,7 +250,7 @@ def _install(folder: Path, python: Path, overlay: OverlayLock, cache: Path, held
             file.write_text(text, encoding="utf-8")
             where = ["--python", str(python), "--target", str(folder)]
             how = ["--requirements", str(file), "--no-deps", "--only-binary", ":all:", *more]
-            run_uv(["pip", "install", *where, *how], cwd=scratch, holds=(held,))
+            run_uv(["pip", "install", *where, *how], cwd=scratch, pass_fds=(descriptor,))
     (folder / _DONE).touch()
 
 

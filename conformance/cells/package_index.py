@@ -24,7 +24,7 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 
-from conformance.cells.nightly import night_of
+from conformance.cells.nightly import parse_night
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
@@ -136,7 +136,7 @@ def read_nightly_wheels(client: PyPISimple, project: str) -> dict[Version, list[
         if parsed is None or package.is_yanked:
             continue
         version, pythons = parsed
-        if (night := night_of(version)) is not None:
+        if (night := parse_night(version)) is not None:
             uploaded = datetime(night.year, night.month, night.day, tzinfo=UTC)
             wheel = Wheel(version=version, uploaded=uploaded, pythons=pythons, package=package)
             found.setdefault(version, []).append(wheel)

@@ -14,8 +14,8 @@ from conformance.cells.lock import check_host
 from conformance.cells.releases import NO_NIGHTLIES
 from conformance.cells.stored_environments import (
     ENVIRONMENTS,
-    environment_python,
     gather_facts,
+    get_environment_python,
     is_intact,
     remove_facts,
     store_facts,
@@ -53,7 +53,7 @@ class Environment:
     versions: Mapping[str, str]
 
 
-def environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
+def get_environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
     """Return the folder of a cell's environment in the cache, which need not exist."""
     return cache / ENVIRONMENTS / f"{cell.env_id}-{lock.hash[:12]}"
 
@@ -61,7 +61,9 @@ def environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
 def is_provisioned(cell: Cell, lock: Lock, cache: Path) -> bool:
     """Say whether a cell's environment exists and is intact."""
     # The environment of a `path:` cell is the user's: it is checked when its worker starts.
-    return cell.interpreter is not None or is_intact(environment_folder(cell, lock, cache), lock)
+    return cell.interpreter is not None or is_intact(
+        get_environment_folder(cell, lock, cache), lock
+    )
 
 
 def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
@@ -85,7 +87,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
     """
     if cell.interpreter is not None:
         return Environment(python=cell.interpreter, cell=cell, lock=lock, versions=lock.pins)
-    folder = environment_folder(cell, lock, cache)
+    folder = get_environment_folder(cell, lock, cache)
     try:
         with hold_environment(folder):
             if not is_intact(folder, lock):
@@ -94,10 +96,10 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
                 base = find_interpreter(cell.python)
                 if problem := find_room_problem(cell, cache):
                     raise InfrastructureError(problem)
-                with lock_creation(folder) as held:
+                with lock_creation(folder) as descriptor:
                     # Another run may have created it while this one waited.
                     if not is_intact(folder, lock):
-                        _create(folder, base, lock, held)
+                        _create(folder, base, lock, descriptor)
     except TimeoutError as error:
         raise InfrastructureError(
             f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
@@ -108,21 +110,27 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
         ) from error
     except UvError as error:
         raise InfrastructureError(_explain_uv_error(cell, folder, lock, error)) from error
-    return Environment(python=environment_python(folder), cell=cell, lock=lock, versions=lock.pins)
+    return Environment(
+        python=get_environment_python(folder), cell=cell, lock=lock, versions=lock.pins
+    )
 
 
-def _create(folder: Path, base: Path, lock: Lock, held: int) -> None:
+def _create(folder: Path, base: Path, lock: Lock, descriptor: int) -> None:
     # In place: a virtual environment contains its own path, so it cannot be moved. The facts are
     # removed first and stored last, so an interrupted set-up never counts as finished.
     remove_facts(folder)
     # uv refuses to create an environment in a folder that exists.
     _remove(folder)
     try:
-        run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent, holds=(held,))
+        run_uv(
+            ["venv", "--no-project", "--python", base, folder],
+            cwd=folder.parent,
+            pass_fds=(descriptor,),
+        )
         released, nightlies = lock.split_nightlies()
-        _install(folder, "lock.txt", released, held)
+        _install(folder, "lock.txt", released, descriptor)
         if nightlies:
-            _install(folder, "nightly.txt", nightlies, held, index=_get_nightly_index(lock))
+            _install(folder, "nightly.txt", nightlies, descriptor, index=_get_nightly_index(lock))
         store_facts(folder, gather_facts(folder, lock, measure_usage(folder).apparent))
     except BaseException:
         _remove(folder)
@@ -135,13 +143,13 @@ def _get_nightly_index(lock: Lock) -> str:
     return lock.nightly_index
 
 
-def _install(folder: Path, name: str, text: str, held: int, *, index: str = "") -> None:
+def _install(folder: Path, name: str, text: str, descriptor: int, *, index: str = "") -> None:
     requirements = folder / name
     requirements.write_text(text, encoding="utf-8")
-    where = ("--python", environment_python(folder), "--requirements", requirements)
+    where = ("--python", get_environment_python(folder), "--requirements", requirements)
     # The lock is complete: resolving again could only fail, and building could run code.
     how = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
-    run_uv(["pip", "install", *where, *how], cwd=folder.parent, index=index, holds=(held,))
+    run_uv(["pip", "install", *where, *how], cwd=folder.parent, index=index, pass_fds=(descriptor,))
 
 
 def _remove(folder: Path) -> None:

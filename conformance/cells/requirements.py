@@ -206,8 +206,8 @@ def _build_path(source: PackageSource, path: Path, cache: Path) -> str:
             where = ("--python", sys.executable, "--out-dir", scratch)
             run_uv(["build", "--wheel", *where, path.resolve()], cwd=scratch)
         finally:
-            for left in set(_list_build_folders(path)) - before:
-                shutil.rmtree(left, ignore_errors=True)
+            for created in set(_list_build_folders(path)) - before:
+                shutil.rmtree(created, ignore_errors=True)
         (wheel,) = scratch.glob("*.whl")
         return _store_wheel(source, wheel, cache)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.environment_locks import last_used
+from conformance.cells.environment_locks import read_last_use
 from conformance.cells.interpreter_inspection import inspect_interpreter
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, describe_os_error, write_atomically
@@ -47,7 +47,7 @@ class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     bytes: int = 0
 
 
-def environment_python(folder: Path) -> Path:
+def get_environment_python(folder: Path) -> Path:
     """Return the interpreter of a virtual environment."""
     return folder / "bin" / "python"
 
@@ -64,7 +64,7 @@ def gather_facts(folder: Path, lock: Lock, size: int) -> EnvironmentFacts:
         InfrastructureError: If the interpreter does not run.
         OSError: If the environment cannot be read.
     """
-    found = inspect_interpreter(environment_python(folder))
+    found = inspect_interpreter(get_environment_python(folder))
     stat = Path(found.base).stat()
     return EnvironmentFacts(
         lock=lock.hash,
@@ -127,7 +127,7 @@ def is_intact(folder: Path, lock: Lock) -> bool:
     facts = read_facts(folder)
     if facts is None or facts.format != FORMAT or facts.lock != lock.hash:
         return False
-    python, base = environment_python(folder), Path(facts.interpreter)
+    python, base = get_environment_python(folder), Path(facts.interpreter)
     try:
         # Names only: hashing every file takes seconds. Packages in addition are no damage.
         if set(facts.dist_infos) - _list_dist_infos(folder, facts.python):
@@ -195,7 +195,7 @@ def _describe_environment(folder: Path) -> StoredEnvironment:
         folder=folder,
         lock="" if facts is None else facts.lock,
         # An environment of an older version, or of a read-only cache, has no mark of its use.
-        used=last_used(folder) or _find_modification_time(folder),
+        used=read_last_use(folder) or _find_modification_time(folder),
     )
 
 

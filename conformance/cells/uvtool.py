@@ -78,7 +78,7 @@ def run_uv(
     cwd: Path,
     stdin: str = "",
     index: str = "",
-    holds: Sequence[int] = (),
+    pass_fds: Sequence[int] = (),
     defaults: Mapping[str, str] | None = None,
     quiet: bool = True,
 ) -> str:
@@ -89,7 +89,7 @@ def run_uv(
         cwd: Working directory, outside of any project so that no project settings are read.
         stdin: Text on standard input.
         index: The only index to use, instead of those of the environment.
-        holds: Descriptors that uv keeps open until it ends, even if this process is killed.
+        pass_fds: Descriptors that uv keeps open until it ends, even if this process is killed.
         defaults: Variables that are set unless the environment sets them.
         quiet: Whether uv prints only errors; it does not print lists either.
 
@@ -104,7 +104,7 @@ def run_uv(
             cwd=cwd,
             env={**(defaults or {}), **make_uv_environment(index)},
             stdin=stdin,
-            holds=holds,
+            pass_fds=pass_fds,
         )
     except OSError as error:
         raise InfrastructureError(

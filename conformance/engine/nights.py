@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.engine.root_causes import find_root_causes, make_culprit_key
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import normalise_cause
@@ -87,7 +87,7 @@ def make_night(
         evidence: Results of triage by cause id: root causes with the same culprit are merged.
     """
     every = list(records)
-    places = stable_cell_ids(cell.id for cell in info.cells)
+    places = make_stable_cell_ids(cell.id for cell in info.cells)
 
     def locate_job(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))

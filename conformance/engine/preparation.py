@@ -16,7 +16,7 @@ from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.overlay import find_overlay, get_overlay_hash, read_installed_versions
-from conformance.cells.provision import environment_folder, provision
+from conformance.cells.provision import get_environment_folder, provision
 from conformance.cells.requirements import parse_requirement
 from conformance.cells.resolver import explain_refusal
 from conformance.cells.uvtool import NoSolutionError
@@ -114,7 +114,7 @@ class Provider:
         if cell.interpreter is not None:
             yield ()
             return
-        folder = environment_folder(cell, self._locks[cell.id], self._cache)
+        folder = get_environment_folder(cell, self._locks[cell.id], self._cache)
         try:
             with hold_environment(folder) as descriptor:
                 yield (descriptor,)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.cells.cell import is_unresolved_id
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 from conformance.wording import plural
@@ -304,7 +304,7 @@ def merge_shards(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
 
 
 def _resolve_nights(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
-    nights = [stable_cell_ids(night.info.request.get("nights", ())) for night in parts]
+    nights = [make_stable_cell_ids(night.info.request.get("nights", ())) for night in parts]
     names_by_place = {
         place: cell
         for night in nights

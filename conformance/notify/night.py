@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.engine.digests import Digest, JobState, make_regression_id
 from conformance.engine.root_causes import find_root_causes
 from conformance.engine.run_loader import LoadedRun, load_run, read_evidence, read_reproduction
@@ -190,7 +190,7 @@ def _find_reason(record: Record) -> str:
 
 
 def _list_jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...]:
-    places = stable_cell_ids(dict.fromkeys(record.cell for record in run.records))
+    places = make_stable_cell_ids(dict.fromkeys(record.cell for record in run.records))
     releases = {cell.id: cell.release for cell in run.info.cells}
     return tuple(
         TopicJob(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 from msgspec import structs
 
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.engine.regression_tracker import (
     RegressionStatus,
     RegressionTracker,
@@ -81,7 +81,7 @@ class History:
     Attributes:
         runs: The runs.
         cases: Ids of all cases, in order.
-        cells: All cells, by track and release: their ids; for nightlies see `stable_cell_ids`.
+        cells: All cells, by track and release: their ids; for nightlies see `make_stable_cell_ids`.
         ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
         regressions: What was unexpected, by root cause: the open ones first.
         events: What happened to them, the oldest first: opened, fixed or reopened.
@@ -178,7 +178,7 @@ def select_runs(digests: Iterable[Digest]) -> list[Digest]:
 
 def _rename_cells(digest: Digest) -> Digest:
     """Return a digest whose cells are called by their places: those of nightlies stay the same."""
-    places = stable_cell_ids(digest.cells)
+    places = make_stable_cell_ids(digest.cells)
     return structs.replace(digest, cells=tuple(places[cell] for cell in digest.cells))
 
 
@@ -188,7 +188,7 @@ def _number_cells(digests: Iterable[Digest]) -> dict[str, int]:
     newest: dict[str, str] = {}
     for digest in digests:
         releases.update(zip(digest.cells, digest.releases, strict=True))
-        newest.update((place, cell) for cell, place in stable_cell_ids(digest.cells).items())
+        newest.update((place, cell) for cell, place in make_stable_cell_ids(digest.cells).items())
     tracks = group_tracks(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
     ids = [cell.id for track in tracks for cell in track.cells]
     order = {name: at for at, name in enumerate(ids)}

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.errors import UsageError
 from conformance.store import schema
 
@@ -105,7 +105,7 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
     if connection.execute(same).first() is not None:
         return None
     seq = _find_next(connection, runs.seq)
-    places = stable_cell_ids(digest.cells)
+    places = make_stable_cell_ids(digest.cells)
     jobs = _add_changes(connection, seq, _number_states(connection, entry, places))
     key, packed = schema.pack_jobs(np.sort(np.array(jobs, np.int64)))
     row = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from packaging.version import Version
 
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 from conformance.errors import UsageError
 from conformance.judge.ir import find_changed_facts
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -135,7 +135,7 @@ def _find_right(digest: Digest, case: str, place: str) -> Iterator[str]:
     if case not in digest.cases:
         return
     row = digest.table[digest.cases.index(case)]
-    places = stable_cell_ids(digest.cells)
+    places = make_stable_cell_ids(digest.cells)
     for number in np.flatnonzero(row).tolist():
         state = digest.states[row[number] - 1]
         release = digest.releases[number]

@@ -9,13 +9,13 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.cells.disk import (
-    disk_bytes,
-    environment_kind,
+    count_disk_bytes,
+    count_own_bytes,
     estimate_size,
     find_room_problem,
     format_bytes,
+    get_environment_kind,
     measure_usage,
-    own_bytes,
 )
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.stored_environments import EnvironmentFacts, list_environments, store_facts
@@ -67,7 +67,7 @@ def test_what_environments_share_is_counted_once_and_is_theirs_together(tmp_path
     file(tmp_path / "two" / "more", 4)
     both = [measure_usage(tmp_path / name) for name in ("one", "two")]
     assert [usage.own for usage in both] == [0, 4 << 10]
-    assert own_bytes(both) == disk_bytes(both) == 68 << 10
+    assert count_own_bytes(both) == count_disk_bytes(both) == 68 << 10
 
 
 def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_environments_know_their_lock_and_when_they_were_used(tmp_path: Path) ->
 )
 def test_the_kind_of_an_environment_is_in_its_name(env_id: str, kind: str) -> None:
     """What is installed for a platform."""
-    assert environment_kind(env_id) == kind
+    assert get_environment_kind(env_id) == kind
 
 
 def test_the_estimate_is_the_largest_known_of_the_kind(tmp_path: Path) -> None:

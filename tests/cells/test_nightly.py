@@ -14,7 +14,7 @@ from packaging.version import Version
 from conformance.cells.cell import Cell, is_cell_id, parse_cell
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.matrix import load_matrix
-from conformance.cells.nightly import NotInstallableError, find_nights, night_of, resolve_nightly
+from conformance.cells.nightly import NotInstallableError, find_nights, parse_night, resolve_nightly
 from conformance.cells.selectors import (
     matches_cell,
     matches_selector,
@@ -62,13 +62,13 @@ def known() -> Releases:
 @given(day=st.dates(date(1000, 1, 1)), local=st.sampled_from(["", "+g123"]))
 def test_a_nightly_says_its_day(day: date, local: str) -> None:
     """In its version, whatever stands around it."""
-    assert night_of(Version(f"0.8.3.dev{day:%Y%m%d}{local}")) == day
+    assert parse_night(Version(f"0.8.3.dev{day:%Y%m%d}{local}")) == day
 
 
 @pytest.mark.parametrize("version", ["0.8.3", "0.8.3.dev1", "0.8.3.dev20251341", "0.8.3rc1"])
 def test_what_is_no_nightly_has_no_day(version: str) -> None:
     """Though it may be a development version."""
-    assert night_of(Version(version)) is None
+    assert parse_night(Version(version)) is None
 
 
 @pytest.mark.parametrize(

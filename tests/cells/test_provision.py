@@ -20,7 +20,7 @@ from conformance.cells import stored_environments as facts_module
 from conformance.cells.cell import Cell
 from conformance.cells.interpreter_inspection import Interpreter, inspect_interpreter
 from conformance.cells.lock_resolution import find_lock
-from conformance.cells.provision import environment_folder, is_provisioned, provision
+from conformance.cells.provision import get_environment_folder, is_provisioned, provision
 from conformance.cells.stored_environments import EnvironmentFacts, store_facts
 from conformance.errors import InfrastructureError
 
@@ -117,7 +117,7 @@ def test_a_damaged_environment_is_made_again(
 ) -> None:
     """Whatever is missing or corrupt, the environment works afterwards."""
     python = provision(CELL, lock=lock, cache=cache).python
-    folder = environment_folder(CELL, lock, cache)
+    folder = get_environment_folder(CELL, lock, cache)
     site = folder / "lib" / f"python{HERE}" / "site-packages"
     if damage == "dist-info":
         (site / "jax-0.6.0.dist-info").rename(tmp_path / "away")
@@ -139,7 +139,7 @@ def test_an_interpreter_that_was_touched_is_run_once_more(
 ) -> None:
     """Another size or time of the interpreter is no rebuild while it is the same version."""
     provision(CELL, lock=lock, cache=cache)
-    folder = environment_folder(CELL, lock, cache)
+    folder = get_environment_folder(CELL, lock, cache)
     stored = (folder / "conformance.json").read_text()
     (folder / "conformance.json").write_text(
         stored.replace('"interpreter_size":', '"interpreter_size":1')
@@ -165,7 +165,7 @@ def test_a_hash_that_does_not_match_is_named_and_nothing_is_left(
     got = lock.text.rpartition("sha256:")[2].strip()
     for part in ("made-up-lock.txt", "jax==0.6.0", f"sha256:{'0' * 64}", f"sha256:{got}"):
         assert part in str(caught.value)
-    assert not environment_folder(CELL, wrong, cache).exists()
+    assert not get_environment_folder(CELL, wrong, cache).exists()
 
 
 def test_an_interrupted_set_up_leaves_nothing(
@@ -179,12 +179,12 @@ def test_an_interrupted_set_up_leaves_nothing(
     monkeypatch.setattr(provision_module, "gather_facts", interrupted)
     with pytest.raises(KeyboardInterrupt):
         provision(CELL, lock=lock, cache=cache)
-    assert not environment_folder(CELL, lock, cache).exists()
+    assert not get_environment_folder(CELL, lock, cache).exists()
 
 
 def test_a_killed_set_up_is_made_again(lock: Lock, cache: Path) -> None:
     """A folder without facts, as a killed run leaves it, is not an environment."""
-    folder = environment_folder(CELL, lock, cache)
+    folder = get_environment_folder(CELL, lock, cache)
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
     python = provision(CELL, lock=lock, cache=cache).python
@@ -226,7 +226,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) ->
         store_facts(disk / "envs" / "jax0.5.3-py311-abc", known)
         with pytest.raises(InfrastructureError, match=r"No space left.*free space"):
             provision(CELL, lock=lock, cache=disk)
-        assert not environment_folder(CELL, lock, disk).exists()
+        assert not get_environment_folder(CELL, lock, disk).exists()
 
 
 def test_a_disk_without_room_is_said_before_anything_is_made(lock: Lock, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_disk_without_room_is_said_before_anything_is_made(lock: Lock, tmp_pat
         )
         with pytest.raises(InfrastructureError, match=expected):
             provision(CELL, lock=lock, cache=disk)
-        assert not environment_folder(CELL, lock, disk).exists()
+        assert not get_environment_folder(CELL, lock, disk).exists()
 
 
 def test_a_read_only_cache_is_said(lock: Lock, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.disk import collect_lock_hashes, find_unneeded, prune
-from conformance.cells.environment_locks import hold_environment, last_used
+from conformance.cells.environment_locks import hold_environment, read_last_use
 from conformance.cells.lock import Lock, store_lock
-from conformance.cells.provision import environment_folder, is_provisioned, provision
+from conformance.cells.provision import get_environment_folder, is_provisioned, provision
 from conformance.cells.stored_environments import list_environments
 
 from .builders import make_lock, make_wheel
@@ -106,10 +106,10 @@ def test_what_is_in_use_stays(cache: Path) -> None:
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor]
         )
     os.utime(f"{folder}.used", (5, 5))
-    kept = [one.kept for one in prune(found).removals]
-    assert kept == ["", "", "in use"]
+    problems = [removal.problem for removal in prune(found).removals]
+    assert problems == ["", "", "in use"]
     assert left(cache) == ["jax0.6.0-py311-aaa", "jax0.6.0-py311-bbb"]
-    assert last_used(folder) == 5
+    assert read_last_use(folder) == 5
     holder.communicate(b"\n")
     prune(found[-1:])
     assert left(cache) == ["jax0.6.0-py311-aaa"]
@@ -122,7 +122,7 @@ def test_an_environment_that_was_removed_is_made_again(wheels: Path, tmp_path: P
     provision(CELL, lock=lock, cache=cache)
     found = find_unneeded(cache, locks={}, wanted=())
     pruned = prune(found)
-    assert not environment_folder(CELL, lock, cache).exists()
+    assert not get_environment_folder(CELL, lock, cache).exists()
     assert pruned.freed > 0
     provision(CELL, lock=lock, cache=cache)
     assert is_provisioned(CELL, lock, cache)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.cells.nightly import stable_cell_ids
+from conformance.cells.nightly import make_stable_cell_ids
 
 EXACT = "jax0.6.2-py311-cpu8-x64"
 OWN = "path-env-0123abcd-py311-cpu8"
@@ -16,12 +16,12 @@ def nightly(day: int, rest: str = "-cpu8", python: str = "py312") -> str:
 def test_cells_of_releases_are_their_own_places() -> None:
     """Environments that exist, too; and what is no cell's id at all."""
     cells = [EXACT, OWN, "py311", "jax0.6.2.post1-py311-tpu.v5e.2x2"]
-    assert stable_cell_ids(cells) == {cell: cell for cell in cells}
+    assert make_stable_cell_ids(cells) == {cell: cell for cell in cells}
 
 
 def test_neither_the_date_nor_the_python_of_a_nightly_counts() -> None:
     """What else the cell is does."""
-    assert stable_cell_ids(
+    assert make_stable_cell_ids(
         [nightly(1), nightly(1, "-tpu.v5e.2x2"), nightly(1, "-cpu8-x64"), EXACT]
     ) == {
         nightly(1): "nightly-cpu8",
@@ -29,7 +29,7 @@ def test_neither_the_date_nor_the_python_of_a_nightly_counts() -> None:
         nightly(1, "-cpu8-x64"): "nightly-cpu8-x64",
         EXACT: EXACT,
     }
-    assert stable_cell_ids([nightly(2, python="py313")]) == {
+    assert make_stable_cell_ids([nightly(2, python="py313")]) == {
         nightly(2, python="py313"): "nightly-cpu8"
     }
 
@@ -38,17 +38,17 @@ def test_a_night_that_is_not_known_has_the_place_of_the_one_before() -> None:
     """Nothing is known of it but where it would have been."""
     cells = ["jaxnightly-py312-cpu8", "jaxnightly-py312-tpu.v5e.2x2", "jaxnightly.3-py312-cpu8"]
     places = ["nightly-cpu8", "nightly-tpu.v5e.2x2", "nightly-1-cpu8"]
-    assert stable_cell_ids(cells) == dict(zip(cells, places, strict=True))
+    assert make_stable_cell_ids(cells) == dict(zip(cells, places, strict=True))
     days = ["jaxnightly.2026.05.01-py312-cpu8", "jaxnightly.2026.05.02-py312-cpu8"]
-    assert stable_cell_ids(days) == {days[1]: "nightly-cpu8", days[0]: "nightly-1-cpu8"}
-    assert stable_cell_ids([nightly(3), cells[0]])[cells[0]] == "nightly-1-cpu8"
+    assert make_stable_cell_ids(days) == {days[1]: "nightly-cpu8", days[0]: "nightly-1-cpu8"}
+    assert make_stable_cell_ids([nightly(3), cells[0]])[cells[0]] == "nightly-1-cpu8"
 
 
 def test_several_nightlies_of_one_run_stay_apart() -> None:
     """By their age, and those of one day by their Python."""
     old = "jax0.13.0.dev20260430-py312-cpu8"
     cells = [old, nightly(2), nightly(2, python="py313"), nightly(2, "")]
-    assert stable_cell_ids(cells) == {
+    assert make_stable_cell_ids(cells) == {
         old: "nightly-1-cpu8",
         nightly(2): "nightly-py312-cpu8",
         nightly(2, python="py313"): "nightly-py313-cpu8",

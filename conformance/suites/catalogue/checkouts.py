@@ -119,7 +119,7 @@ class Checkouts:
 
     def _fetch(self, name: str, source: RepositorySource, folder: Path, descriptor: int) -> str:
         self.inform(f"fetching {name} {source.revision[:12]} from {mask_text(source.url)}")
-        fetch_repository(source, folder, holds=(descriptor,))
+        fetch_repository(source, folder, pass_fds=(descriptor,))
         content = hash_folder(folder)
         # Written last: a checkout without it is not complete.
         mark = CheckoutMark(content=content, url=mask_text(source.url))

@@ -80,7 +80,7 @@ def run_git(
     folder: Path,
     *,
     timeout: float = TIMEOUT,
-    holds: Sequence[int] = (),
+    pass_fds: Sequence[int] = (),
 ) -> str:
     """Run git and return its output.
 
@@ -90,7 +90,7 @@ def run_git(
         arguments: Command line after `git`.
         folder: Working directory.
         timeout: Seconds that it may take.
-        holds: Descriptors that it keeps open until it ends, even if this process is killed.
+        pass_fds: Descriptors that it keeps open until it ends, even if this process is killed.
 
     Raises:
         NoGitError: If git is not installed.
@@ -102,7 +102,7 @@ def run_git(
     try:
         done = CHILD_PROCESSES.run(
             ["git", *arguments], cwd=folder, env={**environment, **_VARIABLES},
-            timeout=timeout, holds=holds,
+            timeout=timeout, pass_fds=pass_fds,
         )  # fmt: skip
     except FileNotFoundError:
         raise NoGitError(
@@ -144,13 +144,15 @@ def parse_revision(text: str, where: str) -> str:
     return revision
 
 
-def fetch_repository(source: RepositorySource, folder: Path, *, holds: Sequence[int] = ()) -> None:
+def fetch_repository(
+    source: RepositorySource, folder: Path, *, pass_fds: Sequence[int] = ()
+) -> None:
     """Fetch a repository into a folder, whole or not at all.
 
     Args:
         source: The source.
         folder: The folder; its previous content is replaced.
-        holds: Descriptors that git keeps open until it ends.
+        pass_fds: Descriptors that git keeps open until it ends.
 
     Raises:
         UsageError: If there is no such commit.
@@ -161,7 +163,7 @@ def fetch_repository(source: RepositorySource, folder: Path, *, holds: Sequence[
     try:
         shutil.rmtree(part, ignore_errors=True)  # of a fetch that was killed
         part.mkdir(parents=True)
-        _fetch(source, part, holds, MAX_DEPTH)
+        _fetch(source, part, pass_fds, MAX_DEPTH)
         if folder.exists():
             shutil.rmtree(folder)
         part.rename(folder)
@@ -171,12 +173,12 @@ def fetch_repository(source: RepositorySource, folder: Path, *, holds: Sequence[
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _fetch(source: RepositorySource, folder: Path, holds: Sequence[int], depth: int) -> None:
-    run_git(["init", "--quiet", "--template="], folder, holds=holds)
+def _fetch(source: RepositorySource, folder: Path, pass_fds: Sequence[int], depth: int) -> None:
+    run_git(["init", "--quiet", "--template="], folder, pass_fds=pass_fds)
     try:
-        _fetch_commit(source, folder, holds)
+        _fetch_commit(source, folder, pass_fds)
         checkout = ["checkout", "--quiet", "--force", "--detach", source.revision]
-        run_git([*_PLAIN, "-c", "advice.detachedHead=false", *checkout], folder, holds=holds)
+        run_git([*_PLAIN, "-c", "advice.detachedHead=false", *checkout], folder, pass_fds=pass_fds)
         links, urls = _list_links(folder), read_submodules(folder)
     except NoGitError:
         raise
@@ -193,18 +195,20 @@ def _fetch(source: RepositorySource, folder: Path, holds: Sequence[int], depth: 
             raise InfrastructureError(f"{mask_text(source.url)}: submodule {path} {problem}")
         (folder / path).mkdir(parents=True, exist_ok=True)
         inner = RepositorySource(url=resolve_url(url, source.url), revision=revision)
-        _fetch(inner, folder / path, holds, depth - 1)
+        _fetch(inner, folder / path, pass_fds, depth - 1)
 
 
-def _fetch_commit(source: RepositorySource, folder: Path, holds: Sequence[int]) -> None:
+def _fetch_commit(source: RepositorySource, folder: Path, pass_fds: Sequence[int]) -> None:
     """Fetch one commit, or all refs from a server that does not serve single commits."""
     command = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
     try:
-        run_git([*command, "--depth", "1", "--", source.url, source.revision], folder, holds=holds)
+        run_git(
+            [*command, "--depth", "1", "--", source.url, source.revision], folder, pass_fds=pass_fds
+        )
     except GitError as error:
         if not _UNKNOWN_COMMIT.search(str(error)):
             raise
-        run_git([*command, "--", source.url, "+refs/*:refs/fetched/*"], folder, holds=holds)
+        run_git([*command, "--", source.url, "+refs/*:refs/fetched/*"], folder, pass_fds=pass_fds)
         try:
             run_git(["cat-file", "-e", f"{source.revision}^{{commit}}"], folder)
         except GitError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.environment_locks import hold_environment
-from conformance.cells.provision import environment_folder, provision
+from conformance.cells.provision import get_environment_folder, provision
 from conformance.engine.environment import make_option_variables, make_worker_environment
 from conformance.engine.preparation import find_identity_mismatch
 from conformance.engine.worker_probes import UnsupportedCellError
@@ -84,7 +84,7 @@ class SuiteCells:
         if planned.missing:
             raise UnsupportedCellError(planned.missing)
         cell, lock = planned.cell, self._locks[planned.cell.id]
-        folder = environment_folder(cell, lock, self._cache)
+        folder = get_environment_folder(cell, lock, self._cache)
         try:
             with nullcontext() if cell.interpreter is not None else hold_environment(folder):
                 python = provision(cell, lock=lock, cache=self._cache).python

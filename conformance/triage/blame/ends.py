@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from conformance.cells.lock import Lock, get_host
 from conformance.cells.overlay import find_overlay_lock
-from conformance.cells.provision import environment_folder, is_provisioned, provision
+from conformance.cells.provision import get_environment_folder, is_provisioned, provision
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal
 from conformance.cells.uvtool import NoSolutionError
@@ -188,7 +188,7 @@ def provide(
         return planned
     made = provision(planned.cell, lock=lock, cache=cache).python.parent.parent
     for end in ends:
-        lend_bytecode(environment_folder(end.planned.cell, end.lock, cache), made)
+        lend_bytecode(get_environment_folder(end.planned.cell, end.lock, cache), made)
     return planned
 
 

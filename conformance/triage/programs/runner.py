@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.overlay import find_overlay, read_installed_versions
-from conformance.cells.provision import environment_folder, provision
+from conformance.cells.provision import get_environment_folder, provision
 from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.environment import make_option_variables, make_worker_environment
@@ -209,7 +209,7 @@ class ProgramRunner:
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
         # Garbage collection must not remove the environment while the program runs in it.
-        with hold_environment(environment_folder(cell, lock, self.cache)):
+        with hold_environment(get_environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
             # A command finds the interpreter of the cell first.
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
@@ -260,7 +260,7 @@ class ProgramRunner:
 
     def _normalize(self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]) -> bytes:
         """Return an output without versions, paths and other facts of a cell's environment."""
-        environment = environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
+        environment = get_environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
         text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
         normal = normalize_output(text, versions)
         return normal.encode("utf-8", "surrogateescape")
