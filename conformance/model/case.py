@@ -29,6 +29,8 @@ class Policy(StrEnum):
     """The report mentions it."""
 
 
+# From release to release optimised HLO changes most often and facts least, so only facts fail a run
+# unless a case decides otherwise.
 POLICY = {
     "facts": Policy.GATE,
     "jaxpr": Policy.WARN,
@@ -82,6 +84,7 @@ class Deviation:
             return False
         if not in_range(release, self.releases):
             return False
+        # A deviation of a combination does not apply to a cell without one of its packages.
         return all(
             name in versions and in_range(versions[name], spec)
             for name, spec in self.packages.items()
@@ -107,16 +110,18 @@ class Budget:
     source: str = ""
 
     def covers(self, path: str) -> bool:
-        """Say whether it applies to a leaf.
+        """Say whether the budget applies to a leaf.
 
         Args:
             path: Path of the leaf, e.g. `out['exp']`.
         """
+        # Paths are spelled as `jax.tree_util.keystr` spells them, so that `repr` matches both kinds
+        # of key.
         return not self.leaves or path in {f"out[{key!r}]" for key in self.leaves}
 
 
 def find_ulp(path: str, budgets: Iterable[Budget]) -> int | None:
-    """Return the ULP of the first budget that applies to a leaf, None if there is none.
+    """Return the ULP of the first budget that applies to a leaf, None if no budget does.
 
     Args:
         path: Path of the leaf, e.g. `out['exp']`.
@@ -146,7 +151,7 @@ class Case:
         requires: Packages that the cell must have, PEP 508 names or specifiers.
         releases: PEP 440 specifier of the jax releases that it applies to; empty is all.
         source: Upstream thread or document of its origin.
-        records: Why it has neither a reference nor a claim, empty if it has.
+        records: Why it has neither a reference nor a claim; empty if it has one of them.
         deviations: Declared non-conformances.
         facts: Fact claims on the optimised HLO, by name.
         policy: Policy by artifact; the default is `POLICY`.
@@ -238,9 +243,11 @@ def is_on(platform: str, named: str) -> bool:
         named: Platform, or a kind of platforms: `tpu`, `tpu:v5e`, `cpu`; `cpu-mp` for any number of
             processes; `gpu` for CUDA and ROCm too.
     """
+    # Compared by components: `tpu:v5` is no prefix of `tpu:v5e:2x2`.
     parts, head = platform.split(":"), named.split(":")
     if named == "gpu":
         return parts[0] in {"gpu", "cuda", "rocm"}
+    # Several processes on CPUs are still CPUs: a deviation of `cpu` covers `cpu-mp2` too.
     return parts[: len(head)] == head or (
         named in {"cpu", "cpu-mp"} and platform.startswith("cpu-mp")
     )

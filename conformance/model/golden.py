@@ -32,7 +32,7 @@ class RecordedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenIr:
-    """The golden of an IR; empty if there is none, or if it has another version of the forms.
+    """The golden of an IR; empty if it was not recorded, or with another version of the forms.
 
     Attributes:
         canonical: Fingerprint of the canonical form.
@@ -55,7 +55,7 @@ class GoldenEntry:
     Attributes:
         span: Span of releases, `0.6.0..0.8.3` or a single release.
         exact: Whether the release is within the span; False if the nearest older span applies.
-        tainted: Whether it has another version of the format or of the normal form and cannot be
+        tainted: Whether its format or its normal form has another version, so that it cannot be
             compared; the other fields are then empty.
         value: Recorded value of a job with the outcome `ok`.
         error: Recorded error of a job with another outcome.
@@ -74,4 +74,5 @@ class GoldenEntry:
     @property
     def outcome(self) -> Outcome:
         """Outcome of the recorded job."""
+        # Without an error the job ended well: a compile-only job has no value either.
         return Outcome.OK if self.error is None else self.error.outcome

@@ -24,6 +24,7 @@ def is_case_error(error: ErrorInfo | None) -> bool:
     Args:
         error: Error of a job, None for none.
     """
+    # By name: errors arrive from the processes of cells as text.
     return error is not None and error.type.rpartition(".")[2] == _CASE_ERROR
 
 

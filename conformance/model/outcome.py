@@ -8,6 +8,7 @@ from enum import IntEnum, StrEnum
 class Stage(StrEnum):
     """The stages of a job, in order."""
 
+    # Ranks are compared by their position in this order, see `engine.rank_transcripts`.
     PROVISION = "provision"
     IMPORT = "import"
     BUILD = "build"
@@ -32,6 +33,7 @@ class Outcome(StrEnum):
     @property
     def observed(self) -> bool:
         """Whether the outcome is an observation of JAX, and so may become a golden."""
+        # A crash and a timeout count: they are how a release behaves, and may be declared.
         return self not in {Outcome.UNSUPPORTED, Outcome.INFRA, Outcome.NOT_RUN}
 
 
@@ -79,6 +81,8 @@ class Verdict(StrEnum):
         return self in GATING
 
 
+# `drifted` is within the tolerance. `infra` and `excluded` have exit statuses of their own, and a
+# `new` job fails a run only if its reference does not confirm it.
 GATING = frozenset(
     {
         Verdict.REGRESSED,
@@ -94,6 +98,7 @@ GATING = frozenset(
 
 def is_conclusive(verdict: Verdict, outcome: Outcome) -> bool:
     """Say whether a job was observed and judged."""
+    # Both: an observed job is `infra` if its golden is unreadable.
     return outcome.observed and verdict not in {Verdict.INFRA, Verdict.EXCLUDED}
 
 
@@ -107,6 +112,7 @@ def is_unexpected(verdict: Verdict, conformance: Conformance) -> bool:
 class ExitCode(IntEnum):
     """Exit status of the command line."""
 
+    # Scripts of users depend on the numbers. 70 is EX_SOFTWARE of sysexits.h, 130 is 128 + SIGINT.
     OK = 0
     UNEXPECTED = 1
     USAGE = 2

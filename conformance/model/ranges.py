@@ -8,6 +8,7 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import Version
 
 
+# Each deviation of each case is checked against each cell: few distinct pairs, parsed once.
 @lru_cache(maxsize=4096)
 def in_range(version: str, specifier: str) -> bool:
     """Say whether a version is in a range; a nightly counts as the release that it precedes.
@@ -21,10 +22,11 @@ def in_range(version: str, specifier: str) -> bool:
         version: PEP 440 version.
         specifier: PEP 440 specifier, empty for any version.
     """
-    found = Version(version)
-    released = Version(found.base_version) if found.is_devrelease else found
+    given = Version(version)
+    released = Version(given.base_version) if given.is_devrelease else given
+    # By specifier, not by set: `>=0.8.3.dev20251110,<0.9` compares only its first half by date.
     return all(
-        spec.contains(found if _names_a_nightly(spec) else released, prereleases=True)
+        spec.contains(given if _names_a_nightly(spec) else released, prereleases=True)
         for spec in SpecifierSet(specifier)
     )
 

@@ -74,6 +74,7 @@ class IrRecord(
     begins: tuple[str, ...] = ()
 
 
+# A field after `stage` has a default, so that records of earlier releases can still be read.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """The result and the verdict of a job: the contract of `results.jsonl`.
@@ -137,6 +138,7 @@ class Record:
     @property
     def golden_at_fault(self) -> bool:
         """Whether its verdict is `infra` only because of its golden."""
+        # A job that the host failed was not observed; this one was, and its golden was unreadable.
         return self.verdict is Verdict.INFRA and self.outcome.observed
 
 
@@ -156,5 +158,6 @@ class FactInterner:
         hlo = record.ir.get("hlo")
         if hlo is None or not hlo.exact:
             return record.facts
+        # The same instructions may need other memory or have another layout in another cell.
         key = (hlo.exact, *map(record.artifacts.get, SOURCES))
         return self._known.setdefault(key, record.facts)

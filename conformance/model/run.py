@@ -23,13 +23,13 @@ class RunCell:
 
     Attributes:
         id: Cell id.
-        lock: Hash of its lock; of a `path:` cell, of what is installed there.
-        hash: Hash of all that decides what a job observes there, but the case.
+        lock: Hash of its lock; for a `path:` cell, of its installed packages.
+        hash: Hash of everything except the case that an observation depends on.
         versions: Version of every package, by normalised name.
-        layer: Hash of the lock of what it has beside, empty for nothing.
-        selector: The `--cell` that names it, empty in runs of an older release; the id of a cell,
-            except for a `path:` cell, because its id does not contain the interpreter.
-        note: What a reader of its results must know, e.g. that installed files were edited.
+        layer: Hash of the lock of its overlay, empty for none.
+        selector: Value of `--cell` that selects it, empty in runs of an older release. It is the
+            id, except for a `path:` cell, because that id does not contain the interpreter.
+        note: Note for readers of its results, e.g. that installed files were edited.
     """
 
     id: str
@@ -42,49 +42,52 @@ class RunCell:
 
     @property
     def release(self) -> str:
-        """Version of jax in the cell, empty when that is not known."""
+        """Version of jax in the cell, empty if unknown."""
         return self.versions.get("jax", "")
 
     @property
     def label(self) -> str:
-        """Its label: its release, or its id where that is not known."""
+        """Label on pages: the release of jax, or the id if the release is unknown."""
         return self.release or self.id
 
 
 def selector_of(cells: Iterable[RunCell], cell: str) -> str:
-    """Return the `--cell` that names a cell of a run.
+    """Return the value of `--cell` that selects a cell of a run.
 
     Args:
         cells: Cells of the run.
-        cell: Its id, which is returned where no other selector is known.
+        cell: Cell id, which is returned if no other selector is known.
     """
-    return next((one.selector for one in cells if one.id == cell and one.selector), cell)
+    return next((known.selector for known in cells if known.id == cell and known.selector), cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCase:
-    """A case of a run, as it was when it ran.
+    """A case of a run, with the content that it had during the run.
 
     Attributes:
-        file: File it is written in, below the folder of the project.
+        file: Case file, relative to the folder of the project.
         line: Line of its `def`, from 1.
         kind: `program`, `probe` or `test`.
-        doc: Its docstring.
-        code: Its function as written, decorator and all.
-        source: Upstream thread or document it comes from.
-        records: Why it only records, empty for a case with a reference or a claim.
-        devices: Devices it needs.
-        requires: Packages it needs.
-        releases: PEP 440 specifier of the releases it applies to.
+        doc: Docstring, empty for none.
+        code: Source of the function, with its decorators.
+        source: Upstream thread or document of its origin.
+        records: Why it has neither a reference nor a claim; empty if it has one of them.
+        devices: Number of devices that it needs.
+        requires: Packages that it needs.
+        releases: PEP 440 specifier of the jax releases that it applies to; empty is all.
         deviations: Declared non-conformances.
-        policy: What a change does to a run, by artifact.
+        policy: Policy by artifact; the default is `POLICY`.
         rtol: Tolerance relative to the reference; None is the dtype's default.
-        atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
-        budgets: Tolerances to the reference in ULP, by platform.
-        same_as: Ways to run it in each of which it is to give the same value.
-        arguments: What names it on a command line, spelled for a shell, where that is not its id.
-        group: Of a test, the group that its suite counts it under.
+        atol: Absolute tolerance; None is 0 if `rtol` is given, else scaled to the leaf.
+        budgets: Tolerances relative to the reference in ULP, by platform.
+        same_as: Variants that must give the same value.
+        arguments: Command-line arguments that select it, quoted for a shell, if they are not its
+            id.
+        group: Group of a test in its suite, empty for none.
     """
+
+    # Every field has a default: `run.json` of an older release may lack any of them.
 
     file: str = ""
     line: int = 0
@@ -106,13 +109,13 @@ class RunCase:
     group: str = ""
 
     def policy_of(self, artifact: str) -> Policy:
-        """Return what a change of an artifact does to a run."""
+        """Return the policy for an artifact."""
         return self.policy.get(artifact, POLICY[artifact])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """A job that is left out on purpose; `case` is empty for a whole cell."""
+    """A job that is not run, with the reason; `case` is empty for a whole cell."""
 
     case: str
     cell: str
@@ -121,14 +124,14 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSuite:
-    """The pytest suite that a run is of.
+    """The pytest suite of a run.
 
     Attributes:
-        name: Its name; of a user's suite its paths.
-        title: What it is called on pages.
-        revision: Commit of its checkout, empty where that is not known.
-        complete: Whether it was run whole: no path, node or argument of pytest's left tests out.
-        settings: What else was asked for: `max_examples`, `seed`, `shrink`, `standard`.
+        name: Name of the suite; for a user's suite, its paths.
+        title: Title on pages.
+        revision: Commit of its checkout, empty if unknown.
+        complete: Whether all of its tests were selected, by no path, node id or pytest option.
+        settings: Other options: `max_examples`, `seed`, `shrink`, `standard`.
     """
 
     name: str
@@ -140,27 +143,29 @@ class RunSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """A run as its `run.json` tells of it; what an older release did not write is empty.
+    """The content of `run.json`; fields that an older release did not write are empty.
 
     Attributes:
-        started: When it began, ISO 8601 in UTC.
-        finished: When it ended; empty of a run that did not.
-        exit: Exit status; None of a run that did not end.
-        exit_reason: Why the exit status is that one, empty for a run in which all is as expected.
+        started: Start of the run, ISO 8601 in UTC.
+        finished: End of the run; empty if it did not end.
+        exit: Exit status; None if the run did not end.
+        exit_reason: Reason of the exit status, empty if every result is expected.
         not_compared: Why the run was not compared with an earlier one; empty if it was, or if
-            that was not asked for.
+            no comparison was requested.
         root: Folder of the project; paths of case files are shown relative to it.
-        request: What was asked for.
-        matrix: Name or file of the matrix, empty where cells were named.
-        versions: Of this project, its kit and the Python it ran on.
+        request: Options of the command.
+        matrix: Name or file of the matrix, empty if cells were named.
+        versions: Versions of this project and of Python, and the hash of the kit.
         host: Facts of the host.
-        cells: The cells.
-        identities: What the workers said they are, by cell id.
-        exclusions: What was left out.
+        cells: Cells of the run.
+        identities: Identities that the workers reported, by cell id.
+        exclusions: Exclusions of the plan.
         plan: Case id and cell id of every job, in order.
-        cases: The cases, by id.
-        suite: The suite whose tests they are, None of cases.
+        cases: Cases of the plan, by id.
+        suite: Suite whose tests the cases are, None for cases of case files.
     """
+
+    # `plan` is stored before the first job: a killed run shows which of its jobs are missing.
 
     started: str = ""
     finished: str = ""

@@ -1,4 +1,4 @@
-"""A traceback as a worker captured it: the exceptions of a chain, and whose code each frame is."""
+"""Tracebacks as workers capture them: exceptions of a chain, with the owner of each frame."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 FRAMES: Final = "frames"
-"""Artifact that holds it."""
+"""Name of the artifact."""
+# Limits, because a job can forge any message: workers cut texts to 2,000 characters and frames to
+# 80 themselves.
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class TracebackFrame(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that was being executed.
+    """A frame of a traceback.
 
     Attributes:
-        file: Its file: absolute for the user's own, below its package for others; empty for
-            `count` frames that were left out.
-        line: The line, from 1.
-        function: The function.
-        source: The text of the line, empty where it is not known.
-        library: The package that it is part of, `python` for the standard library; empty for the
-            user's own code.
-        count: How often it follows itself, as in a recursion.
+        file: Source file: absolute for the user's code, relative to its package for a library;
+            empty for `count` omitted frames.
+        line: Line in execution, from 1.
+        function: Qualified name of the function.
+        source: Text of the line, empty if unknown.
+        library: Package of the file, `python` for the standard library; empty for the user's code.
+        count: Number of consecutive equal frames, as in a recursion.
     """
 
     file: Text = ""
@@ -38,12 +39,12 @@ class RaisedException(msgspec.Struct, frozen=True, kw_only=True):
     """An exception of a chain.
 
     Attributes:
-        type: Its type.
-        message: Its message.
-        relation: How it is related to the exception before it in the chain: it is its `cause`, its
-            `context` (it was being handled), or a `member` of its group; empty for the first.
-        notes: Its notes (PEP 678).
-        frames: Its frames, the outermost first.
+        type: Name of its class.
+        message: Message.
+        relation: Relation to the exception before it in the chain: its `cause`, its `context` (the
+            exception that was being handled), or a `member` of its group; empty for the first.
+        notes: Notes (PEP 678).
+        frames: Frames, the outermost first.
     """
 
     type: Text
@@ -54,7 +55,7 @@ class RaisedException(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Traceback = tuple[RaisedException, ...]
-"""The exception that ended a job, then those that it came from."""
+"""The exception that ended a job, followed by its causes, contexts and group members."""
 
 
 def encode_traceback(traceback: Traceback) -> bytes:
@@ -63,13 +64,13 @@ def encode_traceback(traceback: Traceback) -> bytes:
 
 
 def encode_described_traceback(described: Any) -> bytes:
-    """Return the exceptions that a worker reports as the artifact `frames`, once checked.
+    """Return the artifact `frames` of exceptions that a worker reports.
 
     Args:
-        described: As `conformance.worker.tracebacks.describe_chain` returns it.
+        described: Plain data as `conformance.worker.tracebacks.describe_chain` returns them.
 
     Raises:
-        ValueError: If it is no traceback.
+        ValueError: If the data do not describe a traceback.
     """
     return encode_traceback(msgspec.convert(described, Traceback))
 
@@ -78,12 +79,12 @@ def decode_traceback(data: bytes) -> Traceback:
     """Return the traceback that `encode_traceback` wrote.
 
     Args:
-        data: Its JSON.
+        data: JSON of the traceback.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the JSON is malformed, or describes no traceback.
     """
     try:
         return msgspec.json.decode(data, type=Traceback)
-    except RecursionError as error:
+    except RecursionError as error:  # deeply nested JSON, from a damaged or foreign run directory
         raise ValueError(str(error)) from None

@@ -61,7 +61,7 @@ class Value:
 
 
 FORMAT = 1
-"""Version of the metadata; another version is refused, never guessed at."""
+"""Version of the metadata; a file of another version is refused."""
 
 _NATIVE = {
     "bool": ("BOOL", 1),
@@ -80,10 +80,10 @@ _NATIVE = {
     "float32": ("F32", 4),
     "float64": ("F64", 8),
 }
-"""What every safetensors release from 0.4 reads under its own name: dtype -> (code, bytes)."""
+"""Dtypes that every safetensors release from 0.4 has: safetensors code, and bytes per element."""
 
 _AS_PAIRS = {"complex64": ("F32", 4), "complex128": ("F64", 8)}
-"""Complex numbers are stored as pairs on a last axis of two: only newest readers know `C64`."""
+"""Complex dtypes are stored with a last axis of 2: only recent safetensors releases have `C64`."""
 
 _FIELDS = ("path", "kind", "dtype", "shape", "weak_type", "sharding", "memory_kind")
 _LENGTH = struct.Struct("<Q")
@@ -97,7 +97,7 @@ def encode_value(value: Value) -> bytes:
     """Return a value as the bytes of a safetensors file.
 
     Args:
-        value: Any value; leaves whose data do not fill their shape are stored as plain bytes.
+        value: The value; leaves whose data do not fill their shape are stored as plain bytes.
 
     Returns:
         The file's content: the same bytes for equal values, on every host.
@@ -113,7 +113,7 @@ def encode_value(value: Value) -> bytes:
     }
     offset = 0
     for index, leaf in enumerate(value.leaves):
-        code, shape = _stored_as(leaf)
+        code, shape = _choose_storage(leaf)
         end = offset + len(leaf.data)
         header[_name(index, leaf.path)] = {
             "dtype": code,
@@ -122,6 +122,7 @@ def encode_value(value: Value) -> bytes:
         }
         offset = end
     text = _dumps(header).encode()
+    # Padded to 8 bytes, as the package pads it: readers may map the tensors into memory.
     text += b" " * (-len(text) % 8)
     return b"".join([_LENGTH.pack(len(text)), text, *(leaf.data for leaf in value.leaves)])
 
@@ -133,7 +134,7 @@ def decode_value(data: bytes) -> Value:
         data: Content of the file.
 
     Returns:
-        The value, equal to the one encoded, bit for bit.
+        The value, equal to the encoded value bit for bit.
 
     Raises:
         CorruptValueError: If the bytes are cut short, altered or of another format.
@@ -149,6 +150,7 @@ def decode_value(data: bytes) -> Value:
         leaves = tuple(_leaf(i, fields, header, body) for i, fields in enumerate(described))
     except (ValueError, RecursionError, TypeError, KeyError, IndexError) as error:
         _corrupt(f"leaves do not match their description ({type(error).__name__}: {error})")
+    # A tensor without a leaf, or bytes without a tensor, would be lost silently.
     if len(header) != len(leaves) or sum(len(leaf.data) for leaf in leaves) != len(body):
         _corrupt(f"{len(header)} tensors in {len(body)} bytes, {len(leaves)} leaves described")
     return Value(structure=metadata["structure"], leaves=leaves)
@@ -158,12 +160,12 @@ def to_array(leaf: Leaf) -> NDArray[Any]:
     """Return a leaf's elements as a read-only NumPy array.
 
     Args:
-        leaf: Any leaf. Narrow floats and integers get their `ml_dtypes` type; keys are their
-            uint32 key data; Python numbers are float64, complex128, int64 (object when larger)
+        leaf: The leaf. Narrow floats and integers get their `ml_dtypes` dtype; keys are their
+            uint32 key data; Python numbers are float64, complex128, int64 (object if larger)
             or bool scalars.
 
     Returns:
-        The array, of the leaf's shape (keys may have one trailing axis more).
+        The array, of the leaf's shape; keys may have an additional last axis for the key data.
 
     Raises:
         CorruptValueError: If the data do not fill the shape, or the leaf is text.
@@ -173,6 +175,7 @@ def to_array(leaf: Leaf) -> NDArray[Any]:
     dtype = np.dtype(np.uint32) if leaf.kind == "key" else dtype_of(leaf.dtype)
     try:
         flat = np.frombuffer(leaf.data, dtype.newbyteorder("<") if dtype.isbuiltin == 1 else dtype)
+        # The length of the key data depends on the PRNG implementation: threefry 2, rbg 4.
         if leaf.kind == "key" and flat.size != math.prod(leaf.shape):
             return flat.reshape((*leaf.shape, -1))
         return flat.reshape(leaf.shape)
@@ -181,20 +184,21 @@ def to_array(leaf: Leaf) -> NDArray[Any]:
 
 
 def to_python(leaf: Leaf) -> Any:
-    """Return the Python object a `python` leaf stands for.
+    """Return the Python object of a `python` leaf.
 
     Args:
         leaf: A leaf of kind `python`.
 
     Returns:
-        A bool, int, float, complex, str, bytes or None; the text itself for any other type.
+        A bool, int, float, complex, str, bytes or None; the stored text for any other type.
 
     Raises:
-        CorruptValueError: If the text is not of the type the leaf names.
+        CorruptValueError: If the text is not of the type that the leaf names.
     """
     text = leaf.data.decode("utf-8", "surrogateescape")
     try:
         match leaf.dtype:
+            # `literal_eval` reads neither `nan` nor `inf`, which are names and no literals.
             case "float":
                 return float(text)
             case "complex":
@@ -211,10 +215,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     """Return the NumPy dtype of a dtype name, `ml_dtypes` included.
 
     Args:
-        name: A name as jax spells it, e.g. `float32`, `bfloat16`, `int4`.
-
-    Returns:
-        The dtype.
+        name: Dtype name as jax spells it, e.g. `float32`, `bfloat16`, `int4`.
 
     Raises:
         CorruptValueError: If neither NumPy nor `ml_dtypes` knows the name.
@@ -225,7 +226,8 @@ def dtype_of(name: str) -> np.dtype[Any]:
         _corrupt(f"dtype {name} is known neither to numpy nor to ml_dtypes")
 
 
-def _stored_as(leaf: Leaf) -> tuple[str, list[int]]:
+def _choose_storage(leaf: Leaf) -> tuple[str, list[int]]:
+    """Return the safetensors code and shape under which a leaf is stored."""
     size = math.prod(leaf.shape)
     if leaf.kind in {"array", "numpy"}:
         code, width = _NATIVE.get(leaf.dtype, ("", 0))
@@ -234,6 +236,7 @@ def _stored_as(leaf: Leaf) -> tuple[str, list[int]]:
         code, width = _AS_PAIRS.get(leaf.dtype, ("", 0))
         if code and len(leaf.data) == 2 * size * width:
             return code, [*leaf.shape, 2]
+    # Keys, Python objects and narrow types are plain bytes: safetensors has no 4-bit dtype.
     return "U8", [len(leaf.data)]
 
 
@@ -243,6 +246,7 @@ def _name(index: int, path: str) -> str:
 
 
 def _dumps(data: Any) -> str:
+    # Sorted and without spaces: the bytes of a value are hashed into the name of its blob.
     return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
@@ -274,6 +278,7 @@ def _python_array(leaf: Leaf) -> NDArray[Any]:
     if not isinstance(value, bool | int | float | complex):
         _corrupt(f"{leaf.path} is a {leaf.dtype}, a number expected")
     array = np.asarray(value)
+    # As arrays from `frombuffer` are: no caller may depend on the kind of a leaf.
     array.flags.writeable = False
     return array
 

@@ -37,8 +37,10 @@ MEMORY_FIELDS = (
     "peak_memory_in_bytes",
 )
 LARGEST_HLO = 64 * 2**20
+"""Bytes of an HLO text above which its large constants stay elided: there may be gigabytes."""
 BYTES_AN_ELEMENT = 8
 """Low estimate of the text of one element of a large constant."""
+# `_hlo` from 0.10.2, `_jax` in 0.6.2 to 0.10.1, `xla_extension` up to 0.5.3.
 OPTIONS_LIVE_IN = ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension")
 DUMPED = "after_optimizations.txt"
 _ELIDED = re.compile(r"\[([\d,]*)\]\S* constant\(\{\.\.\.\}\)")
@@ -57,6 +59,7 @@ def render_jaxpr(traced: Any) -> str:
 def render_stablehlo(lowered: Any) -> str:
     """Return a lowered program in MLIR's generic form: nothing elided, with locations."""
     operation = lowered.compiler_ir("stablehlo").operation
+    # The generic form can be parsed without knowing the dialects, whose syntax changes.
     return str(
         operation.get_asm(
             print_generic_op_form=True, large_elements_limit=None, enable_debug_info=True
@@ -85,9 +88,10 @@ def compile_with_text(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, 
         compile_: Compiles it, with compiler options if there are any.
 
     Returns:
-        The executable, and what gives the text or raises `UnavailableError`.
+        The executable, and a function that returns its text or raises `UnavailableError`.
     """
     if _Backend.hides_text:
+        # A program that cannot be compiled with a dump is compiled without, and has no text.
         with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Exception):
             made = _compile_dumping(lowered, compile_, folder)
             text = read_hlo_dump(Path(folder))
@@ -111,9 +115,10 @@ def render_hlo(lowered: Any, compiled: Any) -> str:
         UnavailableError: If the backend neither gives nor dumps the text.
     """
     text = compiled.as_text()
-    if text is None:
+    if text is None:  # compile-only CUDA, 0.4.38 to 0.8.1
         _Backend.hides_text = True
         return _compile_again(lowered)
+    # `as_text()` prints large constants as `{...}`, which would hide a change of their values.
     elided = sum(prod(map(int, filter(None, found.split(",")))) for found in _ELIDED.findall(text))
     if not elided or elided * BYTES_AN_ELEMENT > LARGEST_HLO:
         return str(text)
@@ -152,7 +157,7 @@ def _options_type() -> Any:
 
 
 def _compile_again(lowered: Any) -> str:
-    """Compile once more with XLA told to dump: compile-only CUDA, 0.4.38 to 0.8.1."""
+    """Compile once more, so that XLA dumps the text."""
     with tempfile.TemporaryDirectory() as folder:
         _compile_dumping(lowered, _compile, folder)
         return read_hlo_dump(Path(folder))
@@ -166,7 +171,7 @@ def _compile_dumping(lowered: Any, compile_: Callable[..., Any], folder: str) ->
     options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
     try:
         return compile_(lowered, {**options, "xla_dump_large_constants": True})
-    except Exception:  # an option that older releases do not have
+    except Exception:  # older releases refuse the option for constants
         return compile_(lowered, options)
 
 
@@ -174,17 +179,18 @@ def read_hlo_dump(folder: Path) -> str:
     """Return the optimised module that XLA dumped last.
 
     Args:
-        folder: Where `--xla_dump_to` points.
+        folder: Folder of `--xla_dump_to`.
 
     Returns:
-        Its text.
+        The text of the module.
 
     Raises:
-        UnavailableError: If none was dumped.
+        UnavailableError: If XLA dumped no optimised module.
     """
     files = [file for file in folder.glob(f"module_*{DUMPED}") if _DUMP_NUMBER.match(file.name)]
     if not files:
         raise UnavailableError(f"the backend gives no HLO text and dumped no {DUMPED}")
+    # By number: as a name, `module_10` sorts before `module_9`.
     newest = max(files, key=lambda file: int(_DUMP_NUMBER.match(file.name)[1]))  # type: ignore[index]
     return newest.read_text()
 
@@ -204,6 +210,7 @@ def render_memory(compiled: Any) -> str:
         UnavailableError: If there is no memory analysis.
     """
     analysis = compiled.memory_analysis()
+    # The peak is missing before 0.7.2.
     sizes = {name: getattr(analysis, name) for name in MEMORY_FIELDS if hasattr(analysis, name)}
     if not sizes:
         raise UnavailableError("no memory analysis")
@@ -211,7 +218,7 @@ def render_memory(compiled: Any) -> str:
 
 
 def render_layout(lowered: Any, compiled: Any) -> str:
-    """Return where inputs and outputs lie, as a JSON object.
+    """Return shardings, memory kinds and donation of inputs and outputs, as a JSON object.
 
     Args:
         lowered: The lowered program, for the shapes of outputs.
@@ -238,7 +245,8 @@ def render_layout(lowered: Any, compiled: Any) -> str:
 
 
 def _pair_leaves(shardings: Any, arrays: Any) -> list[tuple[Any, Any]]:
-    """Return each array with its sharding, None for an unused one."""
+    """Return each array with its sharding, None for an unused array."""
+    # None must be a leaf: an unused argument has no sharding, and the trees would not align.
     both = (
         jax.tree_util.tree_leaves(tree, is_leaf=lambda leaf: leaf is None)
         for tree in (shardings, arrays)
@@ -255,7 +263,7 @@ def _place(sharding: Any, array: Any) -> str | None:
 
 
 def _hlo_sharding(sharding: Any, array: Any) -> str | None:
-    """Return how HLO spells a sharding, which optimised HLO of jax 0.12.0 no longer states."""
+    """Return a sharding as HLO spells it, which optimised HLO no longer states from jax 0.12.0."""
     if len(getattr(sharding, "device_set", ())) <= 1:
         return None
     try:  # there is no public name for it
@@ -265,7 +273,7 @@ def _hlo_sharding(sharding: Any, array: Any) -> str | None:
 
 
 def _memory_kind(sharding: Any) -> str | None:
-    """Return a memory kind as the release names it; the default one if a sharding names none."""
+    """Return a memory kind as the release names it, the default kind if the sharding has none."""
     if sharding is None:
         return None
     kind = getattr(sharding, "memory_kind", None)
@@ -281,14 +289,15 @@ PLATFORMS = ("tpu", "cuda", "rocm")
 
 
 class CrossLowering:
-    """One traced program, to be lowered for other platforms.
+    """Lowers a traced program for other platforms.
 
     Locations contain the place where the lowering was called. A module that differs from the
-    program's own in nothing else gets the text of that one, so that equal modules are equal texts.
+    program's own module in locations only gets the text of the latter, so that equal modules are
+    equal texts.
 
     Args:
         traced: The program.
-        lowered: The program as lowered for the platform it runs on; None if it is refused there.
+        lowered: The program lowered for the platform of the cell; None if lowering failed.
         text: The StableHLO of `lowered`.
     """
 
@@ -309,8 +318,8 @@ class CrossLowering:
     def _render(self, platform: str) -> str:
         with warnings.catch_warnings(), reuse_context(self._lowered):
             warnings.simplefilter("ignore")  # already shown for the platform that it runs on
-            found = self._traced.lower(lowering_platforms=(platform,))
-        return self._text if _bare(found) == self._own else render_stablehlo(found)
+            lowered = self._traced.lower(lowering_platforms=(platform,))
+        return self._text if _bare(lowered) == self._own else render_stablehlo(lowered)
 
 
 def _bare(lowered: Any) -> str:
@@ -333,6 +342,7 @@ def reuse_context(lowered: Any | None) -> Iterator[None]:
     if make is None or lowered is None:
         yield
         return
+    # There is no parameter for the context, so the private factory is replaced meanwhile.
     mlir.make_ir_context = lambda: lowered.compiler_ir("stablehlo").context
     try:
         yield

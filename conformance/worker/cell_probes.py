@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 ACCELERATORS = ("gpu", "tpu")
-SAID = "said.txt"
-FOUND = "found.txt"
-MOST = 16 * 1024
+STDERR_FILE = "stderr.txt"
+ANSWER_FILE = "answer.txt"
+LONGEST_OUTPUT = 16 * 1024
 """Bytes that are read of a child's output: XLA lists all known flags after an unknown one."""
 _LOGGED = re.compile(
     r"^(?:[EF]\d{4} .*?\]|\d{4}-\d\d-\d\d [\d:.]+: [EF] .*?\]) +(.*)$", re.MULTILINE
@@ -56,9 +56,10 @@ def check_devices(env: Env, devices: int) -> Observed:
     """
     child = os.fork()
     if child == 0:
-        _look(env)
+        _count_in_child(env)
     _, status = os.waitpid(child, 0)
-    output = Path(SAID).read_bytes()[:MOST].decode("utf-8", "replace")
+    output = Path(STDERR_FILE).read_bytes()[:LONGEST_OUTPUT].decode("utf-8", "replace")
+    # Before the status: XLA aborts at an unknown flag, which would look like a crash.
     if refused := find_refused_flags(output):
         raise Unsupported(refused)
     code = os.waitstatus_to_exitcode(status)
@@ -66,22 +67,23 @@ def check_devices(env: Env, devices: int) -> Observed:
         raise CheckError(
             f"the process was ended by {signal.Signals(-code).name}: {_last_words(output)}"
         )
-    if not Path(FOUND).exists():
+    if not Path(ANSWER_FILE).exists():
         raise CheckError(f"the process exited with status {code}: {_last_words(output)}")
-    kind, _, found = Path(FOUND).read_text(encoding="utf-8").partition(" ")
+    kind, _, answer = Path(ANSWER_FILE).read_text(encoding="utf-8").partition(" ")
     if kind != "devices":
-        raise (Unsupported if kind == "unsupported" else CheckError)(found)
-    if int(found) < devices:
-        raise Unsupported(f"the cell has {devices} devices, here are {found}")
-    return Observed({"devices": np.int64(found)})
+        raise Unsupported(answer)
+    if int(answer) < devices:
+        raise Unsupported(f"the cell has {devices} devices, here are {answer}")
+    return Observed({"devices": np.int64(answer)})
 
 
-def _look(env: Env) -> None:
+def _count_in_child(env: Env) -> None:
     """Count the devices in a child, and write the number to a file; never returns."""
     try:
-        os.dup2(os.open(SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        found = _describe_devices(env)
-        Path(FOUND).write_text(found, encoding="utf-8")
+        # The descriptor, not `sys.stderr`: XLA and plugins write to it directly.
+        os.dup2(os.open(STDERR_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        answer = _describe_devices(env)
+        Path(ANSWER_FILE).write_text(answer, encoding="utf-8")
     except BaseException:  # reported on standard error
         traceback.print_exc()
     finally:
@@ -89,8 +91,10 @@ def _look(env: Env) -> None:
 
 
 def _describe_devices(env: Env) -> str:
+    """Return `devices N`, or `unsupported REASON`."""
     try:
         devices = env.devices
+        # Some releases describe a topology and compile nothing for it.
         if env.compile_only:
             env.try_compiling()
         kind, wanted = devices[0].platform, env.cell.platform
@@ -120,15 +124,15 @@ def _last_words(output: str) -> str:
 
 
 def describe_topologies(env: Env, topologies: Mapping[str, Mapping[str, Any]]) -> Observed:  # noqa: ARG001 - a probe
-    """Ask for each topology.
+    """Describe the devices of several topologies.
 
     Args:
-        env: Of the cell.
+        env: Environment of the cell.
         topologies: Arguments of `get_topology_desc`, by name of the platform.
 
     Returns:
-        How many are known; the artifact `answers` says of each its number of devices and their
-        kind, or why not.
+        The number of known topologies. The artifact `answers` has the number and kind of the
+        devices of each topology, or the reason why the plugin refuses it.
     """
     answers: dict[str, dict[str, Any]] = {}
     for name, arguments in topologies.items():

@@ -1,9 +1,10 @@
-"""A memory limit that the kernel enforces: a cgroup of a job's own, where one can be made.
+"""Memory limits that the kernel enforces: a cgroup for each job, on hosts that allow it.
 
-What `conformance.worker.processes` sums up is read every tenth of a second, and a job can take
-gigabytes between two readings. The kernel stops it at once. A cgroup can be made by root where the
-hierarchy of version 1 is mounted, and by a user whose session systemd manages on version 2. It is
-the second of two limits: the sum decides in most cases, so that a case ends alike on every host.
+`conformance.worker.processes` measures memory every tenth of a second, and a job can allocate
+gigabytes between two measurements. The kernel stops it at once. Root can make cgroups if the
+hierarchy of version 1 is mounted, and a user can if systemd manages the session on version 2. The
+cgroup is the second of two limits: the measured sum decides in most cases, so that a case has the
+same outcome on every host.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ROOM = 64 * 2**20
 LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
 KILLS = {1: "memory.oom_control", 2: "memory.events"}
 REACHED = {1: "memory.failcnt", 2: "memory.events"}
-"""Files of a cgroup by version: its limit, how often the kernel killed, and for want of that."""
+"""Files of a cgroup by version: its limit, its count of kills, its count of reached limits."""
 _KILLED = re.compile(r"^oom_kill [1-9]", re.MULTILINE)
 _OOM = {1: re.compile(r"^[1-9]"), 2: re.compile(r"^oom [1-9]", re.MULTILINE)}
 
@@ -29,12 +30,12 @@ class MemoryGroup:
     """A cgroup with a memory limit, for one job and all processes that it starts.
 
     Args:
-        folder: Folder to make it in.
+        folder: Parent folder in the hierarchy.
         version: Version of the hierarchy, 1 or 2.
-        limit: Bytes.
+        limit: Limit in bytes.
 
     Raises:
-        OSError: If it cannot be made here.
+        OSError: If the kernel refuses the cgroup.
     """
 
     def __init__(self, folder: str, version: int, limit: int) -> None:
@@ -47,15 +48,16 @@ class MemoryGroup:
             raise
 
     def enter(self) -> None:
-        """Put this process into it; processes that it forks later are in it, too.
+        """Move this process into the cgroup; processes that it forks later join it, too.
 
         Raises:
             OSError: If the kernel refuses.
         """
+        # 0 is the calling process, whatever its number is in a container.
         _write(f"{self._path}/cgroup.procs", "0")
 
     def has_killed(self) -> bool:
-        """Return whether the kernel has killed a process of it because of its limit.
+        """Return whether the kernel has killed a process of the cgroup because of its limit.
 
         A host without memory kills processes of any cgroup: that alone does not count.
         """
@@ -68,18 +70,18 @@ class MemoryGroup:
         )
 
     def remove(self) -> bool:
-        """Remove it, and return whether it is gone; as long as a process is in it, it stays."""
+        """Remove the cgroup; return whether that succeeded, which a process in it prevents."""
         with contextlib.suppress(OSError):
             os.rmdir(self._path)
         return not os.path.isdir(self._path)
 
 
 class MemoryGroups:
-    """Makes cgroups for jobs; where none can be made, it finds that out once.
+    """Makes cgroups for jobs, and stops trying after the host has refused one.
 
     Args:
-        mounts: Table of mounted file systems, as `/proc/self/mounts` has it.
-        own: The cgroups that this process is in, as `/proc/self/cgroup` has it.
+        mounts: File with the table of mounted file systems, in the format of `/proc/self/mounts`.
+        own: File with the cgroups of this process, in the format of `/proc/self/cgroup`.
     """
 
     def __init__(self, mounts: str = MOUNTS, own: str = OWN) -> None:
@@ -92,10 +94,10 @@ class MemoryGroups:
         """Make a cgroup.
 
         Args:
-            limit: Bytes.
+            limit: Limit in bytes.
 
         Returns:
-            None where none can be made.
+            The cgroup, None if the host allows none.
         """
         if self._place is None:
             return None
@@ -106,17 +108,18 @@ class MemoryGroups:
             return None
 
     def give_back(self, group: MemoryGroup) -> None:
-        """Remove a cgroup; one with a process in it later, with the next one or by `close`."""
+        """Remove a cgroup, or try again with the next one if it still has a process."""
+        # A killed process stays in its cgroup until the kernel has released its memory.
         self._used.append(group)
         self.close()
 
     def close(self) -> None:
-        """Remove what was given back."""
+        """Remove the cgroups that were given back."""
         self._used = [group for group in self._used if not group.remove()]
 
 
 def _remove_abandoned(folder: str) -> None:
-    """Remove the cgroups of processes that were killed before they could."""
+    """Remove the cgroups of workers that were killed before they removed them."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             owner = name.removeprefix(PREFIX).partition("-")[0]
@@ -127,7 +130,7 @@ def _remove_abandoned(folder: str) -> None:
 
 
 def _place(mounts: str, own: str) -> tuple[str, int] | None:
-    """Return the folder to make cgroups in and its version, None without a memory controller."""
+    """Return the folder for new cgroups and its version, None without a memory controller."""
     # A line is `ID:CONTROLLERS:PATH`; version 2 has no controllers there.
     paths = {names: path for _, names, path in (line.split(":", 2) for line in own.splitlines())}
     table = [fields[1:4] for fields in map(str.split, mounts.splitlines()) if fields[3:]]

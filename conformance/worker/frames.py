@@ -13,6 +13,7 @@ import struct
 from typing import Any, NamedTuple
 
 LENGTH = struct.Struct(">I")
+# Limits, because a job that writes to the channel by mistake can name any length.
 MAX_HEADER = 64 * 1024 * 1024
 MAX_BODY = 1024 * 1024 * 1024
 """The largest limit that a case may set for what it observes."""
@@ -26,11 +27,11 @@ class Frame(NamedTuple):
 
 
 class FrameError(Exception):
-    """The bytes on the wire are no frame: something else wrote to the channel."""
+    """Bytes that are no frame: a job wrote to the channel."""
 
 
 class FrameTooLargeError(FrameError):
-    """A frame has more bytes than its reader takes."""
+    """A frame whose body is larger than its reader accepts."""
 
 
 def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
@@ -40,13 +41,13 @@ def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
 
 
 class Decoder:
-    """Frames from bytes that arrive in pieces of any size.
+    """Decodes frames from bytes that arrive in pieces of any size.
 
     Args:
-        largest: Bytes that a frame's body may have.
+        largest: Limit of the bytes of a body.
 
     Attributes:
-        largest: As given; may be changed between two frames.
+        largest: The limit, which may be changed between two frames.
     """
 
     def __init__(self, largest: int = MAX_BODY) -> None:
@@ -54,13 +55,13 @@ class Decoder:
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take some bytes and return the frames they complete.
+        """Add bytes, and return the frames that they complete.
 
         Args:
             data: Next bytes of the stream.
 
         Returns:
-            Complete frames in order; none when all are still under way.
+            Complete frames in order, possibly none.
 
         Raises:
             FrameError: If the bytes cannot be a frame.
@@ -83,7 +84,7 @@ class Decoder:
         if len(pending) < start:
             return None
         try:
-            header = _parsed(bytes(pending[LENGTH.size : start]))
+            header = _parse_header(bytes(pending[LENGTH.size : start]))
             end = start + operator.index(header["body"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise FrameError(
@@ -102,11 +103,11 @@ class Decoder:
         return Frame(header, body)
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
-    """Return a header whose texts can all be written as UTF-8.
+def _parse_header(data: bytes) -> dict[str, Any]:
+    """Return a header, all of whose texts can be encoded as UTF-8.
 
-    JSON can escape half of a surrogate pair, which is how Python spells the bytes of a file name
-    that is no UTF-8: an exception's message may hold it, and no file of ours could.
+    JSON can escape a lone surrogate, which is how Python spells the bytes of a file name that is
+    not UTF-8. The message of an exception may contain such a name, and no UTF-8 file can.
     """
     header = json.loads(data)
     half = b"\\ud" in data.lower()  # costs little, and is rare
@@ -114,7 +115,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
 
 
 def escape_surrogates(data: Any) -> Any:
-    """Return JSON data with what no UTF-8 can hold escaped with backslashes.
+    """Return JSON data with lone surrogates escaped with backslashes: UTF-8 cannot encode them.
 
     Args:
         data: Plain data: texts, numbers, lists, dictionaries.
@@ -139,6 +140,7 @@ def write(fd: int, header: dict[str, Any], body: bytes = b"") -> None:
     Raises:
         OSError: If the other end is gone.
     """
+    # `os.write` may write only a part, and a signal handler may run between two parts.
     view = memoryview(encode(header, body))
     while view:
         view = view[os.write(fd, view) :]

@@ -1,7 +1,7 @@
-"""A closed jaxpr as JSON: plain data, the same for the same meaning on every release.
+"""Closed jaxprs as JSON: plain data, the same for the same meaning on every release.
 
-The document has no nesting of its own, so that the depth of a program is no limit: a jaxpr names
-those inside it by their number, and so do avals and sources, of which each is said once.
+Jaxprs are not nested in the document, so that the depth of a program is no limit: a jaxpr refers to
+inner jaxprs, avals and sources by number, and each of them is stored once.
 
     {"form": 1, "name": NAME,
      "files": [FILE, ...],
@@ -14,23 +14,22 @@ those inside it by their number, and so do avals and sources, of which each is s
             "eqns": [EQN, ...],
             "out": [ATOM, ...]}
     EQN    [PRIMITIVE, [ATOM, ...], [aval number, ...], {PARAM: VALUE}, source number]
-           the results are the next variables; effects and what the context says of an equation
-           are the params `ctx effects`, `ctx compute_type`, `ctx xla_metadata`
+           the results are the next variables; the effects and the context of an equation are the
+           params `ctx effects`, `ctx compute_type`, `ctx xla_metadata`
     ATOM   the number of a variable, or [aval number, VALUE] for a literal
     MORE   `weak_type`: true, `vma`: axis names, `unreduced` and `reduced` likewise,
-           `sharding`: SPEC, `space`: memory space; each only where it says something
+           `sharding`: SPEC, `space`: memory space; each only if it is not the default
     VALUE  null, true, 1, 1.5, "text", lists (also of tuples, and of sets, sorted), and
-           {"dtype": NAME}, {"jaxpr": number}, {"aval": number}, {"text": what is not understood}
+           {"dtype": NAME}, {"jaxpr": number}, {"aval": number}, {"text": any other value}
 
 A mapping is a list of pairs; a named tuple or dataclass `[NAME, [FIELD, VALUE], ...]`; an enum
 its name; a function its qualified name; a float without a JSON spelling `"nan"`, `"inf"`,
 `"-inf"`; a complex number `["complex", RE, IM]`; a mesh `["mesh", [AXIS, SIZE, TYPE?], ...]`; a
 SPEC a list of axis names for each dimension; a sharding `["sharding", MESH, SPEC, MEMORY_KIND]`;
-how many
-leaves a flat tree has in its parts `["parts", NUMBER, ...]`; an array parameter
-`["array", DTYPE, [SIZE, ...], DATA]`. DATA is the flat list of its elements (for
-constants of no dimension the element itself), beyond 64 of them `"sha256:..."` of their bytes,
-and null where they are out of reach.
+the numbers of leaves in the parts of a flat tree `["parts", NUMBER, ...]`; an array parameter
+`["array", DTYPE, [SIZE, ...], DATA]`. DATA is the flat list of its elements (for constants without
+dimensions the element itself), for more than 64 elements `"sha256:..."` of their bytes, and null if
+the elements cannot be read.
 """
 
 from __future__ import annotations
@@ -55,10 +54,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 FORM = 1
+"""Version of the document."""
 LARGEST = 64
+"""Elements of a constant above which its hash is stored instead."""
 PACKAGE = Path(__file__).resolve().parents[1]
 HARNESS = (str(PACKAGE / "kit"), str(PACKAGE / "worker"))
-"""Folders whose frames are not the case's; an installed package has the cases below `data`."""
+"""Folders of the harness. Not the whole package: an installed one has the cases below `data`."""
+# Texts of functions and objects contain addresses, which differ in each process.
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+|0x[0-9a-f]{6,}")
 _AXIS_TYPES = {"Hidden": "Auto", "User": "Explicit", "Collective": "Manual"}  # as in 0.5.0
 _AXIS_NAMES = ("unreduced", "reduced")
@@ -77,33 +79,35 @@ def encode_jaxpr(closed: Any) -> str:
 
 
 class _Walk:
-    """One pass over a jaxpr and all those inside it."""
+    """One pass over a jaxpr and all its inner jaxprs."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[Any, int]] = {"avals": {}, "sources": {}, "files": {}}
         self._tables: dict[str, list[Any]] = {"avals": [], "sources": [], "files": []}
+        # By identity: jaxprs keep their avals alive, so that an id is unique during the walk.
         self._seen_avals: dict[int, int] = {}
         self._seen_jaxprs: dict[int, int] = {}
-        self._found: list[Any] = []
+        self._queue: list[Any] = []
 
     def document(self, closed: Any) -> dict[str, Any]:
         self._jaxpr_number(closed)
         jaxprs: list[dict[str, Any]] = []
-        while len(jaxprs) < len(self._found):  # walking one may find more
-            jaxprs.append(self._jaxpr(self._found[len(jaxprs)]))
+        while len(jaxprs) < len(self._queue):  # walking a jaxpr may add inner ones
+            jaxprs.append(self._jaxpr(self._queue[len(jaxprs)]))
         return {"form": FORM, "name": _program_name(closed.jaxpr), **self._tables, "jaxprs": jaxprs}
 
     def _jaxpr_number(self, jaxpr: Any) -> int:
         number = self._seen_jaxprs.get(id(jaxpr))
         if number is None:
-            number = self._seen_jaxprs[id(jaxpr)] = len(self._found)
-            self._found.append(jaxpr)  # also keeps it alive, so that its id stays its own
+            number = self._seen_jaxprs[id(jaxpr)] = len(self._queue)
+            self._queue.append(jaxpr)  # also keeps it alive, so that its id stays unique
         return number
 
-    def _jaxpr(self, given: Any) -> dict[str, Any]:
-        closed = hasattr(given, "consts")
-        jaxpr = given.jaxpr if closed else given
-        values = given.consts if closed else [None] * len(jaxpr.constvars)
+    def _jaxpr(self, either: Any) -> dict[str, Any]:
+        """Return the description of an open or closed jaxpr."""
+        closed = hasattr(either, "consts")
+        jaxpr = either.jaxpr if closed else either
+        values = either.consts if closed else [None] * len(jaxpr.constvars)
         variables = [*jaxpr.constvars, *jaxpr.invars]
         numbers = {id(variable): number for number, variable in enumerate(variables)}
         return {
@@ -122,6 +126,7 @@ class _Walk:
         for variable in eqn.outvars:
             numbers[id(variable)] = len(numbers)
             outputs.append(self._aval(variable.aval))
+        # Parameters are keywords: their order has no meaning, and depends on the release.
         params = {str(name): self.value(eqn.params[name]) for name in sorted(eqn.params)}
         context = getattr(eqn, "ctx", None)
         for name in ("compute_type", "xla_metadata"):
@@ -160,7 +165,8 @@ class _Walk:
     def value(self, value: Any) -> Any:
         """Return a parameter as plain data; jaxprs in it are walked later."""
         kind = type(value)
-        if value is None or kind in _AS_IT_IS:
+        # By exact type: an IntEnum is an int, and is spelled by its name.
+        if value is None or kind in _PLAIN:
             return value
         spell = _SPELLING_OF.get(kind)
         if spell is None:
@@ -173,11 +179,11 @@ class _Walk:
         return [self.value(value) for value in values]
 
     def jaxpr(self, jaxpr: Any) -> dict[str, int]:
-        """Return what stands for a jaxpr, open or closed."""
+        """Return the reference to a jaxpr, open or closed."""
         return {"jaxpr": self._jaxpr_number(jaxpr)}
 
     def aval(self, aval: Any) -> dict[str, int]:
-        """Return what stands for an aval."""
+        """Return the reference to an aval."""
         return {"aval": self._aval(aval)}
 
     def record(self, name: str, items: Iterable[tuple[str, Any]]) -> list[Any]:
@@ -187,6 +193,7 @@ class _Walk:
 
 def encode_literal(value: Any, aval: Any) -> Any:
     """Return a literal's value as plain data, rounded to its type: `0.1` of f32 is an f32."""
+    # Releases hold a literal as a Python number or as a NumPy scalar of its type.
     try:
         return encode_scalar(np.asarray(value).astype(aval.dtype)[()])
     except Exception:  # literals of key or opaque types have no NumPy form
@@ -194,18 +201,19 @@ def encode_literal(value: Any, aval: Any) -> Any:
 
 
 def encode_constant(value: Any) -> Any:
-    """Return the data of a constant: see the module's DATA; null for one that is not there."""
+    """Return the data of a constant, see DATA of the module; None if they cannot be read."""
     if value is None or type(value) in {bool, int, float, complex}:
         return encode_scalar(value)
     try:
         if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
             value = jax.random.key_data(value)
         array = np.asarray(value)
-    except Exception:  # sharded over other processes, deleted, or no array at all
+    except Exception:  # sharded over other processes, deleted, or no array
         return None
     if array.dtype == object:
         return _text(value)
     if array.size > LARGEST:
+        # As little-endian bytes, so that the hash is the same on every host.
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         data = np.ascontiguousarray(little).view(np.uint8).data
         return f"sha256:{hashlib.sha256(data).hexdigest()}"
@@ -214,7 +222,7 @@ def encode_constant(value: Any) -> Any:
 
 
 def encode_scalar(value: Any) -> Any:
-    """Return a number as JSON can say it: see the module."""
+    """Return a number as JSON can represent it, see the module."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -236,7 +244,7 @@ def _is_jaxpr(value: Any) -> bool:
 
 
 def _is_enum(value: Any) -> bool:
-    # Those of jaxlib up to 0.4.34 are no enums of Python's.
+    # Enums of jaxlib up to 0.4.34 are classes of pybind11, not of Python's `enum`.
     return isinstance(value, enum.Enum) or hasattr(type(value), "@entries")
 
 
@@ -250,7 +258,7 @@ def _single(value: Any) -> list[Any]:
 
 
 def _parts(tree: Any) -> list[Any]:
-    """Return how many leaves each part of a flattened tree has, as `num_consts` used to say."""
+    """Return the number of leaves in each part of a flat tree, formerly in `num_consts`."""
     return ["parts", *(len(list(part)) for part in tree.unpack())]
 
 
@@ -269,7 +277,8 @@ def _function_name(value: Any) -> str:
 
 
 def _program_name(jaxpr: Any) -> str:
-    """Return the name of the function a jaxpr was traced from; `func_src_info` says where too."""
+    """Return the name of the traced function."""
+    # Older releases have only `func_src_info`, `NAME at FILE:LINE`.
     debug = getattr(jaxpr, "debug_info", None)
     name = getattr(debug, "func_name", None)
     if name is None:
@@ -278,6 +287,7 @@ def _program_name(jaxpr: Any) -> str:
 
 
 def _effects(effects: Any) -> list[str]:
+    # By class: the text of an effect may contain the number of a variable or an address.
     return sorted(type(e).__name__ if not isinstance(e, type) else e.__name__ for e in effects)
 
 
@@ -286,7 +296,7 @@ def _is_dtype(value: Any) -> bool:
 
 
 def _is_extended(value: Any) -> bool:
-    """Say whether it is a dtype that NumPy does not have, as that of PRNG keys."""
+    """Say whether a value is an extended dtype of jax, such as that of PRNG keys."""
     return hasattr(value, "_rules") and hasattr(value, "name") and hasattr(value, "type")
 
 
@@ -324,7 +334,8 @@ def _size(size: Any) -> int | str:
 
 
 def _more(aval: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an aval says beyond dtype and shape, on releases that let it."""
+    """Yield the properties of an aval other than dtype and shape."""
+    # Defaults are omitted, so that releases with and without a property are equal.
     if getattr(aval, "weak_type", False):
         yield "weak_type", True
     manual = getattr(aval, "manual_axis_type", None)  # in place of `vma` from 0.10
@@ -347,6 +358,7 @@ def _more(aval: Any) -> Iterator[tuple[str, Any]]:
 
 def encode_spec(spec: Any) -> list[Any]:
     """Return a PartitionSpec as a list of axis names for each dimension."""
+    # A PartitionSpec is no tuple from 0.6.1.
     parts = getattr(spec, "_partitions", None)
     parts_data = [_axes(part) for part in (tuple(spec) if parts is None else parts)]
     more = [(name, getattr(spec, name, None)) for name in _AXIS_NAMES]
@@ -362,7 +374,7 @@ def _axes(part: Any) -> Any:
 
 
 def encode_mesh(mesh: Any) -> list[Any]:
-    """Return a mesh as its axes: name, size, and the type of one that is not Auto."""
+    """Return a mesh as its axes: name, size, and the type unless that is Auto."""
     names = list(mesh.axis_names)
     if getattr(mesh, "empty", False) or not names:
         return ["mesh"]
@@ -376,24 +388,24 @@ def encode_mesh(mesh: Any) -> list[Any]:
         }
     else:
         by_name = dict(zip(names, kinds, strict=False))
-    said = []
+    axes = []
     for name in names:
         kind = getattr(by_name.get(name), "name", "Auto")
         kind = _AXIS_TYPES.get(kind, kind)
-        said.append([str(name), sizes[name], *([] if kind == "Auto" else [kind])])
-    return ["mesh", *said]
+        axes.append([str(name), sizes[name], *([] if kind == "Auto" else [kind])])
+    return ["mesh", *axes]
 
 
 @functools.cache
 def _frames_take_source_info() -> bool:
-    """Say whether frames are asked of the source info; newer releases take its traceback."""
+    """Say whether `user_frames` takes the source info; newer releases take its traceback."""
     return "source_info" in inspect.signature(source_info_util.user_frames).parameters
 
 
 def _user_line(source_info: Any) -> tuple[str, int]:
-    """Return the innermost line outside jax and the kit that an equation comes from."""
-    given = source_info if _frames_take_source_info() else source_info.traceback
-    for frame in source_info_util.user_frames(given):
+    """Return file and line of the innermost frame of an equation outside jax and the harness."""
+    argument = source_info if _frames_take_source_info() else source_info.traceback
+    for frame in source_info_util.user_frames(argument):
         if not frame.file_name.startswith(HARNESS):
             return frame.file_name, frame.start_line
     return "", 0
@@ -401,11 +413,12 @@ def _user_line(source_info: Any) -> tuple[str, int]:
 
 def _class_named(*names: str) -> Callable[[Any], bool]:
     """Return a test for classes that move from module to module, or are private."""
+    # By name: an import of such a class would break on the releases that lack it.
     return lambda value: not _names_of(type(value)).isdisjoint(names)
 
 
 def _names_of(kind: type) -> set[str]:
-    """Return the names of a class and of those it inherits from."""
+    """Return the names of a class and its base classes."""
     return {base.__name__ for base in kind.__mro__}
 
 
@@ -417,10 +430,14 @@ def _has(*names: str) -> Callable[[Any], bool]:
     return lambda value: all(hasattr(value, name) for name in names)
 
 
-_AS_IT_IS = {bool, int, str}
+_PLAIN = {bool, int, str}
+"""Types of values that JSON has."""
 _Test: TypeAlias = "Callable[[Any], bool]"
 _Spell: TypeAlias = "Callable[[_Walk, Any], Any]"
 _SPELLING_OF: dict[type, _Spell] = {}
+"""Spellings by class, so that the tests run once for each class."""
+# The order matters: a named tuple is a tuple, a PartitionSpec is one before 0.6.1, and objects of
+# many classes are callable.
 _SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
     (_is_a(type), lambda _, v: _class(v)),
     (_is_jaxpr, _Walk.jaxpr),
@@ -467,4 +484,6 @@ _SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
     ),
     (lambda _: True, lambda _, v: _text(v)),
 )
-"""How a value is spelled: the first whose test it passes, which its class alone decides."""
+"""Tests of values, each with a spelling: the first test that a value passes decides.
+
+Results of the tests depend on the class of the value only."""

@@ -1,4 +1,4 @@
-"""A job inside its process: set up, import of the case, observation; also several jobs in turn."""
+"""Jobs inside their process: setup, import of the case, observation; also several jobs in turn."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CASES = "conformance_cases"
 
 
 def run_job(request: dict[str, Any], fd: int) -> None:
-    """Run one job and write what it observes as frames.
+    """Run one job, and write its events as frames.
 
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
             `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`, `calls`; `rank` for
             one rank of several.
-        fd: Descriptor the frames go to.
+        fd: Descriptor to which frames are written.
     """
     if request["processes"] > 1 and "rank" not in request:
         ranks.launch(request, fd, run_job)
@@ -44,6 +44,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     def emit(header: dict[str, Any], body: bytes = b"") -> None:
         nonlocal sent
+        # Here the error names the artifact; the supervisor would kill the job without a reason.
         if sent + len(body) > largest:
             raise CaseError(
                 f"the observation has more than {largest >> 20} MiB with "
@@ -108,13 +109,14 @@ def update_config(request: dict[str, Any]) -> None:
 
 
 class CaseLoader(importlib.machinery.SourceFileLoader):
-    """Compiles a case file every time: bytecode is validated by seconds, and edits can be faster.
+    """Compiles a case file at every import, and writes no bytecode.
 
-    It leaves no `__pycache__` next to the case either.
+    Bytecode is validated by a modification time in seconds: an edit within the same second would
+    run the old code. No `__pycache__` is left next to the case either.
     """
 
     def get_code(self, fullname: str) -> types.CodeType:  # noqa: ARG002 - importlib's signature
-        """Return the code of the file as it is now."""
+        """Return the code of the current content of the file."""
         return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
 
 
@@ -122,7 +124,7 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
     """Import a case file, once, and return the case's function.
 
     The module is `conformance_cases.<family>.<stem>`, so that `from . import _helpers` works
-    and no folder of the user's is put on `sys.path`.
+    and no folder of the user is added to `sys.path`.
 
     Args:
         file: Path of the case file.
@@ -133,11 +135,12 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
         The function.
 
     Raises:
-        Exception: Whatever importing the file raises.
+        Exception: If importing the file raises any exception.
     """
     path = Path(file)
     qualified = f"{CASES}.{family}.{path.stem}"
     module = sys.modules.get(qualified)
+    # Two projects may have a family and a file of the same name.
     if module is None or module.__file__ != str(path):
         _package(CASES, [])
         _package(f"{CASES}.{family}", [str(path.parent)])
@@ -152,6 +155,7 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
             with forbid_backend():
                 spec.loader.exec_module(module)
         except BaseException:
+            # A half initialised module must not satisfy the next import.
             del sys.modules[qualified]
             raise
     return getattr(module, name)  # type: ignore[no-any-return] # a case is a function
@@ -161,8 +165,8 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
 def forbid_backend() -> Iterator[None]:
     """Make it an error to initialise a jax backend inside the context.
 
-    A backend fixes the device count and starts threads, after which no fork is safe. jax is
-    made to raise at the very call, so that the traceback names the line and none is made.
+    A backend fixes the device count and starts threads, after which no fork is safe. jax raises at
+    the call that would initialise it, so that the traceback names the line.
     """
     from jax._src import xla_bridge
 
@@ -207,7 +211,7 @@ def describe_interpreter() -> dict[str, Any]:
     """Return the identity of the interpreter and its environment, without importing jax."""
     versions: dict[str, str] = {}
     for found in metadata.distributions():
-        if found.metadata["Name"]:  # the first on the path is the one that is imported
+        if found.metadata["Name"]:  # Python imports the first on the path
             versions.setdefault(_canonical(found.metadata["Name"]), found.version)
     return {
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -231,6 +235,8 @@ def make_share_key(request: dict[str, Any]) -> str:
     Args:
         request: The job.
     """
+    # Only compile-only jobs share: loading the compiler of an accelerator takes longer than
+    # compiling a small program, and nothing is executed that could affect the next job.
     if not request["cell"]["topology"] or request.get("alone"):
         return ""
     return json.dumps([request["xla_flags"], request["config"], request["x64"]], sort_keys=True)
@@ -243,10 +249,11 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
 
     Args:
         first: The first job.
-        fd: Descriptor the jobs' frames go to.
+        fd: Descriptor to which the jobs' frames are written.
     """
     requests = take_standard_input()
     folder = os.getcwd()  # restored afterwards
+    # After the settings of the first job are applied: all jobs of the process have the same ones.
     before = _apply_settings(first)
     decoder = frames.Decoder()
     request: dict[str, Any] | None = first
@@ -254,6 +261,8 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
         if request is None:
             return
         run_job(request, fd)
+        # A job that changed the environment or the config ends its process: the next one would
+        # observe another cell.
         if number + 1 == MOST_JOBS or read_settings(before) != before:
             return
         _reset(folder)
@@ -264,6 +273,7 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
 def _apply_settings(request: dict[str, Any]) -> dict[str, Any]:
     """Apply the settings of the jobs of this process, and return them."""
     set_flags(request)
+    # jax is imported and configured before the settings are read, so that doing so is no change.
     with contextlib.suppress(Exception):  # the job itself reports the error
         update_config(request)
     return read_settings()
@@ -291,7 +301,7 @@ def read_settings(among: Collection[str] = ()) -> dict[str, Any]:
     """Return the settings of the process: environment, import path, `jax.config`.
 
     Args:
-        among: Settings to return, because an import may define new options; empty for all.
+        among: Names of the settings to return, empty for all: an import may define new options.
 
     Returns:
         The settings by name.

@@ -18,6 +18,7 @@ def main(mode: str, fd: int) -> None:
         fd: Descriptor frames are written to.
     """
     here = Path(__file__).resolve().parent
+    # Python puts the folder of a script first: `import values` in a case would find our module.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
     package = types.ModuleType("conformance")
     package.__path__ = [str(here.parent)]

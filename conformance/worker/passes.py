@@ -1,8 +1,8 @@
-"""One program, compiled again and again: with HLO passes disabled, with other XLA flags.
+"""Repeated compilation of one program: with HLO passes disabled, with other XLA flags.
 
-Run as a probe of its own within a cell. The program is built, traced and lowered once; what is
-asked then comes as frames over a socket, one answer after the other. An answer that XLA crashes
-on, or that takes too long, ends the process: whoever asks begins another.
+Runs as a separate probe in a cell. The program is built, traced and lowered once; then requests
+with compiler options arrive as frames over a socket, and each is answered before the next one is
+read. A crash of XLA or a timeout ends the process, and the client starts another one.
 """
 
 from __future__ import annotations
@@ -25,60 +25,61 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 DISABLED = "xla_disable_hlo_passes"
-"""The compiler option that names the passes that are not run, with commas."""
+"""Compiler option with the names of disabled passes, separated by commas."""
 
 
 def serve(env: Env, channel: str, case: Mapping[str, Any]) -> Observed:
-    """Answer until nobody asks any more.
+    """Answer requests until the client closes the connection.
 
     Args:
-        env: Of the cell.
-        channel: Path of the socket on which somebody listens.
+        env: Environment of the cell.
+        channel: Path of the socket on which the client listens.
         case: The case, a program: `file`, `family`, `name` and `params`; `timeout`, in seconds,
-            of each answer; `artifacts`, the IRs besides HLO that are told.
+            of each answer; `artifacts`, the IRs to emit in addition to the HLO.
 
     Returns:
-        How many answers were given.
+        The number of answers.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.connect(channel)
-        return Observed({"answers": np.int64(_Session(env, case, link).serve())})
+        return Observed({"answers": np.int64(_CompileServer(env, case, link).serve())})
 
 
-class _Asked(Env):
-    """The cell, with compiler options of the moment."""
+class _OptionsEnv(Env):
+    """The environment of a cell, with the compiler options of the current request."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env.cell)
         self.options: dict[str, Any] = {}
 
     def compile(self, lowered: Any, options: Mapping[str, Any] | None = None) -> Any:
-        """Return a lowered program compiled, with the options asked for too."""
+        """Compile a lowered program, with the options of the request added."""
         return super().compile(lowered, {**self.options, **(options or {})})
 
 
-class _Session(Observer):
-    """One program, and who asks about it.
+class _CompileServer(Observer):
+    """Compiles one program for each request of a client.
 
-    What is emitted is as of a job, see `Observer`; `{"ready": ...}` follows the first stages and
+    The events are those of a job, see `Observer`; `{"ready": ...}` follows the first stages and
     `{"end": True}` each answer.
     """
 
     def __init__(self, env: Env, case: Mapping[str, Any], link: socket.socket) -> None:
         self._link = link
         super().__init__(lambda header, body: frames.write(link.fileno(), header, body))
-        self._env = _Asked(env)
+        self._env = _OptionsEnv(env)
         self._case = case
         self._fn: Callable[..., Any] | None = None
-        self._told = {"hlo", "cost", "memory", *case["artifacts"]}
+        self._emitted = {"hlo", "cost", "memory", *case["artifacts"]}
 
     def serve(self) -> int:
-        """Answer every question; return how many there were."""
+        """Answer every request; return their number."""
         patch_pass_option()
-        lowered = self._lowered()
+        lowered = self._lower_program()
         self._emit({"ready": {"config": collect_config()}}, b"")
         answers = 0
-        for request in self._questions():
+        for request in self._receive_requests():
+            # An option is always set: without options, `compile` returns its cached executable.
             self._env.options = {DISABLED: "", **request["options"]}
             if lowered is not None:
                 self._answer(lowered, run=request["run"] and not self._env.compile_only)
@@ -86,7 +87,7 @@ class _Session(Observer):
             answers += 1
         return answers
 
-    def _questions(self) -> Iterator[dict[str, Any]]:
+    def _receive_requests(self) -> Iterator[dict[str, Any]]:
         decoder = frames.Decoder()
         while data := self._link.recv(1 << 16):
             for frame in decoder.feed(data):
@@ -95,8 +96,8 @@ class _Session(Observer):
                 yield frame.header
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _lowered(self) -> Any:
-        """Return the program lowered, None if it does not get so far."""
+    def _lower_program(self) -> Any:
+        """Return the lowered program, None if an earlier stage fails."""
         case = self._case
         try:
             with self._stage("build"):
@@ -107,7 +108,7 @@ class _Session(Observer):
             self._reference(reference, self._fn)
             return self._stage_out(built, self._env)
         except BaseException as error:  # any exception of a case is its observation
-            self._failed(error)
+            self._emit_failure(error)
             return None
 
     def _build(self) -> Program:
@@ -118,46 +119,46 @@ class _Session(Observer):
         try:
             compiled = self._compile(lowered, self._env)
             if run:
-                # Built anew: a program may donate its arguments.
+                # Built again, because a program may donate its arguments.
                 self._execute(compiled, self._build())
         except BaseException as error:  # any exception of XLA is the answer
-            self._failed(error)
+            self._emit_failure(error)
 
-    def _failed(self, error: BaseException) -> None:
+    def _emit_failure(self, error: BaseException) -> None:
         if isinstance(error, Unsupported):
             self._emit({"unsupported": str(error)}, b"")
         else:
             self._emit({"error": describe_error(error, self._fn)}, b"")
 
     def _cross_lower(self, lowering: Any) -> None:
-        """Lower for no other platform: no pass of them is asked about."""
+        """Do nothing: only passes of the cell's own platform are disabled."""
 
     def _text(self, name: str, text: str) -> None:
-        if name in self._told or name.startswith("no_"):
+        if name in self._emitted or name.startswith("no_"):
             super()._text(name, text)
 
 
 def patch_pass_option() -> None:
-    """Make the compiler option that disables passes mean so on every release.
+    """Make the compiler option that disables passes work on every release.
 
-    Up to 0.5.3 an option that is a list is refused, or ends the process; but in a compilation's
-    own settings it can be set.
+    Up to 0.5.3 jax refuses a list as the value of an option, or ends the process. The field of the
+    compilation's debug options can be set on all releases.
     """
-    make = compiler.get_compile_options
+    original = compiler.get_compile_options
 
-    def made(*args: Any, **more: Any) -> Any:
-        given = dict(more.get("env_options_overrides") or {})
-        names = given.pop(DISABLED, "")
-        options = make(*args, **{**more, "env_options_overrides": given})
+    def get_compile_options(*args: Any, **more: Any) -> Any:
+        overrides = dict(more.get("env_options_overrides") or {})
+        names = overrides.pop(DISABLED, "")
+        options = original(*args, **{**more, "env_options_overrides": overrides})
         if names:
             options.executable_build_options.debug_options.xla_disable_hlo_passes = names
         return options
 
-    compiler.get_compile_options = made
+    compiler.get_compile_options = get_compile_options
 
 
 def collect_config() -> dict[str, bool | int | float | str | None]:
-    """Return every option of `jax.config` whose value is plain, with its value."""
+    """Return the options of `jax.config` whose values are plain data."""
     values = dict(jax.config.values)
     plain = (bool, int, float, str, type(None))
     return {name: value for name, value in sorted(values.items()) if isinstance(value, plain)}

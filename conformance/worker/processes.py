@@ -21,21 +21,23 @@ ROUNDS = 50
 
 
 def prctl(option: int, value: int) -> None:
-    """Call Linux's prctl; does nothing elsewhere."""
+    """Call `prctl` of Linux; does nothing on other systems."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def take_standard_input() -> int:
-    """Return a duplicate of standard input, which is empty from then on."""
-    taken, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    """Replace standard input by an empty one, and return a descriptor of the former input."""
+    # Requests arrive on it, and a case that reads standard input must not consume them.
+    taken, empty = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
     return taken
 
 
 def list_children(pid: int) -> list[int]:
     """Return the children of a process, whichever of its threads forked them."""
+    # The kernel lists children by the thread that forked them.
     found: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")
@@ -81,7 +83,7 @@ def measure_tree(pid: int, limit: int = 0) -> int:
 
 
 def measure_resident(pid: int) -> int:
-    """Return the resident bytes of a process, 0 where it is gone."""
+    """Return the resident bytes of a process, 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE
@@ -96,7 +98,7 @@ def measure_proportional(pid: int) -> int | None:
         pid: The process.
 
     Returns:
-        The bytes, 0 where it is gone; None where this kernel does not count them.
+        The bytes, 0 if it has ended; None if this kernel does not count them.
     """
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
@@ -113,7 +115,8 @@ def measure_proportional(pid: int) -> int | None:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process and all below it. They are stopped first, so that none forks meanwhile."""
+    """Kill a process and all its descendants."""
+    # Stopped first, so that none forks meanwhile; listed again for those that did before.
     below = list_descendants(pid)
     for process in (pid, *below):
         _signal(process, signal.SIGSTOP)
@@ -122,13 +125,13 @@ def kill_tree(pid: int) -> None:
 
 
 def kill_strays(mine: set[int]) -> bool:
-    """Kill and wait for children of this process that it did not start itself.
+    """Kill and wait for the children of this process that it did not start itself.
 
-    It is a subreaper, and so are its own children: every process that it adopts was left behind by
-    a child that has ended.
+    The process is a subreaper, and so are its own children: every process that it adopts was left
+    behind by a child that has ended.
 
     Args:
-        mine: The children that it started, which stay.
+        mine: Children that it started; they are not killed.
 
     Returns:
         Whether all have ended.
@@ -146,6 +149,7 @@ def kill_strays(mine: set[int]) -> bool:
 
 
 def _signal(pid: int, number: int) -> None:
+    # The process may have ended meanwhile, or run a setuid program.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
@@ -154,7 +158,7 @@ _FLAGS = re.compile(r"Unknown flags? in XLA_FLAGS: .*|Couldn't interpret value .
 
 
 def find_refused_flags(output: str) -> str:
-    """Return XLA's message about flags that it does not know or cannot read, else nothing.
+    """Return XLA's message about flags that it does not know or cannot read, empty for none.
 
     Args:
         output: Standard error of a process.

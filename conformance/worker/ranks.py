@@ -1,10 +1,10 @@
-"""A job as several processes: its launcher starts the ranks and relays their frames.
+"""Jobs of several processes: a launcher starts the ranks and relays their frames.
 
-The process of the job forks one process a rank, before any has a backend, and stays their parent
-in the job's process group. What a rank says goes on with its number, `{"rank": N, ...}`; the
-launcher adds `{"rank": N, "lost": {"exit", "signal"}}` for a rank that ended before its job did,
-`{"rank": N, "left": True}` for one that was ended because it waited for another that had failed,
-and `{"end": True}` of its own.
+The process of the job forks a process for each rank, before any has a backend, and stays their
+parent in the job's process group. Frames of a rank are relayed with its number,
+`{"rank": N, ...}`. The launcher adds `{"rank": N, "lost": {"exit", "signal"}}` for a rank that
+ended before its job did, `{"rank": N, "left": True}` for a rank that it ended because that waited
+for a failed rank, and finally `{"end": True}`.
 """
 
 from __future__ import annotations
@@ -59,15 +59,16 @@ def hold_port() -> socket.socket:
 
 
 def launch(request: dict[str, Any], fd: int, run: RunJob) -> None:
-    """Run one job as ranks and relay what they observe.
+    """Run one job as several ranks, and relay their frames.
 
     Args:
-        request: The job; `processes` says how many ranks, which share `devices` evenly.
-        fd: Descriptor the frames go to.
+        request: The job; `processes` is the number of ranks, which share `devices` evenly.
+        fd: Descriptor to which frames are written.
         run: Runs the job as one rank: its request has `rank`, see `conformance.kit.distributed`.
     """
     count = request["processes"]
     devices = request["devices"] // count
+    # Held for the whole job: the coordinator binds the port later, and no other job may get it.
     with hold_port() as reserved:
         coordinator = f"{HOST}:{reserved.getsockname()[1]}"
         place = {"count": count, "devices": devices, "coordinator": coordinator}
@@ -83,7 +84,7 @@ def launch(request: dict[str, Any], fd: int, run: RunJob) -> None:
 
 
 class Labels:
-    """Lines of several ranks on one stream, each with the rank's number before it."""
+    """Labels the lines of several ranks on one stream with the rank's number."""
 
     def __init__(self) -> None:
         self._open: int | None = None
@@ -101,15 +102,15 @@ class Labels:
 
 
 class Rank:
-    """One rank's process.
+    """The process of one rank.
 
     Attributes:
-        number: The rank.
-        pid: Its process.
-        fds: Names of its pipes, by descriptor.
-        open: Whether its job has not ended.
-        failed: Whether it raised, or was lost.
-        ending: End of its process, empty while it runs.
+        number: Number of the rank, from 0.
+        pid: Process id.
+        fds: Names of its open pipes, by descriptor.
+        open: Whether the rank has not finished its part of the job.
+        failed: Whether the rank raised an exception, or was lost.
+        ending: End of the process, empty while it runs.
     """
 
     def __init__(self, request: dict[str, Any], run: RunJob) -> None:
@@ -129,7 +130,7 @@ class Rank:
 
     @property
     def silent(self) -> bool:
-        """Whether its record has ended."""
+        """Whether the rank has closed the pipe of its frames."""
         return "record" not in self.fds.values()
 
     def reap(self, seconds: float = 0.0) -> bool:
@@ -158,6 +159,7 @@ class Rank:
 def _become_rank(request: dict[str, Any], run: RunJob, pipes: dict[str, int]) -> None:
     """Turn the forked child into a rank; never returns."""
     try:
+        # The launcher may be killed before it can end its ranks.
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.dup2(pipes["stdout"], 1)
         os.dup2(pipes["stderr"], 2)
@@ -180,16 +182,17 @@ def _flush() -> None:
 
 
 class Launcher:
-    """The ranks of one job.
+    """Starts the ranks of one job, relays their frames and ends them.
 
     Args:
-        fd: Descriptor their frames go to.
+        fd: Descriptor to which frames are written.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._ranks: list[Rank] = []
         self._selector = selectors.DefaultSelector()
+        # Written to the streams of the launcher, whose tails the supervisor keeps.
         self._labels = {"stdout": (1, Labels()), "stderr": (2, Labels())}
 
     def start(self, request: dict[str, Any], run: RunJob) -> None:
@@ -200,7 +203,7 @@ class Launcher:
             self._selector.register(fd, selectors.EVENT_READ, rank)
 
     def watch(self) -> None:
-        """Relay until every rank is done, lost, or waits for one that has failed."""
+        """Relay frames until every rank is done, lost, or waits for a failed rank."""
         work = Work()
         while any(rank.open for rank in self._ranks):
             for key, _ in self._selector.select(LOOK):
@@ -208,14 +211,16 @@ class Launcher:
                 if key.data.open and key.data.silent:  # in the order in which ranks are lost
                     self._lose(key.data)
             for rank in self._ranks:
-                if rank.open and rank.reap():  # processes that it left hold its pipes open
+                # Processes that the rank has started may hold its pipes open after its end.
+                if rank.open and rank.reap():
                     self._lose(rank)
+            # A rank that waits in a collective for a failed one would wait until the timeout.
             pids = [rank.pid for rank in self._ranks if rank.open]
             if any(rank.failed for rank in self._ranks) and work.count_idle(pids) >= PATIENCE:
                 self._release_waiting()
 
     def stop(self) -> None:
-        """End what is left of the ranks, and relay the last of what they wrote."""
+        """End the ranks that still run, and relay their last output."""
         for rank in self._ranks:
             rank.kill()
             for fd in list(rank.fds):
@@ -223,7 +228,7 @@ class Launcher:
         self._selector.close()
 
     def _pump(self, rank: Rank, fd: int) -> None:
-        """Relay what a rank wrote to one of its pipes."""
+        """Relay the data in one of the pipes of a rank."""
         for _ in range(DRAIN):
             try:
                 data = os.read(fd, 1 << 18)
@@ -245,6 +250,7 @@ class Launcher:
         try:
             arrived = rank.decoder.feed(data)
         except frames.FrameError:
+            # Not its exit status: that it was killed here is no crash of the rank.
             rank.kill()
             rank.ending = {"garbled": True}
             return
@@ -282,7 +288,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 class Work:
-    """Whether processes compute, or would if they got a processor."""
+    """Measures whether processes compute, or would if the host had a free processor."""
 
     def __init__(self) -> None:
         self._seen: dict[int, float] = {}
@@ -298,7 +304,9 @@ class Work:
         now = time.monotonic()
         if now - self._last >= LOOK:
             used = {pid: _processor_seconds(pid) for pid in pids}
+            # On a loaded host this process is late as well, and the ranks got no more time.
             enough = BUSY * min(now - self._last, 2 * LOOK)
+            # The default lets a process count as working at its first measurement.
             worked = any(
                 seconds - self._seen.get(pid, -enough) >= enough or _runnable(pid)
                 for pid, seconds in used.items()
@@ -310,6 +318,7 @@ class Work:
 
 def _runnable(pid: int) -> bool:
     """Return whether a thread of a process runs, or waits for a processor or the disk."""
+    # The name of a program, in parentheses, may contain spaces and parentheses.
     try:
         for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
             if stat.read_bytes().rpartition(b")")[2].split()[0] in {b"R", b"D"}:
@@ -326,4 +335,5 @@ def _processor_seconds(pid: int) -> float:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return 0.0
+    # `utime` and `stime`, fields 14 and 15 of proc(5), without the two before the last parenthesis.
     return (int(fields[11]) + int(fields[12])) / TICKS

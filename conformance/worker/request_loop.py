@@ -19,8 +19,8 @@ class RequestLoop:
     """The common part of the fork servers of cases and of suites.
 
     Args:
-        requests: Descriptor frames are read from.
-        replies: Descriptor frames are written to.
+        requests: Descriptor from which requests are read.
+        replies: Descriptor to which frames are written.
         main: Runs in a child with the request and the descriptor for its frames.
         reuse: See `Supervisor`.
     """
@@ -30,6 +30,8 @@ class RequestLoop:
         self._replies = replies
         self._selector = selectors.DefaultSelector()
         self._decoder = frames.Decoder()
+        # A child that ends wakes the selector. A handler must be installed for that: SIGCHLD is
+        # ignored by default, and then nothing is written to the wake-up descriptor.
         wake_read, wake_write = os.pipe()
         for fd in (wake_read, wake_write):
             os.set_blocking(fd, False)
@@ -40,6 +42,7 @@ class RequestLoop:
         self._supervisor = Supervisor(self._selector, main, self._route, close, reuse=reuse)
         self._selector.register(requests, selectors.EVENT_READ, None)
         self._selector.register(wake_read, selectors.EVENT_READ, None)
+        # Processes that jobs leave behind become children of this one, which can kill them.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def _turn(self, wait: float | None = None) -> bool:
@@ -48,6 +51,7 @@ class RequestLoop:
         Args:
             wait: Seconds to wait for an event if no child is busy, None for no limit.
         """
+        # Without a running job there is no limit to check, and the server sleeps until a request.
         for key, _ in self._selector.select(POLL if self._supervisor.busy else wait):
             if key.fd == self._requests:
                 data = os.read(self._requests, 1 << 18)
@@ -70,7 +74,7 @@ class RequestLoop:
         """Run a request in a child: see `Supervisor.start`."""
         try:
             self._supervisor.start(request, share)
-        except OSError as error:
+        except OSError as error:  # the host has no process, descriptor or disk left
             self._route(
                 {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}, b""
             )

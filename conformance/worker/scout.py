@@ -85,7 +85,7 @@ def warm() -> None:
 def _discover_plugins() -> None:
     """Let jax look for plugins, which reads the metadata of every package.
 
-    If there is a plugin, each job looks for itself: a plugin runs code of its own when it is found.
+    If a plugin is installed, each job looks itself: discovery runs code of the plugin.
     """
     from jax._src import xla_bridge
 
@@ -93,7 +93,7 @@ def _discover_plugins() -> None:
         xla_bridge._discover_and_register_pjrt_plugins()  # has no public name
 
 
-def warm_again() -> None:
+def rebuild_caches() -> None:
     """Rebuild caches that jax drops when a case file imports more of it.
 
     jax recognises files of users by a pattern that takes 3 ms to compile.
@@ -111,7 +111,7 @@ def _looping(x: Any) -> Any:
 
 
 def preload(modules: Iterable[str]) -> None:
-    """Import modules that every job would otherwise load by itself."""
+    """Import modules that otherwise every job would load."""
     for name in modules:
         with contextlib.suppress(Exception):  # a job that needs it reports the error
             importlib.import_module(name)

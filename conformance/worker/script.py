@@ -1,10 +1,10 @@
-"""Run a Python script as Python would, and note what ended it.
+"""Run a Python script as Python does, and write the exception that ended it to a file.
 
     python script.py NOTE SCRIPT [ARGUMENT ...]
 
-It is run as a file, before anything of ours or jax's is imported, so that the script may set what
-must be set first. An exception is noted as JSON in the file NOTE, and ends the process as ever.
-The flags of the variable CONFORMANCE_XLA_FLAGS come after whatever the script says of XLA's.
+The script runs before jax or this package is imported, so that it may set environment variables
+first. An exception is written as JSON to the file NOTE, and ends the process as usual. The flags
+of the variable CONFORMANCE_XLA_FLAGS follow those that the script sets in XLA_FLAGS.
 """
 
 import json
@@ -17,7 +17,7 @@ FLAGS = "CONFORMANCE_XLA_FLAGS"
 
 
 class _Environment(os._Environ):  # type: ignore[type-arg]  # a dict's would not do
-    """The environment of a script, whose own flags of XLA do not replace those it is run with."""
+    """The environment of a script, which keeps the given XLA flags when the script sets its own."""
 
     def __setitem__(self, name: str, value: str) -> None:
         more = f" {self[FLAGS]}" if name == "XLA_FLAGS" else ""
@@ -27,10 +27,12 @@ class _Environment(os._Environ):  # type: ignore[type-arg]  # a dict's would not
 def main() -> None:
     """Run the script that the command line names."""
     if FLAGS in os.environ:
+        # In place: `os.getenv` and modules that imported `environ` refer to the same object.
         os.environ.__class__ = _Environment
         os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "")
     note, script, *arguments = sys.argv[1:]
     sys.argv = [script, *arguments]
+    # As `python SCRIPT` does: the script imports modules from its own folder.
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     try:
         runpy.run_path(script, run_name="__main__")
@@ -45,7 +47,7 @@ def describe_error(error: BaseException, script: str) -> "dict[str, str]":
 
     Args:
         error: The exception.
-        script: File of the script; `where` is the last line of it that took part.
+        script: File of the script; `where` is its innermost line in the traceback.
     """
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == script]
     if isinstance(error, SyntaxError) and error.filename == script:

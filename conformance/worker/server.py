@@ -39,7 +39,7 @@ class CaseFileState:
         state: `scouting`, `loaded` (in the server), `in_child` (each job imports it), `failed`.
         parked: Requests that wait for the scout.
         replay: Frames of the scout, sent again for each job of a failed file.
-        scouted: Effects of the import on the scout's process, empty if it failed before.
+        scouted: Effects of the import on the scout's process, empty if it ended earlier.
     """
 
     state: str = "scouting"
@@ -49,11 +49,11 @@ class CaseFileState:
 
 
 class Server(RequestLoop):
-    """The server of the cases of a cell.
+    """The fork server for the cases of a cell.
 
     Args:
-        requests: Descriptor frames are read from.
-        replies: Descriptor frames are written to.
+        requests: Descriptor from which requests are read.
+        replies: Descriptor to which frames are written.
         spawn: Whether each job gets a fresh interpreter instead of a fork of this one.
     """
 
@@ -63,7 +63,7 @@ class Server(RequestLoop):
         self._files: dict[str, CaseFileState] = {}
 
     def serve(self) -> None:
-        """Say hello, then serve requests until the orchestrator closes the channel."""
+        """Send the hello frame, then serve requests until the orchestrator closes the channel."""
         hello = describe_interpreter()
         start = time.perf_counter()
         try:
@@ -83,6 +83,8 @@ class Server(RequestLoop):
         scout.warm()
         reason = scout.find_fork_hazard()
         if not reason:
+            # In a child: a program that is compiled here would start threads of XLA, and a process
+            # with threads cannot be forked safely. What it imports is then imported here.
             self._start(_warm_request())
             while self._supervisor.busy:
                 if not self._turn():
@@ -93,8 +95,8 @@ class Server(RequestLoop):
 
     def _freeze(self) -> None:
         """Freeze loaded objects, so that no collection in a fork writes to shared pages."""
-        scout.warm_again()
-        gc.collect()
+        scout.rebuild_caches()
+        gc.collect()  # garbage would be frozen, too
         gc.freeze()
 
     def _accept(self, request: dict[str, Any]) -> None:
@@ -103,6 +105,7 @@ class Server(RequestLoop):
             return
         known = self._files.get(request["file"])
         if known is None:
+            # The first request waits for the scout: the server must not import an unknown file.
             self._files[request["file"]] = CaseFileState(parked=[request])
             self._start({**request, "id": f"scout:{request['file']}", "scout": request["file"]})
         elif known.state == "scouting":
@@ -114,6 +117,7 @@ class Server(RequestLoop):
 
     def _start(self, request: dict[str, Any], share: str = "") -> None:
         known = self._files.get(request["file"])
+        # A file with side effects is imported by each of its jobs, and must not affect others.
         share = make_share_key(request) if known is not None and known.state == "loaded" else share
         super()._start({**request, "share": share}, share)
 
@@ -165,7 +169,7 @@ class Server(RequestLoop):
         request = case_file.parked[0]
         try:
             load_case(file, request["family"], request["name"])
-        except BaseException:  # jobs import such a file themselves
+        except BaseException:  # an import that fails the second time: jobs do it themselves
             return "in_child"
         self._freeze()
         return "loaded"
@@ -183,17 +187,19 @@ def _warm_request() -> dict[str, Any]:
 
 
 def _exec(request: dict[str, Any], fd: int) -> None:
-    """Become a fresh interpreter that runs the job."""
+    """Replace this process by a fresh interpreter that runs the job."""
+    # In a file: the arguments of a process are limited, and its standard input must be empty.
     Path(REQUEST).write_bytes(frames.encode(request))
     os.set_inheritable(fd, True)
     os.execv(sys.executable, [sys.executable, "-s", str(ENTRY), "job", str(fd)])
 
 
 def run_spawned_job(fd: int) -> None:
-    """Run the job whose request lies in the working directory."""
+    """Run the job whose request is in the working directory."""
     (frame,) = frames.Decoder().feed(Path(REQUEST).read_bytes())
-    Path(REQUEST).unlink()
+    Path(REQUEST).unlink()  # a case starts in an empty folder
     run_job(frame.header, fd)
     sys.stdout.flush()
     sys.stderr.flush()
+    # Without the exit handlers of jax and plugins, as in a fork.
     os._exit(0)

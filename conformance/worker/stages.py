@@ -1,4 +1,4 @@
-"""One case through its stages, reporting each result as soon as there is one."""
+"""Runs one case through its stages, and emits each result as soon as it exists."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Runs the stages of one case and emits what each produced.
+    """Runs the stages of one case, and emits the results of each.
 
-    Events, in order: `{"stage": NAME}` when one begins, `{"seconds": [NAME, S]}` when it ended,
-    `{"seconds": ["call", S]}` of a warm call,
+    Events, in order: `{"stage": NAME}` when a stage begins, `{"seconds": [NAME, S]}` when it has
+    ended, `{"seconds": ["call", S]}` of a warm call,
     `{"artifact": NAME}` with text, `{"value": HEAD}` and `{"reference": HEAD}` with bytes,
     `{"error": ...}` at most once, `{"unsupported": REASON}` at most once.
 
     Args:
-        emit: Takes an event and its bytes; raises CaseError for what is too large.
-        largest: Bytes that a value may have.
-        calls: How often a compiled program is called once more, to see what a warm call takes.
+        emit: Receives an event and its bytes; raises CaseError if the observation is too large.
+        largest: Limit of the bytes of a value.
+        calls: Additional calls of a compiled program, to measure a warm call.
     """
 
     def __init__(self, emit: Emit, largest: int = LARGEST, calls: int = 0) -> None:
@@ -44,16 +44,16 @@ class Observer:
         self._calls = calls
 
     def observe(self, fn: Callable[..., Any], kind: str, env: Env, params: dict[str, Any]) -> bool:
-        """Observe one case; never raises for what the case does.
+        """Observe one case; its exceptions are emitted, not raised.
 
         Args:
-            fn: The case's function.
+            fn: Function of the case.
             kind: `program` or `probe`.
-            env: Handed to the function.
+            env: First argument of the function.
             params: Keyword arguments of the parametrisation.
 
         Returns:
-            Whether it ran, and its reference is sound.
+            Whether the case ran, and its reference could be computed.
         """
         ran = False
         reference: Callable[[], Any] | None = None
@@ -76,6 +76,8 @@ class Observer:
             return False
         except BaseException as error:  # any exception of a case is its observation
             self._emit({"error": describe_error(error, fn)}, b"")
+        # Last, and also after a failure: a crash in the reference must not cost the observation,
+        # and a reference may be the error that is expected.
         return self._reference(reference, fn) and ran
 
     @contextmanager
@@ -93,9 +95,10 @@ class Observer:
             self._execute(compiled, built)
 
     def _stage_out(self, built: Program, env: Env) -> Any:
-        """Trace a program, and return it lowered."""
+        """Trace and lower a program, and return the lowered program."""
         fn = jit_program(built)
         args, kwargs = built.args, built.kwargs
+        # Arrays are on the devices of this host, the program is for the devices of a topology.
         if env.compile_only:
             args, kwargs = describe_arguments(built, _shape)
         elif distributed.is_distributed():
@@ -121,25 +124,26 @@ class Observer:
             args, kwargs = select_dynamic(built)
             if distributed.is_distributed():
                 args, kwargs = distributed.place_arguments((args, kwargs), compiled.input_shardings)
-            given = self._copied((args, kwargs))
+            spare = self._copy_arguments((args, kwargs))
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._value(result)
         if self._calls:
-            self._time_calls(compiled, given)
+            self._time_calls(compiled, spare)
 
-    def _copied(self, given: Any) -> Any:
-        """Return arguments that are not deleted with those of a call that donates them."""
+    def _copy_arguments(self, arguments: Any) -> Any:
+        """Return copies that a call which donates the arguments does not delete."""
         if not self._calls:
-            return given
+            return arguments
         return jax.tree_util.tree_map(
-            lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, given
+            lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments
         )
 
-    def _time_calls(self, compiled: Any, given: Any) -> None:
+    def _time_calls(self, compiled: Any, arguments: Any) -> None:
         """Emit the seconds of the fastest warm call."""
+        # The minimum, because other load of the host can only add to the time of a call.
         fastest = float("inf")
         for _ in range(self._calls):
-            args, kwargs = jax.block_until_ready(self._copied(given))
+            args, kwargs = jax.block_until_ready(self._copy_arguments(arguments))
             start = time.perf_counter()
             jax.block_until_ready(compiled(*args, **kwargs))
             fastest = min(fastest, time.perf_counter() - start)
@@ -151,7 +155,7 @@ class Observer:
             with self._stage("lower"):
                 lowered = env.lower(traced)
                 texts = self._capture(stablehlo=lambda: capture.render_stablehlo(lowered))
-        finally:  # what is refused here may be welcome elsewhere
+        finally:  # a program that this platform refuses may be lowered for others
             if env.cell.platform == "cpu":
                 self._cross_lower(CrossLowering(traced, lowered, texts.get("stablehlo", "")))
         return lowered
@@ -162,19 +166,19 @@ class Observer:
         self._emit({"seconds": ["cross_lower", time.perf_counter() - start]}, b"")
 
     def _capture(self, **artifacts: Callable[[], str]) -> dict[str, str]:
-        """Emit, and return, what is told; why not instead of what a release or backend cannot."""
+        """Emit and return artifacts by name; `no_NAME` with the reason if one is unavailable."""
         texts: dict[str, str] = {}
-        for name, tell in artifacts.items():
+        for name, render in artifacts.items():
             try:
-                text = tell()
+                text = render()
             except Exception as error:  # the program itself is unaffected
                 name, text = f"no_{name}", f"{type(error).__name__}: {get_message(error)}"  # noqa: PLW2901
             self._text(name, text)
             texts[name] = text
         return texts
 
-    def _artifacts(self, given: Mapping[str, Any]) -> None:
-        for name, artifact in given.items():
+    def _artifacts(self, artifacts: Mapping[str, Any]) -> None:
+        for name, artifact in artifacts.items():
             if isinstance(artifact, str):
                 self._text(name, artifact)
             else:
@@ -185,12 +189,13 @@ class Observer:
 
     def _value(self, value: Any) -> None:
         head, data = flatten(value, largest=self._largest)
+        # A probe that forgets its `return` would conform on every release.
         if not head["leaves"] or all(leaf["dtype"] == "NoneType" for leaf in head["leaves"]):
             raise CaseError("the case captured nothing: its result has no leaves")
         self._emit({"value": head}, data)
 
     def _reference(self, reference: Callable[[], Any] | None, fn: Callable[..., Any]) -> bool:
-        """Emit the reference of a case, if it has one; return whether nothing is wrong with it."""
+        """Emit the reference of a case, if it has one; return whether it could be computed."""
         if reference is None:
             return True
         try:
@@ -211,12 +216,12 @@ def build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
     """Return the program of a case.
 
     Args:
-        fn: The case's function.
-        env: Handed to it.
+        fn: Function of the case.
+        env: First argument of the function.
         params: Keyword arguments of the parametrisation.
 
     Raises:
-        CaseError: If the case returns something else.
+        CaseError: If the function returns something else.
     """
     built = fn(env, **params)
     if isinstance(built, Program):
@@ -226,20 +231,20 @@ def build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
 
 
 def bind_reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | None:
-    """Return what gives the reference of a case, None if it has none.
+    """Return a function that computes the reference of a case, None if it has none.
 
     Args:
-        reference: As the case states it.
-        args: Positional arguments that a callable one is handed.
-        kwargs: Keyword arguments that it is handed.
+        reference: Reference of the case: a value, or a function of the program's arguments.
+        args: Positional arguments of the program.
+        kwargs: Keyword arguments of the program.
     """
     if reference is None:
         return None
     if not callable(reference):
         return lambda: reference
     # Copied now: a program that donates its arguments deletes them.
-    given_args, given_kwargs = jax.tree_util.tree_map(_as_numpy, (tuple(args), dict(kwargs)))
-    return lambda: reference(*given_args, **given_kwargs)
+    own_args, own_kwargs = jax.tree_util.tree_map(_as_numpy, (tuple(args), dict(kwargs)))
+    return lambda: reference(*own_args, **own_kwargs)
 
 
 def _as_numpy(leaf: Any) -> Any:
@@ -252,7 +257,7 @@ def is_key(array: jax.Array) -> bool:
 
 
 def jit_program(built: Program) -> Any:
-    """Return the function of a program under `jax.jit`; one that is already stays as it is."""
+    """Return the function of a program under `jax.jit`, unchanged if it is jitted already."""
     # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
     already = isinstance(built.fn, type(jax.jit(lambda: None)))
     return built.fn if already else jax.jit(built.fn, **built.jit)
@@ -264,6 +269,7 @@ def find_static(built: Program) -> tuple[set[int], set[str]]:
     fixed = {numbers} if isinstance(numbers, int) else set(numbers)
     names = built.jit.get("static_argnames", ())
     named = {names} if isinstance(names, str) else set(names)
+    # `jax.jit` accepts negative positions.
     return {n % len(built.args) for n in fixed} if built.args else set(), named
 
 
@@ -277,10 +283,10 @@ def select_dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def describe_arguments(
     built: Program, describe: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return arguments by shape and dtype: values that lie on a device are not for another.
+    """Return arguments with each leaf described, e.g. by shape and dtype.
 
     Args:
-        built: A program; its static arguments are left as they are.
+        built: The program; its static arguments stay unchanged.
         describe: Describes a leaf.
 
     Returns:
@@ -298,7 +304,7 @@ def describe_arguments(
 
 
 def _shape(leaf: Any) -> Any:
-    """Return a concrete array as uncommitted; what is described already stays so."""
+    """Return the shape and dtype of an array, without its device; other leaves stay unchanged."""
     if not isinstance(leaf, jax.Array) or is_key(leaf):
         return leaf
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
@@ -308,13 +314,14 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
     """Return an exception as plain data.
 
     Args:
-        error: What was raised.
-        fn: The case's function; `where` is the last frame of its file.
+        error: The exception.
+        fn: Function of the case; `where` is the last frame of its file.
 
     Returns:
         `{"type", "message", "where", "traceback", "frames"}`: the traceback as Python prints it,
         its last 20,000 characters, and as `conformance.worker.tracebacks` describes it.
     """
+    # The end of a text that is too long, because it has the innermost frames and the message.
     described = describe_chain(error)
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return {
@@ -329,9 +336,10 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
 def _where(
     error: BaseException, fn: Callable[..., Any] | None, described: list[dict[str, Any]]
 ) -> str:
-    """Return the last line of the case's file that took part, else where the case begins.
+    """Return the last line of the case's file in the traceback, else the first line of the case.
 
-    The file of a function that is run unmodified only names it: its place is in the user's code.
+    The generated case file of a user's function only calls that function: the place of an error is
+    in the user's code.
     """
     if fn is None or not hasattr(fn, "__code__"):
         return ""

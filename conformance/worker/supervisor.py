@@ -1,4 +1,4 @@
-"""Supervision of jobs as child processes: deadlines, memory limits, output and ends."""
+"""Supervision of jobs in child processes: timeouts, memory limits, output and exit statuses."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Main = Callable[[dict[str, Any], int], None]
 
 TAIL = 16 * 1024
-"""Bytes kept of each of a job's stdout and stderr."""
+"""Bytes kept from the end of each of a job's stdout and stderr."""
 POLL = 0.1
 """Seconds between two checks of a job: reading `/proc` slows down the end of a process."""
 DRAIN = 8
-"""Reads of a dead job's pipe: more than it holds, yet finite, as a stray may go on writing."""
+"""Reads of a dead job's pipe: more than it holds, yet finite, because a stray may still write."""
 REUSE = 0.5
 """Fraction of its memory limit up to which a process gets another job."""
 SCRATCH = "CONFORMANCE_SCRATCH"
@@ -74,8 +74,8 @@ class Child:
         request: First job.
         share: Key of the jobs that share the process, empty for a single job.
         main: Runs in the child with the request and the descriptor for its frames.
-        close: Descriptors of the parent that it must not hold.
-        group: Cgroup for it, None where none can be made.
+        close: Descriptors of the parent that the child must not hold.
+        group: Cgroup of the child, None if the host allows none.
 
     Attributes:
         pid: The process, leader of its own process group.
@@ -103,17 +103,19 @@ class Child:
             self.scratch = tempfile.mkdtemp(prefix="job-", dir=os.environ.get(SCRATCH))
             undo.callback(shutil.rmtree, self.scratch, ignore_errors=True)
             pipes = {name: _pipe(undo) for name in ("record", "stdout", "stderr")}
-            given, self._give = _pipe(undo)
+            stdin, self._stdin = _pipe(undo)
             self.pid = os.fork()
             undo.pop_all()
-        if not share or self.pid == 0:  # nothing comes: an empty standard input
-            self.hang_up()
+        # A single job has an empty standard input. The child itself must not hold the write end,
+        # or it would never see the end of its requests.
+        if not share or self.pid == 0:
+            self.close_input()
         if self.pid == 0:
             with contextlib.suppress(OSError):  # without a cgroup its memory is only summed up
                 if group is not None:
                     group.enter()
-            _become_job(request, main, pipes, self.scratch, given=given, close=close)
-        os.close(given)
+            _become_job(request, main, pipes, self.scratch, stdin=stdin, close=close)
+        os.close(stdin)
         for _, write_end in pipes.values():
             os.close(write_end)
         self.fds = {read_end: name for name, (read_end, _) in pipes.items()}
@@ -132,33 +134,33 @@ class Child:
         self.peak = 0
 
     def give(self, request: dict[str, Any]) -> None:
-        """Give an idle process its next job."""
+        """Start the next job in an idle process."""
         self._take(request)
-        self.pass_on(request)
+        self.send(request)
 
-    def pass_on(self, request: dict[str, Any]) -> None:
-        """Write a request to the standard input of a process, whose job goes on."""
-        with contextlib.suppress(BrokenPipeError):  # it died: its end will say so
-            frames.write(self._give, request)
+    def send(self, request: dict[str, Any]) -> None:
+        """Write a request to the standard input of the process, without a new job."""
+        with contextlib.suppress(BrokenPipeError):  # it has died, which `watch` will report
+            frames.write(self._stdin, request)
 
     def lift_limits(self) -> None:
-        """Watch its job no more: it is a fork server, which watches its own children."""
+        """Check no limits from now on: the process is a fork server, which checks its children."""
         self.deadline, self.memory = float("inf"), sys.maxsize
 
-    def hang_up(self) -> None:
-        """Close the standard input of a process: no more jobs come."""
-        if self._give >= 0:
-            os.close(self._give)
-        self._give = -1
+    def close_input(self) -> None:
+        """Close the standard input of the process, which ends its requests."""
+        if self._stdin >= 0:
+            os.close(self._stdin)
+        self._stdin = -1
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The server's ends of its pipes, which are no business of other jobs."""
-        return (*self.fds, *([self._give] if self._give >= 0 else ()))
+        """Descriptors of the server for its pipes, which other jobs must not inherit."""
+        return (*self.fds, *([self._stdin] if self._stdin >= 0 else ()))
 
     def close(self) -> None:
-        """Close what is left open of a process that has ended."""
-        self.hang_up()
+        """Release the input and the scratch folder of a process that has ended."""
+        self.close_input()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def check_limits(self) -> None:
@@ -176,9 +178,10 @@ class Child:
             self.kill("output")
 
     def kill(self, why: str) -> None:
-        """Kill the job with all processes below it, whatever group or session they are in."""
+        """Kill the job with all of its descendants, in any process group or session."""
         self.ended = why
         kill_tree(self.pid)
+        # The group too: a member whose parent has ended is no longer below the job.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -197,7 +200,7 @@ def _become_job(
     pipes: dict[str, tuple[int, int]],
     scratch: str,
     *,
-    given: int,
+    stdin: int,
     close: tuple[int, ...],
 ) -> None:
     """Turn the forked child into the job; never returns."""
@@ -208,18 +211,20 @@ def _become_job(
         # A process that the job leaves by a double fork stays below it: its memory counts, and it
         # can be ended with the job.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
+        # The child inherits the handlers of the server.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for fd in close:  # before the streams are set: one of these may be standard input
             os.close(fd)
-        os.dup2(given, 0)
+        os.dup2(stdin, 0)
         os.dup2(pipes["stdout"][1], 1)
         os.dup2(pipes["stderr"][1], 2)
         for read_end, _ in pipes.values():
             os.close(read_end)
         os.chdir(scratch)
         os.environ["TMPDIR"] = scratch
+        # `tempfile` remembers the folder that the server used.
         tempfile.tempdir = None
         main(request, pipes["record"][1])
         status = 0
@@ -233,15 +238,15 @@ def _become_job(
 
 
 class Supervisor:
-    """Starts jobs, forwards what they observe, and reports how each ended.
+    """Starts jobs, forwards their frames, and reports how each ended.
 
     Args:
-        selector: Selector the children's pipes are registered with.
+        selector: Selector with which the children's pipes are registered.
         main: Runs in the child with the request and the descriptor for its frames.
         send: Called with a header and a body: `{"kind": "event", "job": ID, ...}` for each frame
             of a job, then `{"kind": "done", "job": ID, ...}` once.
         close: Descriptors of the parent that a child must not hold.
-        reuse: Part of its memory limit beyond which a process is not given another job.
+        reuse: Fraction of its memory limit above which a process gets no other job.
     """
 
     def __init__(
@@ -274,14 +279,14 @@ class Supervisor:
         return tuple(self._children.values())
 
     def start(self, request: dict[str, Any], share: str) -> None:
-        """Give a job to an idle process that runs such jobs, or fork a child for it.
+        """Start a job in an idle process with the same share key, or in a new child.
 
         Args:
             request: The job.
-            share: What jobs may follow it in its process; empty is none.
+            share: Key of the jobs that may follow in its process, empty for none.
 
         Raises:
-            OSError: If there is no process, descriptor or disk left for it.
+            OSError: If the host has no process, descriptor or disk left.
         """
         for child in self._children.values() if share else ():
             if child.share == share and child.request is None and not child.ended:
@@ -301,7 +306,7 @@ class Supervisor:
             self._selector.register(fd, selectors.EVENT_READ, child)
 
     def pump(self, child: Child, fd: int) -> None:
-        """Read what a child wrote to one of its pipes."""
+        """Read the available data of one of a child's pipes."""
         data = _read_available(fd)
         if data == b"":
             self._selector.unregister(fd)
@@ -317,6 +322,7 @@ class Supervisor:
         try:
             arrived = child.decoder.feed(data)
         except frames.FrameTooLargeError:
+            # Not waited for: the body would fill the memory of this process.
             child.kill("observation")
             return
         except frames.FrameError:
@@ -331,12 +337,15 @@ class Supervisor:
                 if isinstance(seconds := frame.header.get("timeout"), (int, float)):
                     child.deadline = time.monotonic() + seconds  # a part of the job begins
                 header = {**frame.header, "kind": "event", "job": child.request["id"]}
+                # The limit is for all frames of the job together.
                 child.decoder.largest -= len(frame.body)
                 self._send(header, frame.body)
 
     def _idle(self, child: Child) -> None:
-        """Report a job that ended while its process stays."""
+        """Report a job that has ended while its process continues."""
+        # Its output may still be in the pipes, and would be taken for that of the next job.
         self._drain(child, "stdout", "stderr")
+        # A short job may exceed its memory between two checks.
         child.check_limits()
         if child.ended:
             return
@@ -354,6 +363,7 @@ class Supervisor:
             if pid:
                 self._finish(child, status, usage)
                 self._strays = True
+        # Strays can only appear when a child ends; those that outlive an attempt are tried again.
         if self._strays:
             self._strays = not kill_strays({*self._children, *self._others})
             self._groups.close()
@@ -366,6 +376,7 @@ class Supervisor:
         del self._children[child.pid]
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)  # processes that the job left in its group
+        # Events before a crash are observations, and the last output explains it.
         self._drain(child, *child.fds.values())
         for fd in child.fds:
             self._selector.unregister(fd)
@@ -374,6 +385,7 @@ class Supervisor:
         if child.group is not None and child.group.has_killed():
             child.ended = child.ended or "memory"
         self._release(child.group)
+        # `ru_maxrss` is in bytes on macOS and in KiB on Linux.
         scale = 1 if sys.platform == "darwin" else 1024
         child.peak = max(child.peak, usage.ru_maxrss * scale)
         if child.request is not None:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType, FrameType
 
+# The limits keep a description small: recursion errors have thousands of frames.
 EXCEPTIONS = 4
-"""Exceptions of a chain that are described, the one that was raised first."""
+"""Exceptions of a chain that are described, beginning with the exception that was raised."""
 FRAMES = 80
 """Frames of all of them together."""
 OUTER = 10
-"""Frames kept at the outer end of a stack that is too long; the inner end gets the other ones."""
+"""Frames kept at the outer end of a stack that is too long; the rest is kept at the inner end."""
 MEMBERS, NOTES = 2, 3
 """Exceptions described of a group, and notes of an exception."""
 LONGEST, SHORT = 2_000, 300
@@ -33,7 +34,7 @@ HIDDEN = "__tracebackhide__"
 """Global of a module whose frames are not shown, as pytest names it."""
 STDLIB = "python"
 JAX = frozenset({"jax", "jaxlib"})
-"""Packages that are tested, and so are libraries also in an environment that develops them."""
+"""Packages under test, which count as libraries even in an environment that develops them."""
 _HARNESS = "conformance"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SITES = ("site-packages", "dist-packages")
@@ -51,22 +52,23 @@ class _Call(NamedTuple):
 
 
 def describe_chain(error: BaseException) -> list[dict[str, Any]]:
-    """Return an exception, and those that it came from, as plain data.
+    """Return an exception, its causes, contexts and group members as plain data.
 
-    Frames of the harness are left out, and frames of libraries before the first of the user's.
+    Frames of the harness are omitted, and frames of libraries outside the first frame of the user.
 
     Args:
         error: The exception.
 
     Returns:
-        A dictionary for each exception: `type`, `message`, `relation` (how it is related to the
-        one before: empty for the first, `member`, `cause` or `context`), `notes`, and `frames`,
-        the outermost first. A frame has `file` (absolute for the user's files, below its package
-        for others), `line`, `function`, `source`, `library` (empty for the user's) and `count`, how
-        often it follows itself. A frame without a file stands for `count` frames that are left out.
+        A dictionary for each exception: `type`, `message`, `relation` (to the exception before it:
+        `member`, `cause` or `context`, empty for the first), `notes`, and `frames`, the outermost
+        first. A frame has `file` (absolute for the user's files, relative to its package for
+        others), `line`, `function`, `source`, `library` (empty for the user's code) and `count`,
+        the number of consecutive equal frames. A frame without a file represents `count` omitted
+        frames.
     """
     described: list[dict[str, Any]] = []
-    # An exception may be of the case's own making, with attributes that raise.
+    # A case may define an exception whose attributes raise; exceptions described so far are kept.
     with contextlib.suppress(Exception):
         described.extend(_describe_exceptions(error))
     return described
@@ -78,6 +80,7 @@ def _describe_exceptions(error: BaseException) -> Iterator[dict[str, Any]]:
         frames = _frames(exception, room)
         room -= len(frames)
         notes = [str(note) for note in getattr(exception, "__notes__", None) or ()]
+        # jax adds a note on its traceback filtering to each exception: noise.
         yield {
             "type": _cut(type(exception).__name__, SHORT),
             "message": _cut(get_message(exception), LONGEST),
@@ -91,7 +94,7 @@ def find_innermost(described: list[dict[str, Any]]) -> str:
     """Return the innermost line of the user's own code, as `file:line`; empty if there is none.
 
     Args:
-        described: As `describe_chain` returns it.
+        described: Exceptions as `describe_chain` returns them.
     """
     for exception in described:
         for frame in reversed(exception["frames"]):
@@ -101,11 +104,11 @@ def find_innermost(described: list[dict[str, Any]]) -> str:
 
 
 def get_message(error: BaseException) -> str:
-    """Return the message of an exception, also where making it raises."""
+    """Return the message of an exception, or a note if its `__str__` raises."""
     try:
         return str(error)
-    except Exception as odd:  # an exception may be of the case's own making
-        return f"<its message raised {type(odd).__name__}>"
+    except Exception as second:  # a case may define an exception whose `__str__` raises
+        return f"<its message raised {type(second).__name__}>"
 
 
 def _cut(text: str, most: int) -> str:
@@ -114,7 +117,8 @@ def _cut(text: str, most: int) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
-    """Yield an exception and those behind it, each with its relation to the one before."""
+    """Yield the exceptions of a chain, each with its relation to the exception before it."""
+    # A chain may lead back to one of its exceptions.
     seen: set[int] = set()
     relation: str = ""
     exception: BaseException | None = error
@@ -138,6 +142,7 @@ def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
 
 def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
     calls = [(call, count) for call, count in _fold_repetitions(error) if call.library is not None]
+    # Libraries outside the user's first frame only lead there: runners, decorators, pytest.
     own = next((n for n, (call, _) in enumerate(calls) if not call.library), 0)
     calls = calls[own:]
     syntax = (
@@ -211,15 +216,15 @@ def _describe_syntax_error(error: SyntaxError) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
-    """Return the library of a file, and the file as it is shown.
+    """Return the library of a file, and the path that reports show.
 
     Args:
-        file: As its code names it.
-        module: The module that is executed.
-        hidden: Whether the module wants not to be shown.
+        file: File name of the code object.
+        module: Name of the module in execution.
+        hidden: Whether the module sets `__tracebackhide__`.
 
     Returns:
-        The library is empty for the user's own code, None for the harness.
+        The library, empty for the user's code and None for the harness, and the path.
     """
     top = module.partition(".")[0]
     if hidden or (top == _HARNESS and file.startswith(_PACKAGE + os.sep)):
@@ -230,13 +235,14 @@ def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
         home = getattr(sys.modules.get(module), "__file__", None)
         return (_owner(home, module, hidden)[0] if home else ""), file
     if top in JAX:
+        # By module: a source tree of jax on PYTHONPATH is below no folder of packages.
         base = getattr(sys.modules.get(top), "__file__", None) or ""
         return top, _below(file, os.path.dirname(os.path.dirname(base)))
     return _find_package(file)
 
 
 def _find_package(file: str) -> tuple[str, str]:
-    """Return the installed package of a file, and its path in there; else the file itself."""
+    """Return the installed package of a file and the path within it, else the file itself."""
     if folder := _site(file):
         name = _below(file, folder)
         package = name.partition("/")[0].removesuffix(".py")
@@ -252,17 +258,18 @@ def _below(file: str, folder: str) -> str:
 
 
 def _site(file: str) -> str:
-    """Return the folder of installed packages that a file is in, empty if it is in none."""
+    """Return the folder of installed packages that contains a file, empty for none."""
     for mark in _SITES:
         head, sign, _ = file.rpartition(f"{os.sep}{mark}{os.sep}")
         if sign:
             return f"{head}{os.sep}{mark}"
-    found = (
+    # `pip install --target` makes a folder of any name; its packages have metadata.
+    folders = (
         folder
         for folder in sys.path
         if folder and file.startswith(folder + os.sep) and _has_dists(folder)
     )
-    return max(found, key=len, default="")
+    return max(folders, key=len, default="")
 
 
 @lru_cache(maxsize=64)
@@ -280,6 +287,7 @@ def _list_folder(folder: str) -> list[str]:
 @lru_cache(maxsize=64)
 def _find_local_packages(folder: str) -> frozenset[str]:
     """Return the names of packages that were installed from a local folder or wheel."""
+    # Those are the user's own code, which reports show in full.
     found: set[str] = set()
     for name in _list_folder(folder):
         if not name.endswith(".dist-info"):
@@ -290,7 +298,7 @@ def _find_local_packages(folder: str) -> frozenset[str]:
                     continue
             with open(f"{folder}/{name}/RECORD", encoding="utf-8", newline="") as file:
                 tops = {row[0].partition("/")[0] for row in csv.reader(file) if row}
-            tops.add(name.partition("-")[0])  # a builder may leave the list of files empty
+            tops.add(name.partition("-")[0])  # some build backends leave the list of files empty
         except (OSError, ValueError, AttributeError):  # most have no such file
             continue
         found.update(top.removesuffix(".py") for top in tops)

@@ -1,4 +1,4 @@
-"""Any pytree as plain data: a structure in words, and leaves with their exact bytes."""
+"""Pytrees as plain data: their structure as text, and leaves with their exact bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.kit.case import CaseError
 from conformance.kit.distributed import number_devices
 
 LARGEST = 256 * 2**20
-"""Bytes that a case observes at most, unless it says otherwise."""
+"""Default limit of the bytes of an observation, `observation_mb`."""
 PYTHON_SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -19,20 +19,20 @@ def flatten(tree: Any, root: str = "out", largest: int = LARGEST) -> tuple[dict[
     """Return a pytree as a header and the leaves' bytes, one after the other.
 
     Args:
-        tree: Any pytree of jax arrays, NumPy arrays, PRNG keys and Python scalars. None is a
-            leaf, so that a result that vanished is seen.
-        root: Name of the whole in the leaves' paths.
-        largest: Bytes that all leaves together may have.
+        tree: Pytree of jax arrays, NumPy arrays, PRNG keys and Python scalars. None is a leaf, so
+            that a missing result is observed.
+        root: First part of the leaves' paths.
+        largest: Limit of the bytes of all leaves together.
 
     Returns:
         `{"structure", "leaves": [{path, kind, dtype, shape, weak_type, sharding, memory_kind,
         nbytes}]}` and the concatenated little-endian C-order bytes. A leaf of which this process
-        holds but a part has `tiles` too, `{"shape": SHAPE, "at": [[[START, STOP], ...], ...]}`:
+        holds only a part also has `tiles`, `{"shape": SHAPE, "at": [[[START, STOP], ...], ...]}`:
         its bytes are those of the tiles, one after the other.
 
     Raises:
-        CaseError: If the leaves are too large; nothing of them has been copied yet.
-        TypeError: If a leaf is neither an array nor a Python scalar (a leaked tracer, say).
+        CaseError: If the leaves are too large; none of them has been copied then.
+        TypeError: If a leaf is neither an array nor a Python scalar, e.g. a leaked tracer.
     """
     paths, treedef = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is None)
     _check_size(sum(_size(leaf) for _, leaf in paths), largest)
@@ -41,19 +41,20 @@ def flatten(tree: Any, root: str = "out", largest: int = LARGEST) -> tuple[dict[
         head, data = _leaf(leaf, root + jax.tree_util.keystr(path))
         leaves.append({**head, "path": root + jax.tree_util.keystr(path), "nbytes": len(data)})
         chunks.append(data)
+    # Without the class name, which is no part of the structure.
     structure = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
     return {"structure": structure, "leaves": leaves}, b"".join(chunks)
 
 
 def _check_size(size: int, largest: int) -> None:
-    """Check that what is to be sent is not too large.
+    """Check the size of a value before it is copied.
 
     Args:
-        size: Its bytes.
-        largest: Bytes that it may have.
+        size: Bytes of the value.
+        largest: Limit of the bytes.
 
     Raises:
-        CaseError: If it is larger.
+        CaseError: If the value is larger.
     """
     if size > largest:
         raise CaseError(
@@ -63,7 +64,7 @@ def _check_size(size: int, largest: int) -> None:
 
 
 def _size(leaf: Any) -> int:
-    """Return the bytes of an array, 0 for what has none of its own or need not tell."""
+    """Return the bytes of an array, 0 for other leaves."""
     if isinstance(leaf, jax.core.Tracer) or _is_key(leaf):
         return 0
     return int(leaf.nbytes) if isinstance(leaf, (jax.Array, np.ndarray, np.generic)) else 0
@@ -112,6 +113,7 @@ def _jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
     )
     if data.is_fully_addressable:
         return head, _bytes(np.asarray(data))
+    # Of replicas on several devices the last entry counts: that of the device with the lowest id.
     tiles = {
         _spans(shard.index, data.shape): shard.data
         for shard in sorted(data.addressable_shards, key=lambda shard: -shard.device.id)
@@ -125,25 +127,28 @@ def _spans(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> tuple[tupl
 
 
 def _span(piece: slice | int, size: int) -> tuple[int, int]:
-    """Return where a piece of a dimension starts and stops; up to 0.4.33, pmap's is a number."""
+    """Return the start and the stop of an index in one dimension."""
+    # Up to 0.4.33 the mapped dimension of a result of pmap has an integer instead of a slice.
     return (piece, piece + 1) if isinstance(piece, int) else piece.indices(size)[:2]
 
 
 def _bytes(array: np.ndarray) -> bytes:
+    # A host may be big-endian, and values are compared by their bytes.
     return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).tobytes()
 
 
 def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> str:
-    """Return a sharding as which device holds which tile, in the same words on every release.
+    """Return a sharding as text that names the tile of each device, the same on every release.
 
     Args:
-        sharding: Any `jax.sharding.Sharding`.
+        sharding: The `jax.sharding.Sharding`.
         shape: Global shape of the array.
 
     Returns:
         `single` (device 0), `single@3`, `replicated[4]`, or `tiles[0=0:2,: 1=2:4,:]`.
     """
     indices = sharding.devices_indices_map(tuple(shape))
+    # Not by id: ids have gaps among ranks, and the ranks' descriptions are compared.
     numbers = number_devices(indices)
     tiles = sorted((numbers[device], index) for device, index in indices.items())
     if len(tiles) == 1:
@@ -165,8 +170,9 @@ def _tile(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> str:
 def _memory_kind(leaf: Any) -> str:
     kind = getattr(leaf.sharding, "memory_kind", None)
     device = next(iter(leaf.sharding.addressable_devices or leaf.sharding.device_set))
+    # The default is named differently by releases: `unpinned_host` up to 0.7.0, then `device`.
     try:
         default = device.default_memory().kind
-    except Exception:  # some backends have no memories at all
+    except Exception:  # some backends have no memories
         return ""
     return "" if kind in (None, default) else str(kind)

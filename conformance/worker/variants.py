@@ -1,7 +1,7 @@
-"""Other ways to run a program, in each of which it is to give the same value.
+"""Variants of a program: other ways to run it that must give the same value.
 
-A case opts in with `same_as`. Each way builds the program anew, for it may donate its arguments,
-and runs it after the program itself was observed. What came of it is emitted, never compared.
+A case opts in with `same_as`. Each variant builds the program again, because that may donate its
+arguments, and runs after the program itself was observed. Results are emitted, never compared.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def run_variants(
-    ways: Sequence[str],
+    names: Sequence[str],
     fn: Callable[..., Any],
     env: Env,
     params: dict[str, Any],
@@ -45,40 +45,41 @@ def run_variants(
     *,
     largest: int = LARGEST,
 ) -> None:
-    """Run a program in other ways, one after the other; never raises for what it does there.
+    """Run variants of a program one after another; their exceptions are emitted, not raised.
 
-    Events of each way: `{"same_as": WAY}` when it begins, then one of `{"same_as": WAY, "value":
-    HEAD}` with bytes, `{"same_as": WAY, "error": ...}` and `{"same_as": WAY, "skipped": REASON}`,
-    then `{"seconds": ["same_as WAY", S]}`.
+    Events of each variant: `{"same_as": NAME}` when it begins, then one of `{"same_as": NAME,
+    "value": HEAD}` with bytes, `{"same_as": NAME, "error": ...}` and `{"same_as": NAME, "skipped":
+    REASON}`, then `{"seconds": ["same_as NAME", S]}`.
 
     Args:
-        ways: Names of them, of `VARIANTS`.
-        fn: The case's function.
-        env: Handed to it.
+        names: Names of variants, keys of `VARIANTS`.
+        fn: Function of the case.
+        env: First argument of the function.
         params: Keyword arguments of the parametrisation.
-        emit: Takes an event and its bytes; raises CaseError for what is too large.
-        largest: Bytes that a value may have.
+        emit: Receives an event and its bytes; raises CaseError if the observation is too large.
+        largest: Limit of the bytes of a value.
     """
-    for way in ways:
-        emit({"same_as": way}, b"")
+    for variant in names:
+        # Announced before it runs: if the process ends, the orchestrator knows by which variant.
+        emit({"same_as": variant}, b"")
         start = time.perf_counter()
         try:
             _check_runs(env)
-            value = VARIANTS[way](lambda place: build(fn, place, params), env)
+            value = VARIANTS[variant](lambda place: build(fn, place, params), env)
             head, data = flatten(value, largest=largest)
-            emit({"same_as": way, "value": head}, data)
+            emit({"same_as": variant, "value": head}, data)
         except Unsupported as reason:
-            emit({"same_as": way, "skipped": str(reason)}, b"")
+            emit({"same_as": variant, "skipped": str(reason)}, b"")
         except BaseException as error:  # any exception of a case is its observation
-            emit({"same_as": way, "error": describe_error(error, fn)}, b"")
-        emit({"seconds": [f"same_as {way}", time.perf_counter() - start]}, b"")
+            emit({"same_as": variant, "error": describe_error(error, fn)}, b"")
+        emit({"seconds": [f"same_as {variant}", time.perf_counter() - start]}, b"")
 
 
 def _check_runs(env: Env) -> None:
-    """Say why nothing can be run in another way, if so.
+    """Check that the cell can run variants.
 
     Raises:
-        Unsupported: With the reason.
+        Unsupported: If it cannot.
     """
     if env.compile_only:
         raise Unsupported("the program is compiled only, and gives no value")
@@ -87,7 +88,8 @@ def _check_runs(env: Env) -> None:
 
 
 def run_jitted(make: Build, env: Env) -> Any:
-    """Call `jax.jit(fn)` as a user does: jax itself traces, caches, and places the arguments."""
+    """Call `jax.jit(fn)` as users do: jax traces, caches, and places the arguments."""
+    # The program itself is observed stage by stage, without the dispatch of `jit`.
     built = make(env)
     return jit_program(built)(*built.args, **built.kwargs)
 
@@ -100,19 +102,20 @@ def run_eagerly(make: Build, env: Env) -> Any:
 
 
 def run_ahead_of_time(make: Build, env: Env) -> Any:
-    """Compile for arguments of which only shape, dtype and sharding are told, then call that."""
+    """Compile for arguments described by shape, dtype and sharding, then call the executable."""
     built = make(env)
-    args, kwargs = describe_arguments(built, _outline)
+    args, kwargs = describe_arguments(built, _describe_argument)
     compiled = jit_program(built).lower(*args, **kwargs).compile()
-    given, named = select_dynamic(built)
-    return compiled(*given, **named)
+    positional, named = select_dynamic(built)
+    return compiled(*positional, **named)
 
 
-def _outline(leaf: Any) -> Any:
+def _describe_argument(leaf: Any) -> Any:
     described = distributed.describe_argument(leaf)
     if described is not leaf or not isinstance(leaf, jax.Array) or is_key(leaf):
         return described
-    # It is committed to where it lies.
+    # The array is committed to its devices, so its sharding is part of the description.
+    # `ShapeDtypeStruct` of 0.4.31 has no `weak_type`.
     weak = {"weak_type": True} if leaf.weak_type else {}
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding, **weak)
 
@@ -120,29 +123,29 @@ def _outline(leaf: Any) -> Any:
 def run_vmapped(make: Build, env: Env) -> Any:
     """Map over arguments with a leading axis of 1; the result keeps that axis.
 
-    Static arguments are not mapped over. Of `Program.jit` nothing else is used, for its keywords
-    are about arguments of another shape.
+    Static arguments are not mapped over. Other keywords of `Program.jit` are not used, because
+    they are about arguments of another shape.
 
     Raises:
-        CaseError: If there is nothing that can have a leading axis.
+        CaseError: If the program has no argument that can have a leading axis.
     """
     built = make(env)
     numbers, names = find_static(built)
     args, kwargs = select_dynamic(built)
     fixed = {name: value for name, value in built.kwargs.items() if name in names}
 
-    def called(*given: Any, **named: Any) -> Any:
-        rest = iter(given)
+    def call_unmapped(*mapped: Any, **named: Any) -> Any:
+        rest = iter(mapped)
         merged = [arg if n in numbers else next(rest) for n, arg in enumerate(built.args)]
         return built.fn(*merged, **named, **fixed)
 
     if not jax.tree_util.tree_leaves((args, kwargs)):
         raise CaseError("the program has no arguments to map over; take vmap_of_one off same_as")
-    args, kwargs = jax.tree_util.tree_map(_in_batch, (args, kwargs))
-    return jax.jit(jax.vmap(called))(*args, **kwargs)
+    args, kwargs = jax.tree_util.tree_map(_add_leading_axis, (args, kwargs))
+    return jax.jit(jax.vmap(call_unmapped))(*args, **kwargs)
 
 
-def _in_batch(leaf: Any) -> Any:
+def _add_leading_axis(leaf: Any) -> Any:
     """Return an argument with a leading axis of 1, placed as before."""
     sharding = getattr(leaf, "sharding", None)
     if isinstance(sharding, jax.sharding.NamedSharding) and not is_key(leaf):
@@ -156,15 +159,16 @@ def _in_batch(leaf: Any) -> Any:
 
 
 def run_unsharded(make: Build, env: Env) -> Any:
-    """Run the program on one device: every mesh that `env` makes has one.
+    """Run the program on one device: every mesh of `env` has size 1.
 
     Raises:
-        CaseError: If it asked for no mesh of more.
+        CaseError: If the program requests no mesh of several devices.
     """
-    alone = OneDevice(env)
-    built = make(alone)
+    one_device = OneDevice(env)
+    built = make(one_device)
     result = jax.block_until_ready(jit_program(built)(*built.args, **built.kwargs))
-    if not alone.narrowed:
+    # Without such a mesh the variant would compare the program with itself.
+    if not one_device.narrowed:
         raise CaseError(
             "the program made no mesh of several devices with env.mesh, expected one that can be "
             "made smaller; take unsharded off same_as"
@@ -173,10 +177,10 @@ def run_unsharded(make: Build, env: Env) -> Any:
 
 
 class OneDevice(Env):
-    """The surroundings of a case with all but its first device gone.
+    """The environment of a case, reduced to its first device.
 
     Attributes:
-        narrowed: Whether a mesh was asked for that has several.
+        narrowed: Whether the case requested a mesh of several devices.
     """
 
     def __init__(self, env: Env) -> None:
@@ -191,15 +195,12 @@ class OneDevice(Env):
     def mesh(
         self, shape: int | Sequence[int], names: str | Sequence[str], *, explicit: bool = False
     ) -> Any:
-        """Return a mesh whose axes have the names asked for, and size 1.
+        """Return a `jax.sharding.Mesh` with the requested axis names, each of size 1.
 
         Args:
-            shape: Size of the axis, or of each axis, that is wanted elsewhere.
-            names: Name of the axis, or of each.
-            explicit: As of `Env.mesh`.
-
-        Returns:
-            A `jax.sharding.Mesh`.
+            shape: Requested size of the axis, or of each axis.
+            names: Name of the axis, or of each axis.
+            explicit: See `Env.mesh`.
         """
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         self.narrowed = self.narrowed or any(size > 1 for size in sizes)
@@ -213,4 +214,4 @@ VARIANTS: dict[str, Callable[[Build, Env], Any]] = {
     "vmap_of_one": run_vmapped,
     "unsharded": run_unsharded,
 }
-"""How a program is run in each way."""
+"""Functions that run a variant of a program, by name of the variant."""

@@ -59,7 +59,7 @@ class SessionServer(RequestLoop):
         if self._relayed or (self._supervisor.busy and not self._forks):
             return
         for child in self._supervisor.children:
-            child.hang_up()
+            child.close_input()
         end = time.monotonic() + SOON
         while self._supervisor.children and time.monotonic() < end:
             self._turn(POLL)
@@ -72,7 +72,7 @@ class SessionServer(RequestLoop):
             self._lose(request["id"])
         elif self._forks:
             self._relayed.add(request["id"])
-            self._supervisor.children[0].pass_on(request)
+            self._supervisor.children[0].send(request)
         else:
             self._start(request, "session")
 

@@ -1,14 +1,15 @@
-"""Observes a Python process and its children: the folder of this file stands on PYTHONPATH.
+"""Observes a Python process and its children: put the folder of this file on PYTHONPATH.
 
-Python imports a module of this name before any other. Each part is switched on by a variable:
+Python imports a module of this name at start-up. Each part is enabled by a variable:
 
 - CONFORMANCE_INPUTS names a file that gets a line of JSON for each file that is opened:
   `[path, written]`.
 - CONFORMANCE_TIMES names a file that gets, when the process ends, the seconds that it took without
   its imports: `["own", "", seconds]`. `conformance.timed` adds its regions.
-- CONFORMANCE_HANG, `SECONDS:FILE`, makes the process write where its threads are after that time.
+- CONFORMANCE_HANG, `SECONDS:FILE`, makes the process write the stacks of its threads after that
+  time.
 
-`import conformance` finds the package that this file is part of, unless another one is installed.
+`import conformance` finds the package that contains this file, unless another one is installed.
 """
 
 import json
@@ -24,6 +25,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 
 
 def _note_inputs(note: str) -> None:
+    # An audit hook sees every open of the interpreter, also that of a module or by a library.
     out = os.open(note, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     seen: set[tuple[str, bool]] = set()
 
@@ -38,14 +40,15 @@ def _note_inputs(note: str) -> None:
         if (name, written) in seen:
             return
         seen.add((name, written))
-        # A line in one call: those of other processes do not come between.
+        # One call per line, so that lines of other processes are not mixed in.
         os.write(out, json.dumps([name, written]).encode() + b"\n")
 
     sys.addaudithook(hook)
 
 
 def _note_own_time(note: str) -> None:
-    """Measure the process without its outermost imports, which take seconds of jax alone."""
+    """Measure the process without its outermost imports, of which jax alone takes seconds."""
+    # Imported here: a process without this part should start as fast as without the module.
     import atexit
     import builtins
     import time
@@ -53,7 +56,7 @@ def _note_own_time(note: str) -> None:
     start, importing, depth = time.perf_counter(), 0.0, 0
     original = builtins.__import__
 
-    def measured(*args: object, **kwargs: object) -> object:
+    def timed_import(*args: object, **kwargs: object) -> object:
         nonlocal importing, depth
         begin, depth = time.perf_counter(), depth + 1
         try:
@@ -68,7 +71,7 @@ def _note_own_time(note: str) -> None:
         with open(note, "a", encoding="utf-8") as file:
             file.write(line + "\n")
 
-    builtins.__import__ = measured  # type: ignore[assignment]
+    builtins.__import__ = timed_import  # type: ignore[assignment]
     atexit.register(end)
 
 
@@ -76,13 +79,13 @@ def _note_hang(setting: str) -> None:
     import faulthandler
 
     seconds, _, file = setting.partition(":")
-    # It stays open for as long as the process lives.
+    # faulthandler writes to the descriptor, which must stay open until the process ends.
     out = open(file, "a")  # noqa: SIM115
     faulthandler.dump_traceback_later(float(seconds), file=out)
 
 
 class _Finder:
-    """Finds the package `conformance` where no other is installed."""
+    """Finds the package `conformance` in environments that do not have it installed."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> object:  # noqa: ARG004
@@ -94,8 +97,8 @@ class _Finder:
         return spec_from_file_location(name, file, submodule_search_locations=[_PACKAGE])
 
 
-def _go_on() -> None:
-    """Import the module of this name that the environment has itself."""
+def _import_shadowed_module() -> None:
+    """Import the `sitecustomize` of the environment, which this module shadows."""
     import importlib
 
     mine = sys.modules.pop(__name__, None)
@@ -110,13 +113,15 @@ def _go_on() -> None:
         sys.path[:] = path
 
 
-def _begin() -> None:
+def _enable() -> None:
     for variable, note in ((INPUTS, _note_inputs), (TIMES, _note_own_time), (HANG, _note_hang)):
         if os.environ.get(variable):
             note(os.environ[variable])
+    # Last, so that an installed package of this name is found first.
     sys.meta_path.append(_Finder)  # type: ignore[arg-type]
-    _go_on()
+    _import_shadowed_module()
 
 
+# Tests import this module by its full name, which must not instrument them.
 if __name__ == "sitecustomize":
-    _begin()
+    _enable()
