@@ -18,7 +18,7 @@ from conformance.cli.options import (
     with_option,
 )
 from conformance.cli.output import json_option
-from conformance.cli.progress import live_progress
+from conformance.cli.progress import explain_interrupt, live_progress
 from conformance.cli.run_options import (
     fail_on_option,
     since_options,
@@ -28,7 +28,6 @@ from conformance.cli.run_options import (
 )
 from conformance.cli.words import CASES
 from conformance.engine.exit_policy import FailOn
-from conformance.model.outcome import ExitCode
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
@@ -95,12 +94,9 @@ def command(
     console = output.console
     with start_run(RunRequest(**request), options, output.print) as started:
         run = started.run
-        try:
-            with live_progress(console, len(run.plan.jobs), len(run.plan.cells)) as run.progress:
-                records = started.execute()
-        except KeyboardInterrupt:
-            click.echo(f"conformance: interrupted; {started.remedy}", err=True)
-            return ExitCode.INTERRUPTED
+        progress = live_progress(console, len(run.plan.jobs), len(run.plan.cells))
+        with explain_interrupt(started.remedy), progress as run.progress:
+            records = started.execute()
         report, code = started.conclude(records, compared)
         print_report(console, report, directory=run.directory.path, verbose=verbose)
         write_outputs(report, run.directory, output, site=site)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.output_files import print_note
 from conformance.app.suite_run import SuiteRunOptions, prepare_suite_run
 from conformance.cli import suite_fetch, suite_records
 from conformance.cli.options import (
@@ -18,11 +17,10 @@ from conformance.cli.options import (
     with_option,
 )
 from conformance.cli.output import json_option
-from conformance.cli.progress import live_progress
+from conformance.cli.progress import explain_interrupt, live_progress
 from conformance.cli.run_options import site_option, write_outputs
 from conformance.cli.target_options import suite_options
 from conformance.cli.words import SUITES
-from conformance.model.outcome import ExitCode
 from conformance.suites.suite import TIMEOUT
 
 if TYPE_CHECKING:
@@ -88,15 +86,12 @@ def run(*, output: Output, site: bool | None, verbose: bool, **given: Any) -> in
     options = SuiteRunOptions(**given)
     prepared = prepare_suite_run(context, options)
     console = output.console
-    try:
+    with explain_interrupt(options.remedy):
         with console.status("collecting", spinner="line"):
             collected = prepared.collect()
         cells = len(collected.plan.cells)
         with live_progress(console, collected.attempts, cells) as progress:
             records = collected.execute(progress)
-    except KeyboardInterrupt:
-        print_note(f"interrupted; {options.remedy}")
-        return ExitCode.INTERRUPTED
     report, code = collected.conclude(records)
     output.print(*collected.lines(report, records, every=verbose))
     write_outputs(report, prepared.directory, output, site=site)

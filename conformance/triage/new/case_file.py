@@ -32,13 +32,17 @@ class Declarations:
 
     Attributes:
         doc: The docstring.
-        keywords: Keywords of the decorator, except deviations.
+        keywords: Keywords of the decorator, except deviations and releases.
         deviations: Source text of each deviation.
+        releases: Specifier of the releases that the case applies to, empty for all.
+        why: Why it does not apply to the others, empty if it applies to all.
     """
 
     doc: str
     keywords: Mapping[str, Any] = field(default_factory=dict)
     deviations: tuple[str, ...] = ()
+    releases: str = ""
+    why: str = ""
 
 
 def render_case(draft: Draft, name: str, declarations: Declarations) -> str:
@@ -52,7 +56,8 @@ def render_case(draft: Draft, name: str, declarations: Declarations) -> str:
     nodes = ast.walk(ast.parse(draft.body))
     uses_env = any(isinstance(node, ast.Name) and node.id == "env" for node in nodes)
     unused = "" if uses_env else "  # noqa: ARG001 - every case takes env"
-    keywords = {**declarations.keywords, **draft.tolerances}
+    releases = {"releases": f"jax{declarations.releases}"} if declarations.releases else {}
+    keywords = {**declarations.keywords, **releases, **draft.tolerances}
     arguments = [f"{key}={format_literal(value)}" for key, value in keywords.items()]
     if declarations.deviations:
         listed = "".join(f"        {text},\n" for text in declarations.deviations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from conformance.model.record import Record
     from conformance.model.value import Value
+    from conformance.triage.new.case_file import Declarations
     from conformance.triage.new.trials import CaseRunner, TriedDraft
 
+_THREAD: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 REASON: Final = "proposed from what was seen; say why"
 _MAX_PATTERN: Final = 76
 """Characters of a pattern: it stays on one line of the decorator."""
@@ -185,28 +187,15 @@ def format_edge(release: str) -> str:
     return ".".join(map(str, (major, *parts)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviationProposal:
-    """The declarations that are proposed for a case.
-
-    Attributes:
-        deviations: Source text of each deviation.
-        releases: Specifier of the releases that the case applies to, empty for all.
-        why: Why it does not apply to the others, empty if it applies to all.
-    """
-
-    deviations: tuple[str, ...] = ()
-    releases: str = ""
-    why: str = ""
-
-
-def propose_deviations(stretches: Sequence[Stretch], issue: str = "") -> DeviationProposal:
-    """Return the declarations that fit the results of a case.
+def propose_deviations(declarations: Declarations, stretches: Sequence[Stretch]) -> Declarations:
+    """Return declarations with the deviations and releases that fit the results of a case.
 
     Args:
+        declarations: The declarations before any trial.
         stretches: The stretches, oldest first.
-        issue: Upstream thread.
     """
+    source = str(declarations.keywords.get("source", ""))
+    issue = source if _THREAD.fullmatch(source) else ""
     rest = list(stretches)
     limits: list[str] = []
     why: list[str] = []
@@ -224,8 +213,8 @@ def propose_deviations(stretches: Sequence[Stretch], issue: str = "") -> Deviati
         if not stretch.is_good and stretch.outcome is not Outcome.UNSUPPORTED:
             parts = [part for part in stretch.range.split(",") if part not in limits]
             deviations.append(_render_deviation(stretch, ",".join(parts), issue))
-    return DeviationProposal(
-        deviations=tuple(deviations), releases=",".join(limits), why="; ".join(why)
+    return replace(
+        declarations, deviations=tuple(deviations), releases=",".join(limits), why="; ".join(why)
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.triage.new.case_file import Declarations
-    from conformance.triage.new.deviations import DeviationProposal, Stretch, Sweep
+    from conformance.triage.new.deviations import Stretch, Sweep
     from conformance.triage.new.draft import Draft
     from conformance.triage.new.placement import CasePlacement
     from conformance.triage.new.script import Script
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     RunScript = Callable[[Path], Mapping[int, Record]]
     """Runs a file in the cells that are tried first; records by number of the release."""
 
-_THREAD: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 _DEFAULT_TIMEOUT: Final = 60.0
 
 
@@ -78,7 +76,7 @@ class PortedCase:
         sweep: The results of that draft over releases.
         stretches: The stretches of releases with the same result.
         draft: The body of the case.
-        proposal: The declarations of the case.
+        declarations: The declarations of the case, with the deviations that are proposed.
         text: The function of the case.
         file: The content of its file.
         records: Records of the written case, by number of the release.
@@ -91,7 +89,7 @@ class PortedCase:
     sweep: Sweep
     stretches: Sequence[Stretch]
     draft: Draft
-    proposal: DeviationProposal
+    declarations: Declarations
     text: str
     file: str
     records: Mapping[int, Record]
@@ -174,7 +172,10 @@ def port(
         lambda points: report(f"searching between them, on {list_releases(points)}"),
     )  # fmt: skip
     stretches = find_stretches(sweep.states, sweep.records, runner.releases)
-    declarations, proposal = _declare_deviations(request.declarations, sweep, stretches)
+    declarations = propose_deviations(request.declarations, stretches)
+    if sweep.is_ambiguous:  # which values deviate is for the author to decide
+        certain = (text for text in declarations.deviations if 'outcome="ok"' not in text)
+        declarations = replace(declarations, deviations=tuple(certain))
     draft = _add_reference(request, tried, sweep, runner.releases)
     text, content = _render_file(draft, placement, declarations)
     report("running the case as written")
@@ -182,8 +183,8 @@ def port(
     records = runner.run([case], sorted(sweep.records))[placement.name]
     return PortedCase(
         request=request, releases=runner.releases, script_records=script_records, tried=tried,
-        sweep=sweep, stretches=stretches, draft=draft, proposal=proposal, text=text, file=content,
-        records=records,
+        sweep=sweep, stretches=stretches, draft=draft, text=text, file=content,
+        declarations=declarations, records=records,
     )  # fmt: skip
 
 
@@ -200,20 +201,6 @@ def _set_variables(pasted: PastedScript) -> str:
     ]
     setting = f"__import__('os').environ.update({dict(pasted.variables)!r})"
     return source.insert(source.tree.body[max(futures, default=0)], setting).text
-
-
-def _declare_deviations(
-    declarations: Declarations, sweep: Sweep, stretches: Sequence[Stretch]
-) -> tuple[Declarations, DeviationProposal]:
-    """Return all declarations of a case, and those that follow from its results."""
-    source = str(declarations.keywords.get("source", ""))
-    proposal = propose_deviations(stretches, source if _THREAD.fullmatch(source) else "")
-    if sweep.is_ambiguous:  # which values deviate is for the author to decide
-        certain = (text for text in proposal.deviations if 'outcome="ok"' not in text)
-        proposal = replace(proposal, deviations=tuple(certain))
-    releases = {"releases": f"jax{proposal.releases}"} if proposal.releases else {}
-    keywords = {**declarations.keywords, **releases}
-    return replace(declarations, keywords=keywords, deviations=proposal.deviations), proposal
 
 
 def _add_reference(

@@ -55,8 +55,8 @@ def render_summary(ported: PortedCase) -> Iterator[str]:
         yield f"seen on {where}: {_summarize(record)}"
     if not bad:
         yield f"the same on all {plural(len(ported.sweep.records), 'release')} tried"
-    if ported.proposal.releases:
-        yield f"applies to jax{ported.proposal.releases}: {ported.proposal.why}"
+    if ported.declarations.releases:
+        yield f"applies to jax{ported.declarations.releases}: {ported.declarations.why}"
     if tried.draft.compat_names:
         names = ", ".join(f"env.compat.{name}" for name in tried.draft.compat_names)
         where = ", ".join(releases[number] for number in tried.compat_only)
@@ -101,9 +101,9 @@ def render_todo(ported: PortedCase) -> Iterator[str]:
         yield "give it a reference, or accept the observed value: conformance accept"
     elif not ported.draft.states_reference:
         yield "it only says that the program runs: observe what it computes"
-    if ported.proposal.deviations:
+    if ported.declarations.deviations:
         yield "give the reason of each deviation, and its upstream thread"
-    if "source" not in ported.request.declarations.keywords:
+    if "source" not in ported.declarations.keywords:
         yield "name the source: --source OWNER/REPO#N"
     yield "describe the case in its docstring"
     if ported.draft.unobserved_prints:
@@ -126,7 +126,7 @@ def make_json(ported: PortedCase, *, written: bool) -> dict[str, Any]:
         "written": written,
         "family": {"name": placement.folder.name, "why": placement.why},
         "reference": "stated" if ported.draft.states_reference else anchor,
-        "applies_to": ported.proposal.releases,
+        "applies_to": ported.declarations.releases,
         "stretches": [
             {
                 "releases": stretch.range,
@@ -136,7 +136,7 @@ def make_json(ported: PortedCase, *, written: bool) -> dict[str, Any]:
             }
             for stretch in ported.stretches
         ],
-        "deviations": list(ported.proposal.deviations),
+        "deviations": list(ported.declarations.deviations),
         "cells": {
             releases[number]: {"verdict": str(record.verdict), "outcome": str(record.outcome)}
             for number, record in sorted(ported.records.items())

@@ -9,6 +9,7 @@ import pytest
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.predicates import GOOD, PointKind, PointState
+from conformance.triage.new.case_file import Declarations
 from conformance.triage.new.deviations import (
     find_pattern,
     find_stretches,
@@ -17,6 +18,7 @@ from conformance.triage.new.deviations import (
 )
 
 RELEASES = ["0.4.30", "0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.9.0.1"]
+PLAIN = Declarations(doc="One.")
 UNKNOWN = PointState(PointKind.UNKNOWN)
 
 
@@ -50,7 +52,7 @@ def declared(*shown: tuple[PointState, Record] | None) -> tuple[list[str], str]:
     """Return ranges of the deviations proposed, and the releases of the case."""
     states = {n: one[0] for n, one in enumerate(shown) if one is not None}
     records = {n: one[1] for n, one in enumerate(shown) if one is not None}
-    proposal = propose_deviations(find_stretches(states, records, RELEASES))
+    proposal = propose_deviations(PLAIN, find_stretches(states, records, RELEASES))
     ranges = [re.findall(r'"jax([^"]*)"', text) for text in proposal.deviations]
     return ["".join(found) for found in ranges], proposal.releases
 
@@ -85,11 +87,12 @@ def test_a_deviation_says_what_was_seen() -> None:
     """And that it is proposed."""
     state, one = failed("TypeError", "it got 3 of x[0]. Do this instead.")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
-    (text,) = propose_deviations(find_stretches(states, records, RELEASES), "a/b#1").deviations
+    sourced = Declarations(doc="One.", keywords={"source": "a/b#1"})
+    (text,) = propose_deviations(sourced, find_stretches(states, records, RELEASES)).deviations
     for part in ('"jax<0.5"', 'error="TypeError"', 'reason="proposed', 'issue="a/b#1"'):
         assert part in text
     states, records = {0: WRONG[0], 1: GOOD}, {0: WRONG[1], 1: record()}
-    (text,) = propose_deviations(find_stretches(states, records, RELEASES)).deviations
+    (text,) = propose_deviations(PLAIN, find_stretches(states, records, RELEASES)).deviations
     assert 'outcome="ok"' in text
 
 
@@ -97,7 +100,7 @@ def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
     """Without backslashes for backslashes."""
     state, one = failed("TypeError", "clip() got an unexpected argument")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
-    (text,) = propose_deviations(find_stretches(states, records, RELEASES)).deviations
+    (text,) = propose_deviations(PLAIN, find_stretches(states, records, RELEASES)).deviations
     assert r'''match=r"clip\(\) got an unexpected argument"''' in text
 
 
