@@ -149,7 +149,7 @@ class Services:
             return None
 
     def _plan_cell(self, cell: Cell) -> PlannedCell:
-        planned, locks = self._session.prepare_one(cell, self.wanted)
+        planned, locks = self._session.prepare_cell(cell, self.wanted)
         self._locks.update(locks)
         return planned
 

@@ -298,7 +298,7 @@ def _query_plugin(
     context: ProjectContext, cell: Cell, names: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
     session = Session(context=context)
-    planned, locks = session.prepare_one(cell)
+    planned, locks = session.prepare_cell(cell)
     try:
         worker = session.make_opener(locks)(planned)
     except UnsupportedCellError as error:

@@ -96,7 +96,7 @@ def _run(
 ) -> ScriptRun:
     """Run the script in its cell."""
     session = Session(context=context)
-    planned, locks = session.prepare_one(cell, refuse=NothingSelectedError)
+    planned, locks = session.prepare_cell(cell, refuse=NothingSelectedError)
     with temporary_folder("repro") as folder:
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(

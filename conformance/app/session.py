@@ -77,10 +77,10 @@ class Session:
 
         Args:
             wanted: Requirements, wheels and folders of packages, which are built as they are now.
-                If it is empty, the project's own context counts.
+                If it is empty, those of the project's settings count.
         """
-        said = tuple(wanted) or self.context.settings.wanted
-        return tuple(build_requirement(text, self.context.cache) for text in said)
+        texts = tuple(wanted) or self.context.settings.wanted
+        return tuple(build_requirement(text, self.context.cache) for text in texts)
 
     def prepare(
         self, cells: Iterable[Cell], wanted: Iterable[str] = (), *, download: bool = True
@@ -101,7 +101,7 @@ class Session:
             wanted=self.build_requirements(wanted), passed=context.passed, download=download,
         )  # fmt: skip
 
-    def prepare_one(
+    def prepare_cell(
         self,
         cell: Cell,
         wanted: Iterable[str] = (),

@@ -178,7 +178,7 @@ def _shrink_case(
     def open_cell(cell: Cell) -> CellWorker:
         if cell.place.processes > 1:
             raise UsageError(f"{cell.id}: several processes; name one cell of one process")
-        planned, locks = session.prepare_one(cell)
+        planned, locks = session.prepare_cell(cell)
         if reason := find_exclusion_reason(case, planned):
             raise UsageError(f"{case.id} on {cell.id}: {reason}")
         return CellWorker(planned, session.make_opener(locks), session.device_lock)
@@ -194,7 +194,7 @@ def _shrink_case(
         file.parent.mkdir(parents=True)
         file.write_text(shrunk.text, encoding="utf-8")
         (left,) = discover([file])
-        planned, locks = session.prepare_one(cell)
+        planned, locks = session.prepare_cell(cell)
         plan = make_plan([left], [planned])
         executor = session.make_executor(locks)
         # The shrunk case is no case of the project: its results do not go to the user's cache.
@@ -245,6 +245,6 @@ def _shrink_script(
 def _plan_cell(session: Session, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
     if cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
-    planned, found = session.prepare_one(cell, refuse=NothingSelectedError)
+    planned, found = session.prepare_cell(cell, refuse=NothingSelectedError)
     locks |= found
     return planned
