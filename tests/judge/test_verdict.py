@@ -284,9 +284,10 @@ def test_a_broken_case_is_not_offered_for_acceptance(golden: GoldenEntry | None)
 
 def test_a_tainted_golden_asks_for_another() -> None:
     """Another version of the normal form is not a difference."""
-    assert _judge(PLAIN, SEEN, TAINTED).reasons == (
+    (reason,) = _judge(PLAIN, SEEN, TAINTED).reasons
+    assert reason == (
         "golden is tainted: convert it with conformance accept --migrate, or replace it with "
-        "conformance accept family/name",
+        "conformance accept family/name"
     )
 
 
