@@ -86,8 +86,8 @@ def find_package(
         try:
             return blame.run()
         except EndpointsError as error:
-            stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals)
-            raise EndpointsError(f"{error}; {stands}" if stands else str(error)) from error
+            remarks = "; ".join(f"{env.stand_in} stands for an end" for env in originals)
+            raise EndpointsError(f"{error}; {remarks}" if remarks else str(error)) from error
 
 
 def blame_case(

@@ -123,19 +123,19 @@ class Services:
                 show it.
         """
         planned = self._plan_cell(cell)
-        told = f"{case.id} on {cell.id}"
+        label = f"{case.id} on {cell.id}"
         if (record.case_hash, record.cell_hash) != (case.content_hash, planned.cell_hash):
-            raise UsageError(f"{told} has changed since the run")
+            raise UsageError(f"{label} has changed since the run")
         if cell.place.processes > 1:
-            raise UsageError(f"{told} takes {cell.place.processes} processes, a file is one")
+            raise UsageError(f"{label} takes {cell.place.processes} processes, a file is one")
         case = add_recorded_claims(case, record, self._find_golden(Job(case=case, planned=planned)))
-        one = judge_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
-        if one.seen.conformance is Conformance.CONFORMS:
-            raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
+        seen_job = judge_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
+        if seen_job.seen.conformance is Conformance.CONFORMS:
+            raise UsageError(f"{label} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"
         wanted = self._session.build_requirements(self.wanted)
         source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
-        written = write_reproduction(one.job, source, one.seen, f"{cause}.py", own)
+        written = write_reproduction(seen_job.job, source, seen_job.seen, f"{cause}.py", own)
         write_atomically(self.directory.path / path, written.text.encode())
         if cell.interpreter is None:
             return path, f"uv run {path}"
@@ -179,7 +179,7 @@ class Services:
         }
         store = DigestStore(self.context.cache / "digests", count_usable_cores())
         found, _ = store.get_all(list(runs.values()))
-        return sorted(found.values(), key=lambda one: (one.started, one.run), reverse=True)
+        return sorted(found.values(), key=lambda digest: (digest.started, digest.run), reverse=True)
 
 
 @dataclass(slots=True)
@@ -243,9 +243,10 @@ class Investigation:
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
         return self._step(
-            found, lambda one: _replace(one, culprits=self._find_culprits(*between, predicate)),
+            found,
+            lambda known: _replace(known, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
-        )  # fmt: skip
+        )
 
     def _find_good(self) -> tuple[str, Record] | None:
         """Return the first release at which the case is as expected, and what came of it there."""
@@ -319,8 +320,8 @@ def _replace(found: Evidence, **more: object) -> Evidence:
 
 def _describe_failure(record: Record) -> str:
     """Return why a job is not right, in a few words."""
-    said = record.reasons[0] if record.reasons else ""
-    if not said and record.error is not None:
-        said = record.error.message
-    first = said.strip().partition("\n")[0]
+    reason = record.reasons[0] if record.reasons else ""
+    if not reason and record.error is not None:
+        reason = record.error.message
+    first = reason.strip().partition("\n")[0]
     return first[:160] or str(record.outcome)

@@ -158,7 +158,7 @@ def _find_good_cells(
     found = [
         replace(cell, release=release, python=find_python(release, context.releases))
         for release in context.releases.sort_by_distance(cell.release)
-        if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
+        if not any(d.covers(release, cell.platform, {"jax": release}) for d in declared)
     ]
     return tuple(found[:NEAR]), False
 

@@ -223,7 +223,7 @@ class UpgradeRun:
         )  # fmt: skip
         self._describe(upgraded)
         # Without a comparison, only cases that disagree with themselves are worth a report.
-        if not upgraded.whole and not any(one.flaky for one in upgraded.compared):
+        if not upgraded.whole and not any(compared.flaky for compared in upgraded.compared):
             raise NothingSelectedError(f"nothing to compare; {'; '.join(render_asides(upgraded))}")
         return upgraded
 
@@ -247,11 +247,11 @@ class UpgradeRun:
         found: dict[int, Culprits] = {}
         changes = list(find_unclear(upgraded, BLAMED[self._options.blame]))
         try:
-            for number, (one, step) in enumerate(changes, 1):
-                head = f"which package: {number} of {len(changes)}: {one.case.id}"
+            for number, (compared, step) in enumerate(changes, 1):
+                head = f"which package: {number} of {len(changes)}: {compared.case.id}"
                 say(head)
                 report = partial(_say_below, say, head)
-                found[id(step)] = search_culprits(one, step, partial(search, say=report))
+                found[id(step)] = search_culprits(compared, step, partial(search, say=report))
         except KeyboardInterrupt:
             return add_culprits(upgraded, found), False
         return add_culprits(upgraded, found), True

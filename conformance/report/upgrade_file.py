@@ -347,8 +347,8 @@ def _make_searched(culprits: Culprits) -> Searched:
     return Searched(
         case=culprits.case,
         guilty=tuple(tuple(map(_make_package, packages)) for packages in culprits.guilty),
-        beside=tuple(map(_make_package, culprits.beside)),
-        untold=culprits.untold,
+        beside=tuple(map(_make_package, culprits.needed)),
+        untold=culprits.doubts,
     )
 
 

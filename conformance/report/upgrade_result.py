@@ -286,9 +286,9 @@ def render_culprits(change: UpgradeCaseStep) -> Iterator[str]:
     for number, guilty in enumerate(found.guilty):
         as_well = " as well, each for itself" if number else ""
         yield f"to blame{as_well}: {', '.join(map(str, guilty))}{tried}"
-    if found.untold:
+    if found.doubts:
         head = "" if found.guilty else f"the package was not found{tried}: "
-        yield f"{head}{sanitize(found.untold)}; {change.blame_command}"
+        yield f"{head}{sanitize(found.doubts)}; {change.blame_command}"
 
 
 def describe_culprits(change: UpgradeCaseStep) -> str:
@@ -301,7 +301,7 @@ def describe_culprits(change: UpgradeCaseStep) -> str:
     if found is None:
         return _join_few(["jax", *change.other_suspects], " or ")
     if not found.guilty:
-        return f"not found: {found.untold}"
+        return f"not found: {found.doubts}"
     return " or ".join(", ".join(map(str, packages)) for packages in found.guilty)
 
 

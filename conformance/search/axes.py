@@ -88,7 +88,9 @@ def make_option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[Axi
         # XLA takes the last of equal flags: a value at the end overrides that of the cell.
         flags = cell.xla_flags
         cells = [replace(cell, xla_flags=(*flags, f"--{name}={value}")) for value in values]
-    return [AxisPoint(label=value, cell=one) for value, one in zip(values, cells, strict=True)]
+    return [
+        AxisPoint(label=value, cell=varied) for value, varied in zip(values, cells, strict=True)
+    ]
 
 
 def select_versions(package: str, versions: Sequence[str], ends: tuple[str, str]) -> list[str]:
@@ -116,10 +118,10 @@ def select_versions(package: str, versions: Sequence[str], ends: tuple[str, str]
     return [known[version] for version in sorted(known) if first <= version <= last]
 
 
-def _measure_distance(one: Version, other: Version) -> tuple[int, ...]:
+def _measure_distance(version: Version, other: Version) -> tuple[int, ...]:
     """Return how far two versions are from each other, part by part."""
-    length = max(len(one.release), len(other.release))
-    parts = ((*version.release, *[0] * (length - len(version.release))) for version in (one, other))
+    length = max(len(version.release), len(other.release))
+    parts = ((*v.release, *[0] * (length - len(v.release))) for v in (version, other))
     return tuple(abs(a - b) for a, b in zip(*parts, strict=True))
 
 

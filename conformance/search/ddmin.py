@@ -212,8 +212,8 @@ def _pick_head(low: int, high: int, unresolved: set[int]) -> int | None:
     """Return a head between two that was not tried, far from those that were."""
     tried = [low, *sorted(number for number in unresolved if low < number < high), high]
     # The neighbours of an unresolved head tend to be unresolved, so go far from all of them.
-    one, other = max(pairwise(tried), key=lambda pair: pair[1] - pair[0])
-    return (one + other) // 2 if other - one > 1 else None
+    before, after = max(pairwise(tried), key=lambda pair: pair[1] - pair[0])
+    return (before + after) // 2 if after - before > 1 else None
 
 
 def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> frozenset[U]:

@@ -64,19 +64,21 @@ def shorten(text: str) -> str:
     return line if len(line) <= MOST else f"{line[: MOST - 3]}..."
 
 
-def is_same_failure(one: str, other: str) -> bool:
+def is_same_failure(ending: str, other: str) -> bool:
     """Say whether two endings are the same failure: one type of error, and one message.
 
     Upstream rewords messages from release to release, appends advice, and renames types: only the
     beginnings are compared, without numbers.
 
     Args:
-        one: An ending, `Type: message`, or an outcome.
+        ending: An ending, `Type: message`, or an outcome.
         other: Another ending.
     """
-    if one == other:
+    if ending == other:
         return True
-    (type_, _, message), (other_type, _, other_message) = one.partition(":"), other.partition(":")
+    (type_, _, message), (other_type, _, other_message) = (
+        text.partition(":") for text in (ending, other)
+    )
     if type_ != other_type or not message or not other_message:
         return False
     words, other_words = _split_words(message), _split_words(other_message)
@@ -88,13 +90,13 @@ def is_same_failure(one: str, other: str) -> bool:
     return SequenceMatcher(None, *heads, autojunk=False).ratio() >= ALIKE
 
 
-def _have_other_names(one: str, other: str) -> bool:
+def _have_other_names(message: str, other: str) -> bool:
     """Say whether two messages name different things that are missing or unknown.
 
     Python words such errors alike, so that only the name distinguishes them.
     """
     found, others = (
-        {m[1] for m in _NAMED.finditer(normalise_cause(text))} for text in (one, other)
+        {m[1] for m in _NAMED.finditer(normalise_cause(text))} for text in (message, other)
     )
     return bool(found and others and not found & others)
 
@@ -128,31 +130,31 @@ class EquivalenceClasses(Generic[T]):
 
 
 def is_same_output(
-    one: str, other: str, unstable: Collection[int] = (), *, exact: bool = False
+    output: str, other: str, unstable: Collection[int] = (), *, exact: bool = False
 ) -> bool:
     """Say whether two outputs are the same.
 
     Args:
-        one: An output.
+        output: An output.
         other: Another.
         unstable: Numbers of lines that do not count, from 0.
         exact: Whether numbers must have the same digits.
     """
-    return next(find_differing_lines(one, other, unstable, exact=exact), None) is None
+    return next(find_differing_lines(output, other, unstable, exact=exact), None) is None
 
 
 def find_differing_lines(
-    one: str, other: str, unstable: Collection[int] = (), *, exact: bool = False
+    output: str, other: str, unstable: Collection[int] = (), *, exact: bool = False
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the lines in which two outputs differ: their number and both of them.
 
     Args:
-        one: An output.
+        output: An output.
         other: Another.
         unstable: Numbers of lines that do not count, from 0.
         exact: Whether numbers must have the same digits.
     """
-    pairs = zip_longest(one.splitlines(), other.splitlines())
+    pairs = zip_longest(output.splitlines(), other.splitlines())
     for number, (line, other_line) in enumerate(pairs):
         if number in unstable or line == other_line:
             continue
@@ -160,15 +162,15 @@ def find_differing_lines(
             yield number, line or "", other_line or ""
 
 
-def find_unstable_lines(one: str, other: str) -> frozenset[int]:
+def find_unstable_lines(output: str, other: str) -> frozenset[int]:
     """Return the numbers of the lines that two runs in one cell print differently."""
-    return frozenset(number for number, _, _ in find_differing_lines(one, other))
+    return frozenset(number for number, _, _ in find_differing_lines(output, other))
 
 
-def _is_close(one: str, other: str) -> bool:
-    if _strip_numbers(one) != _strip_numbers(other):
+def _is_close(line: str, other: str) -> bool:
+    if _strip_numbers(line) != _strip_numbers(other):
         return False
-    pairs = zip(_DECIMAL.findall(one), _DECIMAL.findall(other), strict=True)
+    pairs = zip(_DECIMAL.findall(line), _DECIMAL.findall(other), strict=True)
     return all(
         math.isclose(float(a), float(b), rel_tol=RELATIVE, abs_tol=ABSOLUTE) for a, b in pairs
     )

@@ -94,7 +94,8 @@ def select_known_records(
         Those of the current target: none of a program that has other options, or that read a file
         which has changed since.
     """
-    return [one for one in records if one.case_hash == prober.hash and has_same_inputs(one, blobs)]
+    own = (record for record in records if record.case_hash == prober.hash)
+    return [record for record in own if has_same_inputs(record, blobs)]
 
 
 def make_unrun_record(

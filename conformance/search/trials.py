@@ -65,8 +65,9 @@ class Trials(ABC, Generic[K]):
             again: Whether cached results do not count.
         """
 
-    def _replay(self, point: K) -> Record | None:  # noqa: ARG002 - for searches with a log
+    def _replay(self, point: K) -> Record | None:
         """Return the next record of a point in an earlier search, None if there is no more."""
+        del point  # searches without a log repeat no record
         return None
 
     def try_points(self, points: Sequence[K], *, again: bool = False) -> None:

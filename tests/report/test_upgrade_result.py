@@ -99,12 +99,12 @@ def test_what_a_culprit_is_called(
 
 def test_what_could_not_be_told(tmp_path: Path) -> None:
     """It says why, and the command that says more."""
-    upgraded = searched(tmp_path, untold="no Python goes with both")
+    upgraded = searched(tmp_path, doubts="no Python goes with both")
     assert UpgradeCaseStep(upgraded.compared[1], upgraded.compared[1].steps[0]).culprit == ""
     said = f"the package was not found: no Python goes with both; {COMMAND}"
     assert said in lines(upgraded)
     assert "| not found: no Python goes with both |" in render_upgrade_markdown(upgraded)
-    apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), untold="not separated: without flax")
+    apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), doubts="not separated: without flax")
     assert "to blame: numpy 2.2.0 -> 2.3.0, flax 0.2.2.0 -> 0.2.3.0" in lines(apart)
     assert f"not separated: without flax; {COMMAND}" in lines(apart)
 

@@ -217,7 +217,8 @@ def _make_step_json(step: SearchStep[int], name: str) -> dict[str, Any]:
         "outcome": str(last.outcome),
         "signature": "" if last.error is None else last.error.signature,
         "samples": [
-            {"seconds": one.seconds, "max_rss_bytes": one.max_rss_bytes} for one in step.samples
+            {"seconds": sample.seconds, "max_rss_bytes": sample.max_rss_bytes}
+            for sample in step.samples
         ],
         "said": step.summary,
         "verdict": "" if step.state is None else str(step.state.kind),

@@ -267,7 +267,7 @@ def add_requirements(
         InfrastructureError: If an environment cannot be made, or the index does not answer.
     """
     originals = [end.original for end in ends if end.original is not None]
-    if not wanted or any(one.planned.cell.interpreter is not None for one in originals):
+    if not wanted or any(env.planned.cell.interpreter for env in originals):
         return ends, wanted
     layers = [_lock_overlay(end.planned, end.lock, wanted, cache) for end in ends]
     if layers[0].versions == layers[1].versions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from importlib.metadata import distributions
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -100,13 +101,13 @@ def find_wants(installed: Installed, lock: Lock) -> Wants:
         wants = {
             name: tuple(_find_requirements(installed, name, extras, python)) for name in lock.pins
         }
-        for requirement in (one for environments in wants.values() for one in environments):
+        for requirement in chain.from_iterable(wants.values()):
             extras[requirement.name] |= requirement.extras
         if sum(map(len, extras.values())) == known:
             break
     return {
-        name: tuple(one for one in environments if is_met(one, lock.pins))
-        for name, environments in wants.items()
+        name: tuple(wanted for wanted in requirements if is_met(wanted, lock.pins))
+        for name, requirements in wants.items()
     }
 
 

@@ -253,7 +253,7 @@ def make_mixed_cell(base: PlannedCell, packages: str) -> MixedCell:
     """
     # The same packages on another Python are another environment.
     digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
-    same = {one.name: getattr(base.cell, one.name) for one in fields(Cell) if one.init}
+    same = {field.name: getattr(base.cell, field.name) for field in fields(Cell) if field.init}
     return MixedCell(
         **same | {"release": base.release, "deps": "era", "pins": (), "mixture": digest}
     )
@@ -277,7 +277,7 @@ def make_units(
         users: How many packages use each one; those used by few come first. A new package
             excludes the old ones that it does not work with, an old one knows no new ones.
     """
-    reach = {name: find_closure([name], lambda one: needs.get(one, ())) for name in packages}
+    reach = {name: find_closure([name], lambda user: needs.get(user, ())) for name in packages}
     unit_of = {
         name: tuple(sorted({name, *(other for other in reach[name] if name in reach[other])}))
         for name in packages
@@ -325,7 +325,7 @@ def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> se
             return set()
     found = set(ALWAYS) if names else set()
     for name in names - OWN:
-        packages = {one for end in ends for one in end.installed.modules.get(name, ())}
+        packages = set().union(*(end.installed.modules.get(name, ()) for end in ends))
         if not packages:
             return set()  # a module of the user, which may import anything
         found |= packages

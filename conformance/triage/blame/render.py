@@ -120,8 +120,8 @@ def _list_reasons(answer: BlameAnswer, names: Collection[str]) -> list[str]:
 def _render_held(answer: BlameAnswer) -> Iterator[str]:
     """Yield the result without the culprits."""
     culprits = [unit for guilty in answer.guilty for unit in guilty.culprits]
-    moved = [one for one in answer.list_packages(culprits) if one.before != ABSENT]
-    pins = ", ".join(f"{one.package}=={one.before}" for one in moved)
+    moved = [move for move in answer.list_packages(culprits) if move.before != ABSENT]
+    pins = ", ".join(f"{move.package}=={move.before}" for move in moved)
     names = _list_names(answer.mixtures.units.add_dependents(culprits) - set(culprits))
     others = f", with {format_some(names, NAMED)}, which cannot go without it" if names else ""
     gone = answer.without_culprits is SetResult.NOT_ENOUGH
@@ -203,4 +203,4 @@ def make_answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
 
 
 def _make_moves_json(moved: Iterable[PackageMove]) -> list[dict[str, str]]:
-    return [{"package": one.package, "from": one.before, "to": one.after} for one in moved]
+    return [{"package": move.package, "from": move.before, "to": move.after} for move in moved]

@@ -135,7 +135,8 @@ class SettingTrials(Trials[Setting]):
             record = self.prober.compile(setting.options).record
         return replace(record, seconds={**record.seconds, "job": time.perf_counter() - start})
 
-    def _probe(self, points: Sequence[Setting], *, again: bool) -> Iterator[tuple[Setting, Record]]:  # noqa: ARG002 - no result is cached
+    def _probe(self, points: Sequence[Setting], *, again: bool) -> Iterator[tuple[Setting, Record]]:
+        del again  # no result is cached
         for setting in points:
             pending = self.pending.pop(setting, None)
             yield setting, pending.result() if pending else self.try_setting(setting)
@@ -222,11 +223,11 @@ class PassBisection:
 
 def compare_hlo(before: StoredJob, after: StoredJob) -> IrDiff | None:
     """Return how the optimised HLO of two programs differs, None if it is not known."""
-    one, other = _read_hlo(before), _read_hlo(after)
-    if not one or not other:
+    texts = _read_hlo(before), _read_hlo(after)
+    if not all(texts):
         return None
     try:
-        return diff(one, other, kind="hlo")
+        return diff(*texts, kind="hlo")
     except IrSyntaxError:
         return None
 

@@ -78,8 +78,8 @@ def render_answer(answer: PassAnswer) -> Iterator[str]:
         yield "confirmed: all of it did the same once more, in a new process"
     yield from _list_flaky(answer)
     if answer.culprits and answer.changes is not None:
-        what = "it" if len(answer.culprits) == 1 else "them"
-        yield f"without {what} the optimised HLO changes:"
+        passes = "it" if len(answer.culprits) == 1 else "them"
+        yield f"without {passes} the optimised HLO changes:"
         yield from _render_patterns(answer.changes)
     processes = plural(answer.lost, "process", "processes")
     lost = f"; {processes} ended on the way, and another went on" if answer.lost else ""
@@ -111,8 +111,8 @@ def _render_passes(answer: PassAnswer) -> Iterator[str]:
 
 def _render_settings(answer: PassAnswer) -> Iterator[str]:
     for step in answer.settings:
-        what = "the XLA flag" if step.point.kind == FLAG else "the option of jax"
-        yield f"it does not with {what} {step.point.name}={_format_python(step.point.value)}"
+        kind = "the XLA flag" if step.point.kind == FLAG else "the option of jax"
+        yield f"it does not with {kind} {step.point.name}={_format_python(step.point.value)}"
     options = answer.select_steps(CONFIG)
     if not answer.flags and not options:
         return

@@ -23,14 +23,14 @@ class Culprits:
     Attributes:
         case: Id of the case that was tried; it represents all that changed in the same way.
         guilty: Each set of packages that is enough by itself; none where the search has no answer.
-        beside: The packages without which those of the first set cannot be moved.
-        untold: Why the answer is incomplete; empty if it is not.
+        needed: The packages without which those of the first set cannot be moved.
+        doubts: Why the answer is incomplete; empty if it is not.
     """
 
     case: str
     guilty: tuple[tuple[PackageMove, ...], ...] = ()
-    beside: tuple[PackageMove, ...] = ()
-    untold: str = ""
+    needed: tuple[PackageMove, ...] = ()
+    doubts: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

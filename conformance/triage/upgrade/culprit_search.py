@@ -44,36 +44,36 @@ def choose_predicate_options(step: UpgradeStep) -> PredicateOptions:
     return ANY_PREDICATE
 
 
-def find_cells(one: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
+def find_cells(compared: ComparedCase, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
     """Return the cells of the jobs that a change is between.
 
     Args:
-        one: The case that changed.
+        compared: The case that changed.
         step: The change.
     """
-    cells = {planned.cell.id: planned for planned in one.axis.cells}
+    cells = {planned.cell.id: planned for planned in compared.axis.cells}
     return cells[step.change.before.record.cell], cells[step.change.after.record.cell]
 
 
-def search_culprits(one: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
+def search_culprits(compared: ComparedCase, step: UpgradeStep, search: Search) -> Culprits:
     """Search for the packages that made a change; an error becomes a part of the answer.
 
     Args:
-        one: The case that changed.
+        compared: The case that changed.
         step: The change.
         search: Searches in two cells of a case, by the predicate that the options name.
     """
-    before, after = (planned.cell for planned in find_cells(one, step))
+    before, after = (planned.cell for planned in find_cells(compared, step))
     try:
-        found = search(one.case, (before, after), choose_predicate_options(step))
+        found = search(compared.case, (before, after), choose_predicate_options(step))
     except ConformanceError as error:
-        return Culprits(case=one.case.id, untold=str(error))
-    untold = "; ".join(list_doubts(found))
+        return Culprits(case=compared.case.id, doubts=str(error))
+    doubts = "; ".join(list_doubts(found))
     if not found.confirmed:
-        return Culprits(case=one.case.id, untold=untold)
+        return Culprits(case=compared.case.id, doubts=doubts)
     return Culprits(
-        case=one.case.id,
+        case=compared.case.id,
         guilty=tuple(found.list_packages(guilty.culprits) for guilty in found.guilty),
-        beside=found.list_packages(found.guilty[0].needed),
-        untold=untold,
+        needed=found.list_packages(found.guilty[0].needed),
+        doubts=doubts,
     )

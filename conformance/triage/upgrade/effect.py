@@ -184,8 +184,8 @@ def _describe_ways(side: StoredJob) -> str:
     texts = [text.removeprefix(_OF_WAY) for text in of_ways]
     if not texts:
         seen = load_variants(side.record.artifacts, side.blobs)
-        failed = {way: one for way, one in seen.items() if one.was_run and one.value is None}
-        texts = [f"{way}: {describe_variant(one)}" for way, one in failed.items()]
+        failed = {name: v for name, v in seen.items() if v.was_run and v.value is None}
+        texts = [f"{name}: {describe_variant(variant)}" for name, variant in failed.items()]
     return "; ".join(texts) or "agrees"
 
 
@@ -209,8 +209,8 @@ def contrast(before: str, after: str) -> tuple[str, str]:
 def _contrast_values(change: Transition, compared: Comparison) -> tuple[str, str]:
     """Return the values, where they differ most."""
     worst = next(d for d in compared.differences if d.agreement is compared.agreement)
-    one, other = (_format_value(load_value(side), worst) for side in (change.before, change.after))
-    return (one, other) if one == other else contrast(one, other)
+    old, new = (_format_value(load_value(side), worst) for side in (change.before, change.after))
+    return (old, new) if old == new else contrast(old, new)
 
 
 def _format_value(value: Value, worst: Difference) -> str:
@@ -230,8 +230,10 @@ def _contrast_facts(before: Any, after: Any) -> tuple[str, str]:
     """Return two facts as text, without equal parts."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = [n for n in {**before, **after} if before.get(n, 0) != after.get(n, 0)]
-        one, other = (", ".join(f"{n} {of.get(n, 0)}" for n in names) for of in (before, after))
-        return shorten(one), shorten(other)
+        old_text, new_text = (
+            shorten(", ".join(f"{n} {of.get(n, 0)}" for n in names)) for of in (before, after)
+        )
+        return old_text, new_text
     if isinstance(before, list) and isinstance(after, list):
         gone = [_format_item(item) for item in before if item not in after]
         new = [_format_item(item) for item in after if item not in before]

@@ -129,7 +129,7 @@ class CaseUpgrade:
         tolerance = Tolerance.of(self.case)
         reason = find_disagreement(load_observation(*first), load_observation(*again), tolerance)
         facts = find_changed_facts(again.record.facts, first.record.facts)
-        reason = reason or next((f"{DISAGREE}{one}" for one in facts), "")
+        reason = reason or next((f"{DISAGREE}{fact}" for fact in facts), "")
         if reason and not self.flaky:
             self.flaky = f"{self.axis.labels[place]}: {reason}"
 

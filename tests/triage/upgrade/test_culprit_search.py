@@ -82,7 +82,7 @@ def test_an_answer(tmp_path: Path) -> None:
 
     found = search_culprits(one, one.steps[0], search)
     numpy = PackageMove("numpy", "1", "2")
-    assert (found.case, found.guilty, found.untold) == ("f/a", ((numpy,),), "")
+    assert (found.case, found.guilty, found.doubts) == ("f/a", ((numpy,),), "")
 
 
 def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
@@ -93,12 +93,12 @@ def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
         raise InfrastructureError("the index does not answer")
 
     found = search_culprits(one, one.steps[0], fails)
-    assert (found.guilty, found.untold) == ((), "the index does not answer")
+    assert (found.guilty, found.doubts) == ((), "the index does not answer")
     found = search_culprits(one, one.steps[0], lambda *_, **__: blamed("numpy", flaky=True))
     assert found.guilty == ()
-    assert found.untold.startswith("flaky: with 1 of 2 moved: numpy, it does not show the same")
+    assert found.doubts.startswith("flaky: with 1 of 2 moved: numpy, it does not show the same")
     found = search_culprits(
         one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", unresolved=True)
     )
     assert len(found.guilty[0]) == 2
-    assert found.untold.startswith("not separated: without jax, numpy nothing is shown")
+    assert found.doubts.startswith("not separated: without jax, numpy nothing is shown")
