@@ -93,11 +93,12 @@ def find_change(
         place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
         axis = make_axis(context, options, place)
     width = options.width  # options that contradict each other are refused before any look-up
-    prepare = make_preparer(context, target, options.wanted)
+    session = Session(context=context)
+    prepare = make_preparer(session, target, options.wanted)
     points = AxisCells(axis.points, prepare, check=partial(check_nightlies, context))
     name = make_log_name(target, f"{axis.name} {options.jax} {options.platform} {options.words}")
     with open_trials(
-        context, target, LOGS / name, options, points.locks, ends=(points[0], points[-1]),
+        session, target, LOGS / name, options, points.locks, ends=(points[0], points[-1]),
         cell_of=points.__getitem__, name_of=points.labels.__getitem__,
         progress=partial(_report_step, say, points),
     ) as trials:  # fmt: skip
@@ -113,7 +114,7 @@ def find_change(
 
 @contextmanager
 def open_trials(
-    context: ProjectContext,
+    session: Session,
     target: Target,
     log: Path,
     options: SearchOptions,
@@ -129,7 +130,7 @@ def open_trials(
     """Open the log of a search, with the trials of an earlier search for the same.
 
     Args:
-        context: The project.
+        session: Runs jobs in the project.
         target: The target to try.
         log: Folder of the log, below the project.
         options: The options.
@@ -141,11 +142,12 @@ def open_trials(
         width: Trials at the same time, None for those of the options.
         wanted: Requirements of a program, None for those of the options and the project.
     """
+    context = session.context
     directory = RunDirectory(context.project.root / log)
     if options.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     width = width or options.width
-    blobs, session = directory.blobs, Session(context=context)
+    blobs = directory.blobs
     prober: Prober
     if isinstance(target, ProgramTarget):
         wanted = session.build_requirements(options.wanted) if wanted is None else wanted

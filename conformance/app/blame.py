@@ -69,7 +69,8 @@ def find_package(
     names = options.good, options.bad
     before, after = (_select_cell(context, target, text) for text in names)
     locks: dict[str, Lock] = {}
-    ends, wanted = _prepare_ends(context, target, options, (before, after), locks)
+    session = Session(context=context)
+    ends, wanted = _prepare_ends(session, target, options, (before, after), locks)
     originals = [end.original for end in ends if end.original is not None]
     for original in originals:
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
@@ -78,7 +79,7 @@ def find_package(
     layered = () if isinstance(target, ProgramTarget) else wanted
     mixtures = _make_mixtures(context, target, ends, locks, layered)
     with open_trials(
-        context, target, LOGS / name, options, locks, ends=[end.planned for end in ends],
+        session, target, LOGS / name, options, locks, ends=[end.planned for end in ends],
         cell_of=mixtures.cell_of, progress=partial(_report_step, say, len(mixtures.packages)),
         width=width, wanted=wanted,
     ) as trials:  # fmt: skip
@@ -148,7 +149,7 @@ def _make_mixtures(
 
 
 def _prepare_ends(
-    context: ProjectContext,
+    session: Session,
     target: Target,
     options: SearchOptions,
     cells: tuple[Cell, Cell],
@@ -159,14 +160,15 @@ def _prepare_ends(
     A requirement that resolves to other versions at both ends is part of them. A program has one
     version at both where one goes with both.
     """
+    context = session.context
     wanted = (
         target.wanted
         if isinstance(target, SuiteTest)
-        else Session(context=context).build_requirements(options.wanted)
+        else session.build_requirements(options.wanted)
     )
     layered = () if isinstance(target, ProgramTarget) else wanted
     ends = make_ends(
-        cells, context.releases, make_preparer(context, target, layered),
+        cells, context.releases, make_preparer(session, target, layered),
         locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
     if isinstance(target, ProgramTarget):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.app.output_files import print_note
-from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest, is_test_name, make_suite_test
 from conformance.cells.cell import is_cell_id
 from conformance.cells.selectors import split_platform
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.app.search_options import SearchOptions
+    from conformance.app.session import Session
     from conformance.app.suite_target import InSuite
     from conformance.cells.cell import Cell
     from conformance.engine.preparation import Preparation
@@ -84,11 +84,11 @@ def get_tolerance(target: Target) -> Tolerance:
     return Tolerance.of(target) if isinstance(target, Case) else Tolerance()
 
 
-def make_preparer(context: ProjectContext, target: Target, wanted: tuple[str, ...]) -> Prepare:
+def make_preparer(session: Session, target: Target, wanted: tuple[str, ...]) -> Prepare:
     """Return what looks up the locks of cells for a target.
 
     Args:
-        context: The project.
+        session: Prepares cells.
         target: The target.
         wanted: What cells of a case get in addition to their own packages. A program finds its
             requirements where it runs, and a test of a suite knows its own.
@@ -96,7 +96,7 @@ def make_preparer(context: ProjectContext, target: Target, wanted: tuple[str, ..
     if isinstance(target, SuiteTest):
         return target.prepare
     needed = wanted if isinstance(target, Case) else ()
-    return partial(Session(context=context).prepare, wanted=needed)
+    return partial(session.prepare, wanted=needed)
 
 
 def make_log_name(target: Target, question: str) -> str:
