@@ -118,7 +118,7 @@ def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
         ours, theirs = Path(scratch) / "ours.json", Path(scratch) / "plain.xml"
         words = (NAME, "--suite-path", str(checkout), "--max-examples", EXAMPLES)
         bare = bare_suite(checkout, suite)
-        with SuiteCells(preparation.locks, here.cache, bare).provided(planned) as place:
+        with SuiteCells(preparation.locks, here.cache, bare).provide(planned) as place:
             command = [str(place.python), *plain_command(checkout, theirs)]
 
             def plain() -> None:

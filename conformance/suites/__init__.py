@@ -1,1 +1,1 @@
-"""Suites of pytest, run inside cells: each test is a case of its own."""
+"""Suites of pytest, run inside cells: each test is a case."""

@@ -33,6 +33,7 @@ def find_project(paths: Iterable[Path]) -> Path | None:
     Args:
         paths: Absolute paths of files and folders.
     """
+    # Of all paths together: a suite may have folders next to each other.
     common = Path(os.path.commonpath(list(paths)))
     folders = (common, *common.parents)
     return next((f for f in folders if any((f / name).exists() for name in PROJECT_FILES)), None)
@@ -70,6 +71,8 @@ def hash_folder(folder: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(walk_files(folder)):
         name = file.relative_to(folder)
+        # Every byte counts, also of large files: a checkout must be exactly as it was
+        # fetched.
         _add_file(digest, name, file, lambda file: hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
@@ -120,6 +123,7 @@ def _is_generated(folder: Path) -> bool:
     name = folder.name
     if name.startswith(".") or name in _GENERATED or name.endswith(".egg-info"):
         return True
+    # Every run adds to its folder `reports/runs`: if that counted, no result would be cached.
     return (folder / "pyvenv.cfg").exists() or (name == "reports" and (folder / "runs").is_dir())
 
 
@@ -157,6 +161,8 @@ def scan_files(paths: Iterable[str], checkout: Path | None) -> FileStates:
             state = file.stat(follow_symlinks=False)
         except OSError:  # removed meanwhile
             continue
+        # No contents: this is done before and after each run, and a project may have thousands of
+        # files.
         states[str(file)] = (state.st_size, state.st_mtime_ns)
     return states
 

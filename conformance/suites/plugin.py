@@ -20,7 +20,7 @@ PACKAGES = ("conformance", "conformance.suites", "conformance.worker")
 
 if __name__ == "__main__":
     # No folder of this project may be on the path: packages next to it would hide the cell's. The
-    # suite may have a package `conformance` of its own, so the stand-ins are removed later.
+    # suite may have its own package `conformance`, so these modules are removed later.
     script = os.path.abspath(__file__)
     here, _ = os.path.split(script)
     above, _ = os.path.split(here)

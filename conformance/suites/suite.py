@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 PLUGIN: Final = Path(plugin.__file__)
 TIMEOUT: Final = 60.0
-"""Seconds that one test may take, where neither the user nor the suite sets a limit."""
+"""Time limit of a test in seconds, if neither the user nor the suite sets one."""
 MEMORY: Final = 8192
-"""MiB that a session may hold. High, because all tests of a session add up."""
+"""Memory limit of a session in MiB. High, because all tests of a session add up."""
 STANDARD: Final = "--standard"
 
 
@@ -68,9 +68,9 @@ class Suite:
     """Tests of pytest, as they were requested.
 
     Attributes:
-        paths: Absolute paths of files and folders, maybe with the node of a test.
-        arguments: Arguments of pytest's own.
-        timeout: Seconds that one test may take.
+        paths: Absolute paths of files and folders, each optionally with the node of a test.
+        arguments: Arguments of pytest.
+        timeout: Time limit of a test, in seconds.
         hash: Hash of everything that decides the results of the tests, except the cell.
         options: Options of `conformance suite run` that repeat the request for one test.
         folder: Working directory of its sessions.
@@ -137,9 +137,9 @@ class Suite:
     def split_standards(self) -> tuple[Suite, ...]:
         """Return the suite once for each requested version of its standard.
 
-        Of several, each has tests of its own: the version is in the name of their family.
+        If there are several, the family of the tests contains the version.
         """
-        if self.standards is None or self.standards.asked != ALL:
+        if self.standards is None or self.standards.requested != ALL:
             return (self,)
         return tuple(map(self._select_standard, self.standards.versions))
 
@@ -147,7 +147,7 @@ class Suite:
         assert self.standards is not None and self.named is not None  # noqa: S101, PT018 - for mypy
         at = self.options.index(STANDARD) + 1
         return replace(
-            self, standards=replace(self.standards, asked=version),
+            self, standards=replace(self.standards, requested=version),
             family=f"{self.named.name}@{version}",
             hash=hashlib.sha256(f"{self.hash} {version}".encode()).hexdigest()[:16],
             options=(*self.options[:at], version, *self.options[at + 1 :]),
@@ -163,8 +163,9 @@ class Suite:
         known = list(collections)
         for collection in known:
             for test in collection.tests:
+                # Of the first cell: the file and line of a test are the same in all of them.
                 found.setdefault(test.name, self._make_case(collection.root, test))
-        # A module that cannot be imported anywhere has no test, and must be reported all the same.
+        # A module that cannot be imported anywhere has no test, and must be reported as a case.
         for collection in known:
             for problem in collection.problems:
                 if problem.broken and not any(problem.covers(name) for name in found):
@@ -174,6 +175,8 @@ class Suite:
 
     def _make_case(self, root: str, test: Test) -> Case:
         file = _relativize(test.file or root)
+        # The id of a case needs a family: for a test at the top of its project it is the project's
+        # folder.
         name = test.name if "/" in test.name else f"{Path(root).name}/{test.name}"
         name = f"{self.family}/{test.name}" if self.family else name
         return Case(
@@ -211,12 +214,12 @@ def make_suite(
 
     Args:
         words: Paths of files and folders, or the name of a suite, maybe with the node of a test;
-            then, from the first that begins with a dash, arguments of pytest's own.
-        timeout: Seconds that one test may take; None for the limit of the suite.
+            then, from the first that begins with a dash, arguments of pytest.
+        timeout: Time limit of a test in seconds; None for the limit of the suite.
         wanted: Packages of the cells, in addition to their own and to those that the suite needs.
         start: Working directory.
         home: Finds named suites; None for paths only.
-        examples: Settings of Hypothesis; the suite sets what they leave out.
+        examples: Settings of Hypothesis, in place of those of the suite.
         standard: The version of its standard that a named suite holds releases against: a version,
             `claimed` or `all`.
 
@@ -234,6 +237,8 @@ def make_suite(
     if request is None or home is None:
         return _make_by_path(names, start, options)
     if request.version and standard == CLAIMED:
+        # The id of a test in a run with `--standard all` contains the version: rerunning it by its
+        # id selects the same version.
         options = replace(options, standard=request.version)
     return _make_by_name(request, home, options)
 
@@ -289,6 +294,7 @@ def _make_by_path(words: Sequence[str], start: Path, options: _Options) -> Suite
         paths=tuple(paths), arguments=options.arguments, folder=start, options=options.spell(),
         timeout=TIMEOUT if options.timeout is None else options.timeout,
         examples=options.examples, settings=options.describe(options.examples.number),
+        # Of the suite, not of each test: a test may import any of its files.
         hash=hash_inputs(files, *facts, *more),
         complete=not options.arguments and not any(NODE in word for word in words),
     )  # fmt: skip

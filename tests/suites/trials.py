@@ -99,30 +99,30 @@ class Pool:
     """A pool of sessions of a folder, in place of those of a cell.
 
     Attributes:
-        begin: Returns what a session is started with; is told whether it may fork.
-        known: Names of the tests that were collected before.
+        begin: Returns the launch of a session, given whether it may fork.
+        test_names: Names of the tests that were collected before.
     """
 
     begin: Callable[[bool], SessionLaunch]
-    known: Container[str] = frozenset()
+    test_names: Container[str] = frozenset()
     verdicts: dict[str, Callable[[Job], FinishedJob]] = field(default_factory=dict)
-    given_up: dict[object, str] = field(default_factory=dict)
+    abandoned_files: dict[object, str] = field(default_factory=dict)
     stopped: bool = False
     root: PytestSession | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     forks: bool = True
 
-    def session(self, place: ProvidedCell, wanted: Iterable[Job]) -> PytestSession:
-        """Return the session that forks, else a new one."""
+    def get_session(self, place: ProvidedCell, wanted: Iterable[Job]) -> PytestSession:
+        """Return the session that workers are forked from, otherwise a new session."""
         del place, wanted
         with self.lock:
             if self.root is not None:
                 return self.root
-            one = PytestSession(self.begin(self.forks))
-            one.collect()
-            self.forks = one.info.forks
-            self.root = one if self.forks else None
-            return one
+            session = PytestSession(self.begin(self.forks))
+            session.collect()
+            self.forks = session.info.forks
+            self.root = session if self.forks else None
+            return session
 
     def drop(self, session: Any) -> None:
         """End a session."""

@@ -1,1 +1,1 @@
-"""Suites that have a name: what they are, and where they come from."""
+"""Named suites: their definitions, checkouts, requests and standards."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "checkouts"
 """Folder of checkouts within the cache, each below the name of its suite."""
+# In .git: neither the hash of the files nor `git clean` includes it.
 _MARK: Final = Path(".git", "conformance.json")
 
 
@@ -128,6 +129,7 @@ class Checkouts:
 
     def _ensure_unchanged(self, name: str, folder: Path, mark: CheckoutMark) -> str:
         """Restore a checkout if it was changed; return the empty text if that fails."""
+        # At each use: the tests of an earlier run may have changed files.
         if hash_folder(folder) == mark.content:
             return mark.content
         with lock_unused(folder) as free:
@@ -161,6 +163,7 @@ class Checkouts:
             InfrastructureError: If the disk refuses.
         """
         try:
+            # In the order of `get`, so that two runs never wait for each other.
             with lock_creation(checkout.folder), lock_unused(checkout.folder) as free:
                 if free:
                     restore_checkout(checkout.folder)
@@ -238,6 +241,7 @@ def _find_revision(folder: Path) -> tuple[str, bool]:
         top, revision = run_git(["rev-parse", "--show-toplevel", "HEAD"], folder).splitlines()
         if Path(top).resolve() != folder:  # a folder within some other repository
             return "", False
+        # Untracked files, e.g. bytecode and the cache of pytest, are no change of the suite.
         changed = run_git(["status", "--porcelain", "--untracked-files=no"], folder)
     except GitError:
         return "", False

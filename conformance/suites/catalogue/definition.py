@@ -35,16 +35,16 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Attributes:
         title: Name of the suite in reports.
         url: Git repository of the suite.
-        revision: Commit, all forty digits of it.
+        revision: Commit, as a full hash.
         licence: Licence of the suite, an SPDX identifier.
         paths: Files and folders of tests, below its checkout.
         requires: Packages that its tests need, as requirements.
         environment: Environment variables of its sessions.
-        arguments: Arguments of pytest's own.
+        arguments: Arguments of pytest.
         max_examples: Argument that sets the number of examples of Hypothesis, empty if its
             settings do.
-        examples: Default of that number; None leaves it to the suite.
-        timeout: Seconds that one test may take.
+        examples: Default number of examples; None for the number in the suite.
+        timeout: Time limit of a test, in seconds.
         standards: Versions of the standard that it can be held against, the oldest first.
         standard: Environment variable that selects the version.
         claim: Attribute with the version that a release claims, `module:attribute`.
@@ -61,6 +61,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     licence: str
     paths: tuple[str, ...]
     requires: tuple[str, ...] = ()
+    # msgspec copies an empty default for each instance.
     environment: dict[str, str] = {}
     arguments: tuple[str, ...] = ()
     max_examples: str = ""
@@ -80,12 +81,12 @@ UNNAMED: Final = Definition(title="", url="", revision="", licence="", paths=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSuite:
-    """A suite that has a name.
+    """A named suite.
 
     Attributes:
-        name: The name.
+        name: Name of the suite.
         folder: Folder of its definition, its deviations and its groups.
-        definition: The definition.
+        definition: Content of its `suite.toml`.
     """
 
     name: str
@@ -98,7 +99,7 @@ class GroupRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         match: Regular expression, searched in the name of a test.
-        group: Their group; empty if the part `function` of the pattern names the tested function.
+        group: Group of these tests; empty if the part `function` of the pattern names the function.
     """
 
     match: str
@@ -163,6 +164,7 @@ def _find_problems(given: Definition) -> Iterator[str]:
     if not given.paths:
         yield "paths: expected files or folders of tests, got none"
     for path in map(PurePosixPath, given.paths):
+        # Paths are joined to the checkout: these would select files outside of it.
         if path.is_absolute() or ".." in path.parts:
             yield f"paths: expected paths below the checkout, got '{path}'"
     if given.timeout <= 0:
@@ -229,6 +231,7 @@ def load_grouping(folder: Path) -> Callable[[str], str]:
     groups = load_groups(folder)
     if groups is None:
         return find_no_group
+    # Compiled once: a suite has thousands of tests and dozens of rules.
     rules = [(re.compile(rule.match), rule.group) for rule in groups.tests]
     group_of = {name: group for group, names in groups.functions.items() for name in names}
 

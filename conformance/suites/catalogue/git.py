@@ -1,6 +1,6 @@
 """Git without prompts: commands with a time limit, and repositories at one commit.
 
-Messages contain no secrets. Repositories are fetched whole, with their submodules.
+Messages contain no secrets. Repositories are fetched with their submodules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMEOUT: Final = 600.0
-"""Seconds that one command may take."""
+"""Time limit of a command, in seconds."""
 MAX_DEPTH: Final = 8
 """Levels of nested submodules that are fetched; a repository may contain itself."""
 # A git hook sets these variables: the folder alone must select the repository.
@@ -97,7 +97,7 @@ def run_git(
         GitError: If it ends with an error, or takes too long.
     """
     environment = {k: v for k, v in os.environ.items() if k not in _REPOSITORY_VARIABLES}
-    # BatchMode: nobody can answer a prompt. The user's own choice of an ssh program is kept.
+    # BatchMode: a prompt would wait forever. An ssh program that the user chose is not replaced.
     environment.setdefault("GIT_SSH_COMMAND", environment.get("GIT_SSH", "ssh -o BatchMode=yes"))
     try:
         done = CHILD_PROCESSES.run(
@@ -147,7 +147,7 @@ def parse_revision(text: str, where: str) -> str:
 def fetch_repository(
     source: RepositorySource, folder: Path, *, pass_fds: Sequence[int] = ()
 ) -> None:
-    """Fetch a repository into a folder, whole or not at all.
+    """Fetch a repository into a folder, which is unchanged after an error.
 
     Args:
         source: The source.
@@ -166,6 +166,7 @@ def fetch_repository(
         _fetch(source, part, pass_fds, MAX_DEPTH)
         if folder.exists():
             shutil.rmtree(folder)
+        # A rename is atomic: a killed fetch leaves no folder that looks complete.
         part.rename(folder)
     except OSError as error:
         raise disk_error(folder, error) from error
@@ -174,12 +175,14 @@ def fetch_repository(
 
 
 def _fetch(source: RepositorySource, folder: Path, pass_fds: Sequence[int], depth: int) -> None:
+    # No template: the user's may contain hooks.
     run_git(["init", "--quiet", "--template="], folder, pass_fds=pass_fds)
     try:
         _fetch_commit(source, folder, pass_fds)
         checkout = ["checkout", "--quiet", "--force", "--detach", source.revision]
         run_git([*_PLAIN, "-c", "advice.detachedHead=false", *checkout], folder, pass_fds=pass_fds)
         links, urls = _list_links(folder), read_submodules(folder)
+    # A subclass of GitError: its message already names what to do.
     except NoGitError:
         raise
     except GitError as error:
@@ -208,6 +211,7 @@ def _fetch_commit(source: RepositorySource, folder: Path, pass_fds: Sequence[int
     except GitError as error:
         if not _UNKNOWN_COMMIT.search(str(error)):
             raise
+        # All refs, not only branches: a pinned commit may be of a pull request or a tag.
         run_git([*command, "--", source.url, "+refs/*:refs/fetched/*"], folder, pass_fds=pass_fds)
         try:
             run_git(["cat-file", "-e", f"{source.revision}^{{commit}}"], folder)

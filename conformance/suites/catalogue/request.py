@@ -71,6 +71,7 @@ def parse_request(
         raise UsageError(
             f"{', '.join([*names, *paths])}: expected paths alone, or the name of one suite"
         )
+    # A session selects the version with an environment variable, so a run has one.
     versions = sorted({request.version for request in requests})
     if len(versions) > 1:
         raise UsageError(

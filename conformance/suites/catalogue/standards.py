@@ -1,4 +1,4 @@
-"""Versions of a standard: those that a suite can test, and the one that a release claims."""
+"""Versions of a standard: those that a suite can test, and the version that a release claims."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Standards:
         versions: The versions that the suite knows, the oldest first.
         variable: Environment variable that selects the version in the suite.
         claim: Attribute with the version that a release claims, `module:attribute`.
-        asked: A version, CLAIMED or ALL.
+        requested: A version, CLAIMED or ALL.
     """
 
     versions: tuple[str, ...]
     variable: str
     claim: str
-    asked: str = CLAIMED
+    requested: str = CLAIMED
 
     def find_version(self, claimed: str) -> str:
         """Return the version that a cell is held against.
@@ -62,7 +62,7 @@ class Standards:
             claimed: The version that its release claims, empty if it claims none, which counts as
                 the oldest.
         """
-        return self.asked if self.asked in self.versions else claimed or self.versions[0]
+        return self.requested if self.requested in self.versions else claimed or self.versions[0]
 
     def explain_refusal(self, claimed: str) -> str:
         """Return why a cell is not held against the selected version, empty if it is.
@@ -71,35 +71,35 @@ class Standards:
             claimed: The version that its release claims, empty if it claims none.
         """
         oldest = self.versions[0]
-        if self.asked not in self.versions or not _is_newer(self.asked, claimed or oldest):
+        if self.requested not in self.versions or not _is_newer(self.requested, claimed or oldest):
             return ""
         claim = f"claims {claimed}" if claimed else f"claims no version, which counts as {oldest}"
-        return f"is not held against {self.asked} of the standard: its release {claim}"
+        return f"is not held against {self.requested} of the standard: its release {claim}"
 
 
-def select_standards(suite: NamedSuite, asked: str) -> Standards | None:
+def select_standards(suite: NamedSuite, requested: str) -> Standards | None:
     """Return the versions of its standard that a suite tests, None if it has no standard.
 
     Args:
         suite: The suite.
-        asked: A version, CLAIMED or ALL.
+        requested: A version, CLAIMED or ALL.
 
     Raises:
         UsageError: If the suite has no standard, or does not know the version.
     """
     given = suite.definition
     if not given.standards:
-        if asked != CLAIMED:
-            raise UsageError(f"--standard {asked}: {suite.name} is not about a standard")
+        if requested != CLAIMED:
+            raise UsageError(f"--standard {requested}: {suite.name} is not about a standard")
         return None
-    if asked not in {*given.standards, CLAIMED, ALL}:
+    if requested not in {*given.standards, CLAIMED, ALL}:
         raise UsageError(
-            f"--standard {asked}: {suite.name} knows no such version"
-            f"{did_you_mean(asked, given.standards)}; "
+            f"--standard {requested}: {suite.name} knows no such version"
+            f"{did_you_mean(requested, given.standards)}; "
             f"expected {CLAIMED}, {ALL} or one of {', '.join(given.standards)}"
         )
     return Standards(
-        versions=given.standards, variable=given.standard, claim=given.claim, asked=asked
+        versions=given.standards, variable=given.standard, claim=given.claim, requested=requested
     )
 
 
@@ -107,6 +107,7 @@ def _is_newer(one: str, other: str) -> bool:
     try:
         return Version(one) > Version(other)
     except ValueError:
+        # Versions of a standard may be names, e.g. `draft`.
         return one > other
 
 
@@ -125,7 +126,11 @@ def read_claim(python: Path, variables: Mapping[str, str], claim: str) -> str:
         # Python imports modules of the working directory first, so it must be empty.
         with temporary_folder("claims") as scratch:
             done = CHILD_PROCESSES.run(
-                [python, "-s", "-c", _SCRIPT, claim], cwd=scratch, env=variables, timeout=TIMEOUT
+                # Not -I: the packages of an overlay are on PYTHONPATH.
+                [python, "-s", "-c", _SCRIPT, claim],
+                cwd=scratch,
+                env=variables,
+                timeout=TIMEOUT,
             )
     except subprocess.TimeoutExpired:
         raise InfrastructureError(f"{claim}: is not known within {TIMEOUT:g} s") from None

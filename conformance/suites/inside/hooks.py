@@ -183,10 +183,10 @@ class Plugin:
             self._examples.seed_test(name)
         self._outcome, self._warnings = TestOutcome(name), WarningCounts()
         result = yield
-        left = None if result.excinfo is None else result.excinfo[1]
+        exit_error = None if result.excinfo is None else result.excinfo[1]
         if name in self._at_collection:
             self._warnings.merge(self._at_collection[name])
-        end = self._outcome.describe(left)
+        end = self._outcome.describe(exit_error)
         if warnings := self._warnings.describe():
             end["warnings"] = warnings
         if read := self._data.below(item.config.rootpath):
@@ -256,7 +256,7 @@ def describe_item(item: pytest.Item) -> dict[str, Any]:
     """Return the file of a test, the line it begins in, 0 if that is unknown, and its bound."""
     file, line, _ = item.location
     path = str(getattr(item, "path", ""))
-    # A test may be defined in another file than the one it is collected from.
+    # A test may be defined in one file and collected from another.
     known = line is not None and path.endswith(os.path.basename(file))  # a text of pytest's
     return {"file": path, "line": (line or 0) + 1 if known else 0, "bound": find_bound(item)}
 

@@ -1,6 +1,6 @@
 """The server of one session of pytest: starts it, watches it, and passes requests on to it.
 
-It is a process of its own, outside of pytest. However a test ends the session, the server reports
+It is a separate process, outside of pytest. However a test ends the session, the server reports
 the end, and ends every process that the session started.
 """
 
@@ -20,7 +20,7 @@ from conformance.worker.request_loop import RequestLoop
 from conformance.worker.supervisor import POLL, SCRATCH
 
 SOON = 10.0
-"""Seconds that a session has to end by itself once all its tests were run."""
+"""Seconds in which a session must end after its last test, before it is killed."""
 LOST = "lost"
 """Reason of the end of a test whose session ended before it."""
 
@@ -54,7 +54,8 @@ class SessionServer(RequestLoop):
             shutil.rmtree(os.environ[SCRATCH], ignore_errors=True)  # the orchestrator may be gone
 
     def _dismiss(self) -> None:
-        """Let an idle session end by itself, so that pytest tears down its fixtures."""
+        """Let an idle session end normally, so that pytest tears down its fixtures."""
+        # A closed descriptor is always readable: waiting for the session would spin.
         self._selector.unregister(self._requests)
         if self._relayed or (self._supervisor.busy and not self._forks):
             return
@@ -68,6 +69,7 @@ class SessionServer(RequestLoop):
         if not self._is_started:
             self._is_started = True
             self._start(request, "session")
+        # The session ended after this request was sent: the pool starts another for the test.
         elif not self._supervisor.children:
             self._lose(request["id"])
         elif self._forks:
@@ -100,6 +102,7 @@ class SessionServer(RequestLoop):
         order["arguments"] += ["-o", f"cache_dir={scratch / 'cache'}"]
         file = scratch / "order.json"
         file.write_text(json.dumps(order))
+        # Otherwise execv would close it.
         os.set_inheritable(fd, True)
         os.chdir(order["folder"])
         command = [sys.executable, "-s", self._entry, "session", str(fd), str(file)]

@@ -1,1 +1,1 @@
-"""Known failures of a suite: declared, judged, written from what runs showed."""
+"""Known failures of a suite: declarations, and their update from the results of runs."""

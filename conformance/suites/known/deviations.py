@@ -34,6 +34,7 @@ HEAD: Final = """\
 # showed. A failure that was not declared here is a regression, one that is gone is a fix. `match`,
 # `reason`, `issue` and `may_pass` are edited by hand and kept; comments are not kept.
 """
+# tomllib reports no lines of values: entries are found in the text for messages.
 _ENTRY: Final = re.compile(r"(?m)^[ \t]*\[\[[ \t]*deviation[ \t]*\]\]")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 """A key of TOML that needs no quotes."""
@@ -152,13 +153,14 @@ def load_known_failures(
     """
     known = load_deviations(folder)
     found, made = known.by_test(), known.generated
+    # Only the settings of the recorded runs draw the same examples again.
     if (examples, seed, standard) == (made.examples, made.seed, CLAIMED):
         return found
     return {test: tuple(replace(d, may_pass=True) for d in own) for test, own in found.items()}
 
 
 def find_entry_lines(text: str) -> list[int]:
-    """Return the line that each entry of a file begins in, from 1."""
+    """Return the first line of each entry of a file, from 1."""
     return [text.count("\n", 0, match.end()) + 1 for match in _ENTRY.finditer(text)]
 
 
@@ -166,11 +168,11 @@ def parse_deviations(text: str, where: str) -> Deviations:
     """Return the known failures in the text of a file.
 
     Args:
-        text: The text.
+        text: TOML text.
         where: Name of the file in messages.
 
     Raises:
-        UsageError: If it is wrong: where, what was found, what was expected.
+        UsageError: If it is not valid; the message names the entry and its line.
     """
     try:
         file = msgspec.convert(tomllib.loads(text), _File)
@@ -217,6 +219,7 @@ def _find_problems(entry: _Entry) -> Iterator[str]:
         yield f"releases `{entry.releases}`, expected a version specifier, e.g. `>=0.5,<0.6`"
     try:
         re.compile(entry.match)
+    # Deep nesting is a RecursionError, a repetition that is too large an OverflowError.
     except (re.error, RecursionError, OverflowError) as error:
         yield f"match `{entry.match[:80]}` is no regular expression: {error}"
     twice = next((test for test in entry.tests if entry.tests.count(test) > 1), None)
@@ -243,6 +246,7 @@ def _reject_duplicates(entries: Iterable[DeviationEntry], where: str, places: li
 def do_overlap(one: Deviation, other: Deviation) -> bool:
     """Say whether two deviations are declared for the same release on the same platform."""
     platforms = one.platform, other.platform
+    # In both directions: either may be the wider, as `tpu` includes `tpu:v5e:2x2`.
     if all(platforms) and not is_on(*platforms) and not is_on(*reversed(platforms)):
         return False
     ranges = one.releases, other.releases
@@ -261,14 +265,15 @@ def reject_unknown_tests(
     Args:
         folder: Folder of the suite's definition.
         places: Release, platform and package versions of the cells that collected the suite.
-        is_collected: Says whether any of them has a test with a name, or should have.
+        is_collected: Returns whether any of them has a test with a name, or should have.
 
     Raises:
-        UsageError: If there are some: file, entry and name of each.
+        UsageError: If there are some; the message names the file, the entry and the test.
     """
     known = load_deviations(folder)
-    seen = known.generated.releases
-    places = [place for place in places if not seen or place[0] in seen.get(place[1], {})]
+    releases = known.generated.releases
+    # Without a list of releases the file was written by hand: every cell counts.
+    places = [place for place in places if not releases or place[0] in releases.get(place[1], {})]
     unknown = [
         (number, test)
         for number, entry in enumerate(known.entries)
@@ -299,6 +304,7 @@ def render_deviations(known: Deviations) -> str:
             are sorted.
     """
     parts = [HEAD, "\n".join(_render_origin(known.generated))]
+    # Sorted: a rewritten file differs only where the failures do.
     parts += ["\n".join(_render_entry(entry)) for entry in sort_entries(known.entries)]
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
@@ -350,4 +356,5 @@ def quote_toml(text: str) -> str:
     """Return a text as a string of TOML, without escapes if possible."""
     if ("\\" in text or '"' in text) and not _CONTROL.search(text):
         return f"'{text}'"
+    # A string of JSON is also a basic string of TOML, except for an unescaped DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -11,7 +11,7 @@ REASON: Final = 200
 """Characters of a reason."""
 ELLIPSIS: Final = "…"
 _MARK: Final = "\0"
-"""Stands for a value in a message."""
+"""Placeholder of a value in a message."""
 _NUMBER: Final = r"(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?π?|infinity|inf|nan|π)j?"
 _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]*")

@@ -89,7 +89,7 @@ def describe_origin(suite: RunSuite) -> DeviationOrigin:
 
 
 def _find_problems(info: RunInfo, name: str, pinned: str) -> Iterator[str]:
-    """Yield why a run is no evidence at all."""
+    """Yield the reasons why a run is no evidence."""
     suite = info.suite
     if suite is None or suite.name != name:
         yield f"is of {'cases' if suite is None else suite.name}, expected a run of {name}"
@@ -109,6 +109,8 @@ def _find_problems(info: RunInfo, name: str, pinned: str) -> Iterator[str]:
 
 def _refuse_cell(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str:
     """Return why a cell is no evidence, empty if it is."""
+    # The file knows releases and platforms only: a failure of other packages would be declared for
+    # all.
     if _PLAIN.fullmatch(cell.id) is None:
         return "has other packages or settings than its release; its failures are its own"
     for package in _JAX_PACKAGES:
@@ -118,6 +120,7 @@ def _refuse_cell(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str
         return "its jax release is unknown"
     if not any(record.outcome.observed for record in records):
         return "no test was run"
+    # A job that a killed or interrupted run did not reach has no record.
     missing = sum(planned == cell.id for _, planned in info.plan) - len(records)
     failed = sum(record.outcome in {Outcome.INFRA, Outcome.NOT_RUN} for record in records)
     if missing or failed:
@@ -132,7 +135,7 @@ def _make_results(
     plain = _PLAIN.fullmatch(cell.id)
     failures = dict(_find_failures(by_name))
     broken = frozenset(name for name in failures if NODE not in name)
-    # A module needs no entry of its own if the failures of its tests are known.
+    # A module needs no entry if the failures of its tests are known.
     known = {name for name in broken if by_name[name].verdict is Verdict.KNOWN}
     return CellResults(
         release=cell.release, platform=plain[1] if plain else "", standard=standard,
@@ -144,6 +147,7 @@ def _make_results(
 
 def _find_failures(by_name: Mapping[str, Record]) -> Iterator[tuple[str, TestFailure]]:
     for name, record in by_name.items():
+        # A failure that the suite itself expects (xfail) needs no entry.
         failed = record.outcome.observed and record.outcome is not Outcome.OK
         if failed and record.verdict is not Verdict.FLAKY and XFAIL not in record.artifacts:
             error = record.error or ErrorInfo(type="", message="")

@@ -24,7 +24,7 @@ def parse_version(text: str) -> Version:
 
 
 def list_points(specifiers: Iterable[str], releases: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return versions that tell ranges apart: different ranges contain different points.
+    """Return versions that distinguish ranges: different ranges contain different points.
 
     Args:
         specifiers: The ranges, as PEP 440 specifiers.
@@ -92,6 +92,7 @@ def _make_specifier(line: Sequence[str], start: int, end: int) -> str:
     Points alternate: the first is before all versions, odd ones are versions, and even ones are
     just after a version.
     """
+    # A single release, without the versions just after it.
     if end - start == 1 and start % 2:
         return f"=={line[start]}"
     bounds = []

@@ -113,6 +113,7 @@ class _Causes:
             platform: Its platform.
             own: Known causes of failures of its test.
         """
+        # First the test's own: its pattern or reason may have been edited by hand.
         for cause in own:
             if is_shown(cause, failure) and _applies_to(platform, cause):
                 return cause
@@ -145,6 +146,7 @@ def _update_test(
     for results in evidence:
         failure = results.failures.get(test)
         was_lost = failure is None and test.partition(NODE)[0] in results.broken
+        # No result is no pass: a deviation must not be removed for it.
         if was_lost or test in results.unknown:
             continue
         declared = next((d for d in own if d.covers(results.release, results.platform, {})), None)
@@ -208,6 +210,8 @@ def _make_deviations(line: Line, own: Sequence[Deviation]) -> Iterator[Deviation
                 if replace(known, releases="") == cause
                 and [in_range(point, known.releases) for point in points] == held
             )
+            # `>=0.5,<0.6` by hand and `>=0.5,<=0.5.3` by this module are equal: the file must not
+            # change.
             yield replace(cause, releases=next(spellings, text))
 
 

@@ -66,8 +66,8 @@ class SuiteCells:
         self._claims: dict[str, str] = {}
 
     @contextmanager
-    def provided(self, planned: PlannedCell) -> Iterator[ProvidedCell]:
-        """Provide a cell's environment, and hold it.
+    def provide(self, planned: PlannedCell) -> Iterator[ProvidedCell]:
+        """Provide a cell's environment, and lock it against removal.
 
         Args:
             planned: The cell.
@@ -86,6 +86,8 @@ class SuiteCells:
         cell, lock = planned.cell, self._locks[planned.cell.id]
         folder = get_environment_folder(cell, lock, self._cache)
         try:
+            # Held while it is created, too: a concurrent `cache prune` must not remove it in
+            # between. The environment of a `path:` cell is the user's, and is never removed.
             with nullcontext() if cell.interpreter is not None else hold_environment(folder):
                 python = provision(cell, lock=lock, cache=self._cache).python
                 variables = self._make_variables(planned)
@@ -104,10 +106,10 @@ class SuiteCells:
             The reason; empty if it is, or if that is unknown.
         """
         standards = self._suite.standards
-        if standards is None or standards.asked not in standards.versions:
+        if standards is None or standards.requested not in standards.versions:
             return ""  # a cell is held against the version that it claims
         try:
-            with self.provided(planned):
+            with self.provide(planned):
                 return ""
         except UnsupportedCellError as error:
             return str(error)
@@ -143,6 +145,7 @@ class SuiteCells:
             return {}
         # The user's own environment may change, and with it the version that it claims.
         cell_hash = "" if planned.cell.interpreter is not None else planned.cell_hash
+        # Per run: the import of a user's own environment is not cached, and takes seconds.
         claimed = self._claims.get(planned.cell.id)
         if claimed is None:
             claimed = self._claim_cache.load(cell_hash, standards.claim)

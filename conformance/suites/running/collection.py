@@ -25,9 +25,9 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
     """A test as pytest names it.
 
     Attributes:
-        name: Its node id, numbered where several have the same.
-        file: Its file.
-        line: Line it begins in, 0 if that is unknown.
+        name: Node id, with a number if several tests have the same.
+        file: File of the test.
+        line: First line of the test, 0 if unknown.
         bound: Widest scope of the fixtures that it uses, below that of a session.
     """
 
@@ -43,13 +43,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A module, class or folder that could not be collected, or was skipped as a whole.
 
     Attributes:
-        node: Its node id.
-        broken: Whether it failed; else it is skipped.
+        node: Node id of the module, class or folder.
+        broken: True if it failed, False if it was skipped.
         type: Type of the exception.
         message: Message of the exception.
-        where: Last line of the file that took part, `file:line`.
+        where: Last line of the file in the traceback, `file:line`.
         reason: Reason for the skip.
-        text: The report of pytest.
+        text: Report as pytest prints it.
         frames: Exceptions with their frames, as `conformance.worker.tracebacks` describes them.
     """
 
@@ -63,11 +63,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     frames: tuple[Any, ...] = ()
 
     def covers(self, name: str) -> bool:
-        """Say whether a test is, or would be, one of those that were not collected for it."""
+        """Say whether a test belongs to the part that was not collected."""
+        # The node id of the session is empty; pytest 8 added nodes of folders, `.` for the root.
         return self.node in {"", ".", name} or name.startswith((f"{self.node}::", f"{self.node}/"))
 
     def as_test(self, root: str) -> Test:
         """Return a test that represents the unknown tests of the node."""
+        # A package that cannot be imported fails in its `__init__.py`.
         path = Path(root) / self.node.partition("::")[0]
         return Test(name=self.node, file=str(path / "__init__.py" if path.is_dir() else path))
 
@@ -82,8 +84,8 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
         problems: Parts of the suite that were not collected.
         facts: Facts of the cell: `workers`, `facts`, `warnings`.
         inputs: Data files that collecting read, as `engine.input_files.hash_inputs` returns them.
-        failure: Why nothing could be collected at all, empty if it could.
-        infra: Whether the failure is the host's fault, not the suite's.
+        failure: Reason why nothing was collected, empty if something was.
+        infra: Whether the failure is a problem of the host, not of the suite.
     """
 
     root: str = ""
@@ -119,8 +121,8 @@ class SessionReady(msgspec.Struct, frozen=True, kw_only=True):
     """The message of a session that can run tests.
 
     Attributes:
-        forks: Whether it forks workers.
-        why: Why it does not.
+        forks: Whether workers are forked from the session.
+        why: Reason why none are forked.
         warnings: Warnings of collection, except those reported with tests.
     """
 
@@ -140,13 +142,13 @@ class TestReport(msgspec.Struct, frozen=True, kw_only=True):
         seconds: Duration in seconds.
         type: Type of the exception.
         message: Message of the exception.
-        where: Last line of the test's file that took part, `file:line`.
+        where: Last line of the test's file in the traceback, `file:line`.
         frames: Exceptions with their frames, as `conformance.worker.tracebacks` describes them.
         falsifying: Examples of Hypothesis that the test fails with.
-        reason: Why it is skipped, or expected to fail.
-        text: The traceback as pytest prints it.
-        out: The last of what it printed.
-        err: The last of what it printed on standard error.
+        reason: Reason for the skip, or for the expected failure.
+        text: Traceback as pytest prints it.
+        out: End of its standard output.
+        err: End of its standard error.
         warnings: Its warnings.
         read: Data files that the process has read.
     """
@@ -177,14 +179,14 @@ class SessionInfo:
     Attributes:
         versions: Version of every package of the cell.
         started: Whether pytest could be imported.
-        collected: The tests, None if it did not get so far.
+        collected: Collected tests, None if it ended before.
         problems: Parts of the suite that could not be collected.
-        ready: Whether and how it runs tests, None if it does not.
-        running: A test that a loop of the suite's own was running last, empty for none.
-        reports: Reports of the tests that a loop of the suite's own ran, by name.
-        status: Status that pytest returned, None if it did not.
-        end: How the process ended, or became idle; None while it runs.
-        names: The names of the tests.
+        ready: Message that it can run tests, None if it ended before.
+        running: Last test that the suite's own loop began, empty if it ended.
+        reports: Reports of the tests that the suite's own loop ran, by name.
+        status: Exit status of pytest, None if it returned none.
+        end: End of the process, or of its work; None while it runs.
+        names: Names of the collected tests.
     """
 
     versions: Mapping[str, str]
@@ -242,6 +244,7 @@ class SessionInfo:
                 self.problems.append(read_message(problem, Problem))
             case {"collected": collected}:
                 self.collected = read_message(collected, CollectedTests)
+                # A set: each test of the run is looked up in it.
                 self.names = frozenset(test.name for test in self.collected.tests)
             case {"ready": ready}:
                 self.ready = read_message(ready, SessionReady)

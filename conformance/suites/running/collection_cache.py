@@ -63,12 +63,13 @@ class CollectionCache:
             self._entries.write(self._locate(suite, planned), msgspec.json.encode(collection))
 
     def _locate(self, suite: Suite, planned: PlannedCell) -> Path:
+        # The hash of the cell too: the same id may be another environment after a new lock.
         facts = (suite.hash, suite.paths, planned.cell.id, planned.cell_hash)
         return self._entries.folder / f"{_hash(facts)}.json"
 
 
 class TestTimings:
-    """Durations of the tests of a suite in their last run, whatever has changed meanwhile.
+    """Durations of the tests of a suite in their last run, regardless of later changes.
 
     Args:
         cache: Cache folder.
@@ -80,10 +81,10 @@ class TestTimings:
     def __init__(self, cache: Path, suite: Suite) -> None:
         self._entries = CacheFolder(cache / FOLDER)
         self._path = cache / FOLDER / f"seconds-{_hash(suite.paths)}.json"
-        self._learned: dict[str, float] = {}
+        self._measured: dict[str, float] = {}
 
     @cached_property
-    def _known(self) -> dict[str, float]:
+    def _durations(self) -> dict[str, float]:
         content = self._entries.read(self._path)
         try:
             return {} if content is None else msgspec.json.decode(content, type=dict[str, float])
@@ -91,22 +92,23 @@ class TestTimings:
             return {}
 
     @cached_property
-    def _usual(self) -> float:
-        return median(self._known.values()) if self._known else 1.0
+    def _median(self) -> float:
+        return median(self._durations.values()) if self._durations else 1.0
 
     def estimate(self, job: Job) -> float:
         """Return the seconds that a test takes; for an unknown test, the median of the others."""
-        return self._known.get(job.case.name, self._usual)
+        return self._durations.get(job.case.name, self._median)
 
     def learn(self, finished: FinishedJob) -> None:
         """Take the duration of a test."""
         if seconds := finished.seconds.get("job"):
-            self._learned[finished.job.case.name] = round(seconds, 4)
+            self._measured[finished.job.case.name] = round(seconds, 4)
 
     def save(self) -> None:
         """Store the durations that were learned."""
-        if self._learned:
-            self._entries.write(self._path, msgspec.json.encode(self._known | self._learned))
+        if self._measured:
+            # Durations of tests that were not run this time are kept.
+            self._entries.write(self._path, msgspec.json.encode(self._durations | self._measured))
 
 
 def _hash(facts: object) -> str:

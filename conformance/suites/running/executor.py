@@ -143,8 +143,9 @@ class SuiteExecutor:
     def _make_queue(self, collected: CollectedSuite, jobs: Sequence[Job], share: int) -> CellQueue:
         """Return the tests of a suite in one cell, with the workers that run them."""
         planned = jobs[0].planned
+        # An accelerator admits one worker at a time.
         share = 1 if planned.cell.place.real else share
-        # A second run of the same tests, e.g. of those that failed, has a pool of its own.
+        # A second run of the same tests, e.g. of those that failed, needs a new pool.
         pool = collected.pools.pop(planned.cell.id, None) or SuiteWorkerPool(
             collected.suite, planned, collected.cells, self._devices,
             collected.collections.get(planned.cell.id),
@@ -175,16 +176,17 @@ def divide_tests(
 
     The tests of a file stay together, and in their order. One worker runs all as pytest would.
     For several workers the longest units come first, and a file that is a large part of all is
-    divided: tests that share a fixture, as far as its scope says, stay together all the same.
+    divided: tests that share a fixture, according to its scope, still stay together.
 
     Args:
         jobs: The tests, in the order they were collected.
         workers: Workers at the same time.
         bounds: Widest scope of the fixtures of each test, by its name.
-        weigh: Returns the seconds that a test takes.
+        weigh: Returns the duration of a test in seconds.
         intact: Whether no file is divided: its tests may depend on those before them.
     """
     files: dict[object, list[Job]] = defaultdict(list)
+    # A fixture of a package is set up once for all files of the package.
     packages = {
         job.case.file.parent for job in jobs if bounds.get(job.case.name, "module") == "package"
     }
@@ -199,6 +201,7 @@ def divide_tests(
         fits = sum(map(weigh, own)) <= LARGE * share
         divided = not (intact or fits or key in packages)
         units += _divide_file(own, share / PIECES, bounds, weigh) if divided else [own]
+    # A long unit that starts last would keep one worker busy after the others have ended.
     return sorted(units, key=lambda unit: -sum(map(weigh, unit)))
 
 

@@ -35,6 +35,7 @@ MISSING: Final = "dependency"
 """Type of the error of a test that needs a package which its cell lacks."""
 _RAISED: Final = re.compile(r"(?m)^(?:E|INTERNALERROR>) +(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$")
 """How pytest prints an exception that ended it outside of any test."""
+# pytest itself prints `ERROR: ...`, its parser of arguments `PROGRAM: error: ...`.
 _USAGE: Final = re.compile(r"(?ms)^(?:\S+: error|ERROR): (?!usage: )(.*?)\s*\Z")
 
 _CUT: Final = {
@@ -78,6 +79,7 @@ def finish_test(job: Job, report: TestReport) -> FinishedJob:
         blobs[WARNINGS] = json.dumps(report.warnings, ensure_ascii=False).encode()
     if report.read:
         blobs[READ_FILES] = encode_inputs(hash_inputs(map(Path, report.read)))
+    # Fixtures build what the test then executes.
     stage = Stage.BUILD if report.phase == "setup" else Stage.EXECUTE
     return FinishedJob(
         job=job, outcome=outcome, stage=stage, error=error, blobs=blobs,
@@ -137,6 +139,7 @@ def finish_failed_session(job: Job, info: SessionInfo) -> FinishedJob:
         info: The reports of the session.
     """
     outcome, error = explain_failure(info)
+    # e.g. a conftest.py that imports a package which the cell lacks.
     if outcome is Outcome.RAISED and (missing := _find_missing(job, error)):
         outcome, error = Outcome.INFRA, make_error(MISSING, missing)
     blobs = encode_output(info.end or JobEnd())
@@ -150,6 +153,7 @@ def explain_failure(info: SessionInfo) -> tuple[Outcome, ErrorInfo]:
         info: The reports of a session that has ended.
     """
     end = info.end or JobEnd()
+    # pytest returned no status: the process was killed, or crashed.
     if info.status is None:
         return _explain_end(end, f"no tests were collected within {QUIET:g} s")
     if found := _RAISED.findall(f"{end.stderr}\n{end.stdout}"):
@@ -175,7 +179,7 @@ def _make_reported_error(report: TestReport) -> ErrorInfo:
 
 
 def _classify_error(job: Job, error: ErrorInfo) -> tuple[Outcome, ErrorInfo]:
-    """Return the outcome of a test that raised; a missing package says nothing about jax."""
+    """Return the outcome of a test that raised; a missing package is no result about jax."""
     if missing := _find_missing(job, error):
         return Outcome.INFRA, make_error(MISSING, missing)
     return classify_raised(error), error
@@ -189,16 +193,18 @@ def _encode_frames(described: tuple[Any, ...]) -> dict[str, bytes]:
     """Return the artifact with the frames of an exception; a test can send malformed frames."""
     try:
         return {FRAMES: encode_described_traceback(described)} if described else {}
+    # The text of the traceback is stored anyway.
     except msgspec.ValidationError:
         return {}
 
 
 def _explain_end(end: JobEnd, late: str) -> tuple[Outcome, ErrorInfo]:
-    """Return the outcome of a process that did not end by itself, or too early."""
+    """Return the outcome of a process that was killed, or ended too early."""
     if end.ended:
         reasons = {"timeout": (Outcome.TIMED_OUT, late), **_CUT}
         outcome, message = reasons.get(end.ended, (Outcome.INFRA, end.stderr or end.ended))
         return outcome, make_error(end.ended, message)
+    # Before the signal: XLA aborts the process if it does not know a flag.
     if refused := find_refused_flags(end.stderr):
         return Outcome.UNSUPPORTED, make_error("unsupported", refused)
     if end.signal is not None:

@@ -38,12 +38,12 @@ class SessionLaunch:
         environment: Environment variables.
         folder: Working directory.
         arguments: Arguments of pytest.
-        timeout: Seconds that one test may take.
-        memory: MiB that the process may use.
-        files: Files that it collects; None for the whole suite.
+        timeout: Time limit of a test, in seconds.
+        memory: Memory limit of the process, in MiB.
+        files: Files to collect; None for the whole suite.
         examples: Settings of Hypothesis, None for those of the suite alone.
         facts: Facts to report about the tested package: `module:attribute` by name.
-        forks: Whether it may fork workers.
+        forks: Whether workers may be forked from the session.
         seed_random: Whether `random` is seeded with the name of each test.
         data: Whether the data files that tests read are recorded.
     """
@@ -77,19 +77,19 @@ class PytestSession(WorkerProcess):
     """A process that collects a suite and runs its tests, itself or in workers that it forks.
 
     Args:
-        launch: Its settings.
+        launch: Settings of the session.
 
     Attributes:
-        launch: Its settings.
-        info: The reports before any test was requested.
-        held: Resources that are held until it has ended.
+        launch: Settings of the session.
+        info: Reports before any test was requested.
+        resources: Locks that are held until the session has ended.
     """
 
     def __init__(self, launch: SessionLaunch) -> None:
         super().__init__([launch.python, "-s", PLUGIN, "serve"], launch.environment)
         self.launch = launch
         self.info = SessionInfo(self.identity["versions"])
-        self.held = contextlib.ExitStack()
+        self.resources = contextlib.ExitStack()
 
     def collect(self) -> None:
         """Collect, until it can run tests or has ended.
@@ -125,7 +125,7 @@ class PytestSession(WorkerProcess):
         Args:
             test: Name of the test.
             following: The next test of the same process, empty for none.
-            share: Key of the process that is to run it, where workers are forked.
+            share: Key of the worker that runs it, if workers are forked.
 
         Returns:
             The report, None if the test ended its process; and how the process ended, or that it
@@ -149,6 +149,7 @@ class PytestSession(WorkerProcess):
         """Send a request and yield the messages about it, with secrets masked."""
         limits = {
             "timeout": QUIET, "memory": self.launch.memory, "printed_mb": LARGEST,
+            # Tests observe no values: their reports are bounded by `inside.reports`.
             "observation_mb": 0, "processes": 1,
         }  # fmt: skip
         masking = Masking(self._masker)
@@ -160,18 +161,18 @@ class PytestSession(WorkerProcess):
     def close(self, patience: float = 2 * SOON) -> None:
         """End it, and everything that it started; if no test runs, it ends as pytest does."""
         super().close(patience)
-        self.held.close()
+        self.resources.close()
 
 
 def make_pytest_arguments(collection: Collection) -> list[str]:
-    """Return the arguments of pytest with which every session is about the same project.
+    """Return the arguments of pytest that give every session the same root and configuration.
 
     Args:
         collection: An earlier collection, empty if there is none.
     """
     known = ["--rootdir", collection.root] if collection.root else []
     known += ["-c", collection.ini] if collection.ini else []
-    # A suite that sets -x or --maxfail must run to its end all the same.
+    # Overrides -x and --maxfail in the configuration of a suite: all of its tests must run.
     return [*known, "--continue-on-collection-errors", "--maxfail=0"]
 
 
@@ -186,8 +187,8 @@ def start_session(
         planned: The cell.
         place: The cell's environment.
         collection: An earlier collection, empty if there is none.
-        files: The files it collects; None for the whole suite.
-        forks: Whether it forks workers, where that is safe.
+        files: Files to collect; None for the whole suite.
+        forks: Whether to fork workers from the session, where that is safe.
 
     Raises:
         InfrastructureError: If it does not start, or the environment is not that of the cell.

@@ -53,7 +53,7 @@ class SuiteWorkerPool:
     Implements `conformance.engine.scheduler.WorkerPool`. A session that has collected the suite
     waits for its tests. The first session collects all files, and the workers of all slots are
     forked from it where that is safe. Where it is not, or a test has killed that session, each
-    slot has a session of its own.
+    slot has its own session.
 
     Args:
         suite: The suite.
@@ -65,10 +65,10 @@ class SuiteWorkerPool:
     Attributes:
         planned: The cell.
         collection: The tests of the cell; empty until they are collected.
-        known: Names of these tests, once the tests of the run are set.
+        test_names: Names of these tests, once the tests of the run are set.
         verdicts: How tests ended that were not requested, by name: a suite may have its own loop.
             The verdict under the empty name holds for all tests.
-        given_up: Reasons why the tests of a file are no longer tried, by file.
+        abandoned_files: Reasons why the tests of a file are no longer tried, by file.
         stopped: Whether the run was interrupted.
     """
 
@@ -89,9 +89,9 @@ class SuiteWorkerPool:
         # Reentrant: dropping a session closes it, which may come from a method that holds the lock.
         self._lock = threading.RLock()
         self._keys, self._busy = itertools.count(), 0
-        self.known: frozenset[str] = frozenset()
+        self.test_names: frozenset[str] = frozenset()
         self.verdicts: dict[str, Callable[[Job], FinishedJob]] = {}
-        self.given_up: dict[object, str] = {}
+        self.abandoned_files: dict[object, str] = {}
         self.stopped = self._has_failed = False
         self._project, self._files, self._share = Collection(), list[str](), 1
         self._identities: MutableMapping[str, Any] = {}
@@ -126,10 +126,10 @@ class SuiteWorkerPool:
             resources.enter_context(
                 self._devices.acquire(self.planned.cell.place, self._raise_if_stopped)
             )
-            place = resources.enter_context(self._cells.provided(self.planned))
-            session = self._start(place, None, forks=True)
+            place = resources.enter_context(self._cells.provide(self.planned))
+            session = self._start_session(place, None, forks=True)
             # The environment must not be removed while the session waits.
-            session.held = resources.pop_all()
+            session.resources = resources.pop_all()
         if self.stopped:  # an interrupt may have closed it before it held anything
             session.close()
         self._raise_if_stopped()
@@ -163,7 +163,7 @@ class SuiteWorkerPool:
             identities: Mapping that receives the facts that sessions report, by cell id.
         """
         self.planned = jobs[0].planned
-        self.known = frozenset(test.name for test in self.collection.tests)
+        self.test_names = frozenset(test.name for test in self.collection.tests)
         self._files, self._share = _list_files(jobs), share
         self._project, self._identities = project, identities
 
@@ -182,7 +182,7 @@ class SuiteWorkerPool:
         try:
             with (
                 self._devices.acquire(self.planned.cell.place, self._raise_if_stopped),
-                self._cells.provided(self.planned) as place,
+                self._cells.provide(self.planned) as place,
             ):
                 loop = WorkerLoop(self, units, place, f"loop {next(self._keys)}")
                 yield from loop.run()
@@ -197,7 +197,7 @@ class SuiteWorkerPool:
                 self._has_failed |= failure is not None
             if loop is not None:
                 loop.close()
-                units.give_back(loop.unfinished)
+                units.give_back(loop.unfinished_jobs)
         # Only the last slot fails the rest: the session of another may still run it.
         while last and failure and not self.stopped and (unit := units.take()):
             for job in unit:
@@ -210,12 +210,12 @@ class SuiteWorkerPool:
         if self.stopped:
             raise InfrastructureError("the run was interrupted")
 
-    def session(self, place: ProvidedCell, wanted: Iterable[Job]) -> PytestSession:
-        """Return a session that has collected: the one that forks workers, else a new one.
+    def get_session(self, place: ProvidedCell, wanted: Iterable[Job]) -> PytestSession:
+        """Return the session that workers are forked from, otherwise another that has collected.
 
         Args:
             place: The environment of the cell.
-            wanted: The tests that a session of its own is to collect.
+            wanted: Tests of which a new session collects the files.
 
         Raises:
             InfrastructureError: If it does not start, or is not of the cell.
@@ -225,23 +225,25 @@ class SuiteWorkerPool:
             if self._fork_server is not None:
                 return self._fork_server
             if self._forks is not False:
-                session = self._next(place, self._files, forks=True)
+                session = self._take_session(place, self._files, forks=True)
                 self._forks = session.info.forks
                 self._fork_server = session if self._forks else None
                 return session
-        return self._next(place, _list_files(wanted), forks=False)
+        return self._take_session(place, _list_files(wanted), forks=False)
 
-    def _next(self, place: ProvidedCell, files: Sequence[str], *, forks: bool) -> PytestSession:
+    def _take_session(
+        self, place: ProvidedCell, files: Sequence[str], *, forks: bool
+    ) -> PytestSession:
         """Return a session that waits, or a new one."""
         self._raise_if_stopped()
         with self._lock:
             session = self._waiting.pop(0) if self._waiting else None
-        session = session or self._start(place, files, forks=forks)
+        session = session or self._start_session(place, files, forks=forks)
         info = session.info
         self._identities[self.planned.cell.id] = {"versions": dict(info.versions), **info.facts}
         return session
 
-    def _start(
+    def _start_session(
         self, place: ProvidedCell, files: Sequence[str] | None, *, forks: bool
     ) -> PytestSession:
         """Start a session that collects some files, None for the whole suite."""
@@ -309,7 +311,7 @@ class WorkerLoop:
         self._first_failures: list[str] = []
 
     @property
-    def unfinished(self) -> tuple[Job, ...]:
+    def unfinished_jobs(self) -> tuple[Job, ...]:
         """The tests that this loop took and that did not end."""
         return tuple(self._jobs)
 
@@ -356,7 +358,7 @@ class WorkerLoop:
         verdicts = self._pool.verdicts
         if verdict := verdicts.get(job.case.name) or verdicts.get(""):
             return verdict(job)
-        if reason := self._pool.given_up.get(job.case.file):
+        if reason := self._pool.abandoned_files.get(job.case.file):
             error = make_error("not run", reason)
             return FinishedJob(job=job, outcome=Outcome.NOT_RUN, stage=Stage.EXECUTE, error=error)
         return None
@@ -367,7 +369,7 @@ class WorkerLoop:
             if self._own.covers(job):
                 return self._own
             self.close()
-        session = self._pool.session(self._place, (*self._jobs, *self._units.jobs))
+        session = self._pool.get_session(self._place, (*self._jobs, *self._units.jobs))
         if not session.info.forks:
             self._own, self._tests_run = session, 0
         return session
@@ -375,12 +377,13 @@ class WorkerLoop:
     def _take_unrequested(self, session: PytestSession, job: Job) -> FinishedJob | None:
         """Take the results of a session that ended before it was ready to run what is requested.
 
-        A suite with a loop of its own runs the tests that it chooses. If a session ran nothing,
+        A suite with its own loop runs the tests that it chooses. If a session ran nothing,
         all tests end like it.
         """
         info, verdicts = session.info, self._pool.verdicts
         self.close()
         before = len(verdicts)
+        # Results for all loops: another session would run the same tests again.
         verdicts.update(
             {name: partial(finish_test, report=report) for name, report in info.reports.items()}
         )
@@ -398,7 +401,8 @@ class WorkerLoop:
         problem = next((problem for problem in info.problems if problem.covers(name)), None)
         if problem is None and "::" not in name:  # a module that could not be collected elsewhere
             return FinishedJob(job=job, outcome=Outcome.OK, stage=Stage.IMPORT)
-        if problem is None and name in self._pool.known:
+        # e.g. a parametrisation by a random number, or by the time.
+        if problem is None and name in self._pool.test_names:
             return finish_vanished(job)
         return finish_uncollected(job, problem)
 
@@ -419,11 +423,11 @@ class WorkerLoop:
             return finish_test(job, report)
         is_lost = end.ended == LOST and (session.info.forks or not self._losses)
         if is_lost or (end.ended == "memory" and not is_first):
-            # Other tests seem to be the cause: it is tried again in a worker of its own.
+            # Other tests seem to be the cause: it is tried again in a new worker.
             self._losses += is_lost
             return None
         finished = finish_killed(job, end)
-        # A file is given up only for sessions of its own: forking another worker is cheap.
+        # A file is abandoned only if each worker is a session: forking another worker is cheap.
         is_cheap = session.info.forks and end.ended != "timeout"
         self._count_failure(finished, is_first=is_first, is_cheap=is_cheap)
         return finished
@@ -434,7 +438,7 @@ class WorkerLoop:
         alike = is_first and {signature}.issuperset(self._first_failures)
         self._first_failures = [*self._first_failures, signature] if alike else [signature]
         if len(self._first_failures) >= IN_A_ROW and not is_cheap:
-            self._pool.given_up[finished.job.case.file] = (
+            self._pool.abandoned_files[finished.job.case.file] = (
                 f"{IN_A_ROW} sessions in a row ended at their first test, the last at "
                 f"{finished.job.case.name}: the rest of its file was not tried"
             )
@@ -443,7 +447,7 @@ class WorkerLoop:
     def _find_following(self, session: PytestSession) -> str:
         """Return the test after the next one, empty if the same process does not run it."""
         following = self._jobs[1] if len(self._jobs) > 1 else None
-        if following is None or following.case.file in self._pool.given_up:
+        if following is None or following.case.file in self._pool.abandoned_files:
             return ""
         name = following.case.name
         return name if session.covers(following) and name in session.info.names else ""

@@ -15,7 +15,7 @@ KNOWN = ("2022.12", "2023.12", "2024.12")
 
 def standards(asked: str) -> Standards:
     """Return the versions, as they are asked for."""
-    return Standards(versions=KNOWN, variable="V", claim="m:a", asked=asked)
+    return Standards(versions=KNOWN, variable="V", claim="m:a", requested=asked)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
         "def test_fine(): pass\n"
     )
     jobs = jobs_of(write(tmp_path, {"test_one.py": text}))
-    found = run(jobs, lambda _: launch(tmp_path), known={job.case.name for job in jobs})
+    found = run(jobs, lambda _: launch(tmp_path), test_names={job.case.name for job in jobs})
     assert {one.outcome for one in found} == {Outcome.NOT_RUN, Outcome.OK}
     (lost,) = (one for one in found if one.outcome is Outcome.NOT_RUN)
     assert "its name must not change" in said(lost)

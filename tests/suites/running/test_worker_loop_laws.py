@@ -91,12 +91,12 @@ class DrawnPool:
 
     def __init__(self, begin: Callable[[], DrawnSession]) -> None:
         self._begin = begin
-        self.known = frozenset[str]()
+        self.test_names = frozenset[str]()
         self.verdicts: dict[str, Callable[[Job], FinishedJob]] = {}
-        self.given_up: dict[object, str] = {}
+        self.abandoned_files: dict[object, str] = {}
         self.stopped = False
 
-    def session(self, place: object, wanted: Iterable[Job]) -> DrawnSession:
+    def get_session(self, place: object, wanted: Iterable[Job]) -> DrawnSession:
         """Return a new one."""
         return self._begin()
 
@@ -113,7 +113,7 @@ def run_all(loops: Sequence[WorkerLoop], units: JobUnits) -> Iterator[FinishedJo
                 yield next(ends)
             except (StopIteration, InfrastructureError):
                 running.remove((loop, ends))
-                units.give_back(loop.unfinished)
+                units.give_back(loop.unfinished_jobs)
 
 
 @given(SUITES, st.integers(1, 3), st.booleans(), st.data())
