@@ -21,7 +21,7 @@ from conformance.errors import (
 )
 from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
-from conformance.report.upstream_issue import Upstream, render_issue
+from conformance.report.upstream_issue import UpstreamBug, render_issue
 from conformance.triage.repro.embedded_modules import LARGEST, load_source
 from conformance.triage.repro.header import describe_nightlies
 from conformance.triage.repro.observed_jobs import find_golden_span, load_jobs, run_plan
@@ -201,10 +201,10 @@ def _observe(
 
 def _make_upstream(
     jobs: list[SeenJob], written: Written, origin: FirstBadRelease | None
-) -> Upstream:
+) -> UpstreamBug:
     compared = compare_jobs(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
     job = jobs[0].job
-    return Upstream(
+    return UpstreamBug(
         case=job.case,
         planned=job.planned,
         observation=jobs[0].seen.observation,

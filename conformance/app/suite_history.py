@@ -183,7 +183,7 @@ def _make_update(
     after = _add_runs(before, runs, suite, context)
     if after is None:
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
-    after = replace(after, beside=_collect_own_cases(context, suite, after))
+    after = replace(after, own_cases=_collect_own_cases(context, suite, after))
     data = encode_history(after)
     # Of the data as they are read back: the order in which runs told of tests does not count.
     page = render_conformance(decode_history(data, str(file))).encode()

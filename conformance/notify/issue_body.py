@@ -185,7 +185,7 @@ def _render_facts(topic: Topic, url: str, room: int) -> str:
             SectionEntry(partial(_render_places, case, places), len(places))
             for case, places in places_by_case.items()
         ],
-        what="cases",
+        noun="cases",
     )
     return fit_sections("\n\n".join(_render_topic(topic, url)), [section], room).rstrip()
 

@@ -60,13 +60,13 @@ def encode_history(history: SuiteHistory) -> bytes:
         "place": history.place,
     }
     names = [held.release for held in history.releases]
-    lines = [f"{_json(name)}: {_json(value)}," for name, value in fields.items()]
-    releases = [f"  {_line(held)}" for held in history.releases]
+    lines = [f"{_encode_json(name)}: {_encode_json(value)}," for name, value in fields.items()]
+    releases = [f"  {_encode_line(held)}" for held in history.releases]
     parts = [
         "\n".join(["{", *lines, '"releases": [']),
         ",\n".join(releases),
         "],\n" + _encode_groups("tests", history.tests, history.groups, names) + ",",
-        _encode_groups("beside", history.beside, history.families, names),
+        _encode_groups("beside", history.own_cases, history.families, names),
         "}\n",
     ]
     return "\n".join(parts).encode()
@@ -94,7 +94,7 @@ def decode_history(content: bytes, where: str) -> SuiteHistory:
     return SuiteHistory(
         suite=data.suite, title=data.title, revision=data.revision, settings=data.settings,
         place=data.place, releases=data.releases,
-        tests=_tests(data.tests, names), beside=_tests(data.beside, names),
+        tests=_decode_tests(data.tests, names), own_cases=_decode_tests(data.beside, names),
     )  # fmt: skip
 
 
@@ -104,12 +104,15 @@ def _encode_groups(
     told = []
     for group in groups:
         members = sorted((name, tested) for name, tested in tests.items() if tested.group == group)
-        lines = [f"  {_json(name)}: {_line(_of(tested, releases))}" for name, tested in members]
-        told.append(f"{_json(group)}: {{\n" + ",\n".join(lines) + "\n}")
-    return f"{_json(field)}: {{\n" + ",\n".join(told) + "\n}"
+        lines = [
+            f"  {_encode_json(name)}: {_encode_line(_encode_test(tested, releases))}"
+            for name, tested in members
+        ]
+        told.append(f"{_encode_json(group)}: {{\n" + ",\n".join(lines) + "\n}")
+    return f"{_encode_json(field)}: {{\n" + ",\n".join(told) + "\n}"
 
 
-def _of(tested: TrackedTest, releases: list[str]) -> _Test:
+def _encode_test(tested: TrackedTest, releases: list[str]) -> _Test:
     since: dict[str, SuiteOutcome | SuiteResult] = {}
     last = ABSENT
     for release in releases:
@@ -121,7 +124,7 @@ def _of(tested: TrackedTest, releases: list[str]) -> _Test:
     return _Test(since=since, doc=tested.doc)
 
 
-def _tests(
+def _decode_tests(
     grouped: Mapping[str, Mapping[str, _Test]], releases: list[str]
 ) -> dict[str, TrackedTest]:
     return {
@@ -144,9 +147,9 @@ def _expand(
     return found
 
 
-def _line(struct: msgspec.Struct) -> str:
-    return _json(msgspec.to_builtins(struct))
+def _encode_line(struct: msgspec.Struct) -> str:
+    return _encode_json(msgspec.to_builtins(struct))
 
 
-def _json(value: Any) -> str:
+def _encode_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -186,7 +186,7 @@ class SuiteHistory:
     place: str = ""
     releases: tuple[SuiteRelease, ...] = ()
     tests: Mapping[str, TrackedTest] = field(default_factory=dict)
-    beside: Mapping[str, TrackedTest] = field(default_factory=dict)
+    own_cases: Mapping[str, TrackedTest] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class SuiteHistory:
     @cached_property
     def families(self) -> tuple[str, ...]:
         """The families of the cases beside it."""
-        return _sort_groups(self.beside.values())
+        return _sort_groups(self.own_cases.values())
 
     @property
     def newest(self) -> SuiteRelease | None:
@@ -210,12 +210,12 @@ class SuiteHistory:
             release: The release.
             group: A group, or a family of the cases beside; empty for the whole suite.
         """
-        return Counts(of=self._counted.get((release, group), Counter()))
+        return Counts(of=self._counts.get((release, group), Counter()))
 
     @cached_property
-    def _counted(self) -> dict[tuple[str, str], Counter[SuiteOutcome]]:
+    def _counts(self) -> dict[tuple[str, str], Counter[SuiteOutcome]]:
         found: dict[tuple[str, str], Counter[SuiteOutcome]] = {}
-        for tests, whole in ((self.tests, True), (self.beside, False)):
+        for tests, whole in ((self.tests, True), (self.own_cases, False)):
             for tested in tests.values():
                 for release, result in tested.results.items():
                     if result.outcome is SuiteOutcome.ABSENT:
@@ -231,7 +231,7 @@ class SuiteHistory:
             release: The release.
             group: A group, or a family of the cases beside; empty for the whole suite.
         """
-        tests = self.beside if group in self.families else self.tests
+        tests = self.own_cases if group in self.families else self.tests
         found = {
             name: tested.of(release)
             for name, tested in tests.items()
@@ -245,17 +245,17 @@ class SuiteHistory:
     @cached_property
     def steps(self) -> tuple[ReleaseStep, ...]:
         """The changes of each release in the tests of the suite, the oldest first."""
-        return self._steps(self.tests)
+        return self._make_steps(self.tests)
 
     @cached_property
-    def beside_steps(self) -> tuple[ReleaseStep, ...]:
+    def own_case_steps(self) -> tuple[ReleaseStep, ...]:
         """The changes of each release in our own cases, the oldest first."""
-        return self._steps(self.beside)
+        return self._make_steps(self.own_cases)
 
-    def _steps(self, tests: Mapping[str, TrackedTest]) -> tuple[ReleaseStep, ...]:
+    def _make_steps(self, tests: Mapping[str, TrackedTest]) -> tuple[ReleaseStep, ...]:
         before = (None, *self.releases)
         return tuple(
-            _step(one, two, tests) for one, two in zip(before, self.releases, strict=False)
+            _make_step(one, two, tests) for one, two in zip(before, self.releases, strict=False)
         )
 
 
@@ -263,7 +263,7 @@ def _sort_groups(tests: Iterable[TrackedTest]) -> tuple[str, ...]:
     return tuple(sorted({one.group for one in tests}, key=lambda name: (name == OTHER, name)))
 
 
-def _step(
+def _make_step(
     before: SuiteRelease | None, after: SuiteRelease, tests: Mapping[str, TrackedTest]
 ) -> ReleaseStep:
     if before is None:

@@ -36,11 +36,16 @@ def render_conformance(history: SuiteHistory) -> str:
     Args:
         history: The history to show.
     """
-    parts = [_head(history), *_releases(history), *_changes(history), *_failures(history)]
-    return "\n\n".join([*parts, *_beside(history)]) + "\n"
+    parts = [
+        _render_head(history),
+        *_render_releases(history),
+        *_render_changes(history),
+        *_render_failures(history),
+    ]
+    return "\n\n".join([*parts, *_render_own_cases(history)]) + "\n"
 
 
-def _head(history: SuiteHistory) -> str:
+def _render_head(history: SuiteHistory) -> str:
     title = history.title or history.suite
     told = ", ".join(f"{name} {said}" for name, said in history.settings.items() if said)
     releases = [held.release for held in history.releases]
@@ -59,7 +64,7 @@ def _head(history: SuiteHistory) -> str:
     return f"# {title}: {span}\n\n{wrap(text)}"
 
 
-def _releases(history: SuiteHistory) -> Iterator[str]:
+def _render_releases(history: SuiteHistory) -> Iterator[str]:
     """Yield a table of releases, and one of releases by groups; the newest release first."""
     yield "## Releases"
     standards = any(held.standard for held in history.releases)
@@ -68,7 +73,7 @@ def _releases(history: SuiteHistory) -> Iterator[str]:
     for step in reversed(history.steps):
         held, found = step.after, history.counts(step.after.release)
         row = [held.release, held.date, *([held.standard] if standards else [])]
-        row += [_share(found, percent=True), str(found.known or NOTHING)]
+        row += [_render_share(found, percent=True), str(found.known or NOTHING)]
         unexpected = f"**{found.unexpected}**" if found.unexpected else NOTHING
         row += [unexpected, str(found.skipped or NOTHING), summarize_step(step)]
         rows.append(row)
@@ -79,11 +84,11 @@ def _releases(history: SuiteHistory) -> Iterator[str]:
     rows = [["release", *(title for _, title in (*groups, *own))]]
     for held in reversed(history.releases):
         counts = (history.counts(held.release, name) for name, _ in (*groups, *own))
-        rows.append([held.release, *map(_share, counts)])
+        rows.append([held.release, *map(_render_share, counts)])
     yield to_table(rows)
 
 
-def _share(found: Counts, *, percent: bool = False) -> str:
+def _render_share(found: Counts, *, percent: bool = False) -> str:
     if not found.ran:
         return NOTHING
     if found.passed == found.ran:
@@ -101,7 +106,7 @@ def summarize_step(step: ReleaseStep) -> str:
     return ", ".join(said)
 
 
-def _changes(history: SuiteHistory) -> Iterator[str]:
+def _render_changes(history: SuiteHistory) -> Iterator[str]:
     yield "## What changed"
     told = [
         step for step in reversed(history.steps) if step.before is not None and summarize_step(step)
@@ -109,10 +114,10 @@ def _changes(history: SuiteHistory) -> Iterator[str]:
     if not told:
         yield "Nothing, from one release to the next."
     for step in told:
-        yield _change(step, history.tests)
+        yield _render_change(step, history.tests)
 
 
-def _change(step: ReleaseStep, tests: Mapping[str, TrackedTest]) -> str:
+def _render_change(step: ReleaseStep, tests: Mapping[str, TrackedTest]) -> str:
     before = step.before.release if step.before is not None else ""
     head = f"{step.after.release} against {before}: {summarize_step(step)}"
     lines: list[str] = []
@@ -120,12 +125,12 @@ def _change(step: ReleaseStep, tests: Mapping[str, TrackedTest]) -> str:
         was, now = step.standards
         lines.append(f"- it claims version {now} of the standard, the one before {was}")
     for word in CHANGES:
-        for group, names in _by_group(getattr(step, word), tests):
+        for group, names in _group_names(getattr(step, word), tests):
             lines.append(f"- {SIGNS.get(word, '')}{word}, {group}: {join_tests(names)}")
     return fold_list(head, lines)
 
 
-def _by_group(
+def _group_names(
     names: Iterable[str], tests: Mapping[str, TrackedTest]
 ) -> Iterator[tuple[str, list[str]]]:
     found: dict[str, list[str]] = {}
@@ -134,7 +139,7 @@ def _by_group(
     yield from sorted(found.items())
 
 
-def _failures(history: SuiteHistory) -> Iterator[str]:
+def _render_failures(history: SuiteHistory) -> Iterator[str]:
     """Yield what fails in the newest release, the unexpected first."""
     newest = history.newest
     if newest is None:
@@ -144,12 +149,12 @@ def _failures(history: SuiteHistory) -> Iterator[str]:
     others = {name: one for name, one in found.items() if name not in known}
     if others:
         yield f"## Unexpected in {newest.release}"
-        yield _table_of(others)
+        yield _render_failure_table(others)
     yield f"## Known failures of {newest.release}"
-    yield _table_of(known) if known else "None."
+    yield _render_failure_table(known) if known else "None."
 
 
-def _table_of(found: Mapping[str, SuiteResult]) -> str:
+def _render_failure_table(found: Mapping[str, SuiteResult]) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, one in found.items():
         groups.setdefault(find_failure_cause(name, one), []).append(name)
@@ -168,18 +173,18 @@ def link_thread(issue: str) -> str:
     return f"[{issue}]({address})" if address else issue
 
 
-def _beside(history: SuiteHistory) -> Iterator[str]:
+def _render_own_cases(history: SuiteHistory) -> Iterator[str]:
     """Yield what our own cases say of what the suite does not test."""
-    if not history.beside:
+    if not history.own_cases:
         return
     yield "## What the suite does not test"
     for family in history.families:
-        cases = {name: one for name, one in history.beside.items() if one.group == family}
+        cases = {name: one for name, one in history.own_cases.items() if one.group == family}
         yield (
             f"`{family}` is a family of {len(cases)} scenario cases of our own, held against their "
             "own references; see [what JAX does, release by release](README.md)."
         )
-        for step in reversed(history.beside_steps):
+        for step in reversed(history.own_case_steps):
             lines = [
                 f"- {SIGNS.get(word, '')}{word}: `{name}`: {flatten(cases[name].doc)}"
                 for word in ("regressed", "fixed")

@@ -128,7 +128,7 @@ def _track_tests(
                 for one in _find_declared(record.case, run, deviations)
                 if one.covers(cell.release or "0", platform, cell.versions)
             ]
-            result = make_result(record, declared, anew=deviations is not None)
+            result = make_result(record, declared, rejudge=deviations is not None)
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
     return {
@@ -213,7 +213,7 @@ def merge_histories(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory
         title=new.title or old.title,
         releases=tuple(by_release[name] for name in sorted(by_release, key=make_release_key)),
         tests=tests,
-        beside=new.beside or old.beside,
+        own_cases=new.own_cases or old.own_cases,
     )
 
 
@@ -237,7 +237,7 @@ def find_difference(old: SuiteHistory, new: SuiteHistory) -> str:
 
 
 def make_result(
-    record: Record, declared: Sequence[Deviation], *, anew: bool = False
+    record: Record, declared: Sequence[Deviation], *, rejudge: bool = False
 ) -> SuiteResult:
     """Return what came of a test.
 
@@ -246,7 +246,7 @@ def make_result(
     Args:
         record: Its record.
         declared: Its known failures that cover the cell.
-        anew: Whether a failure is judged by these; else its verdict stands.
+        rejudge: Whether a failure is judged by these; else its verdict stands.
     """
     outcome = _OUTCOMES.get(record.verdict, SuiteOutcome.FAILED)
     if outcome is SuiteOutcome.SKIPPED and record.error and record.error.type == NOT_COLLECTED:
@@ -259,7 +259,7 @@ def make_result(
         shown = next((one for one in declared if one.may_pass), None)
         outcome = outcome if shown is None else SuiteOutcome.KNOWN
     elif (
-        anew
+        rejudge
         and outcome in {SuiteOutcome.KNOWN, SuiteOutcome.FAILED}
         and XFAIL not in record.artifacts
     ):

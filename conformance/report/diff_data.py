@@ -62,7 +62,7 @@ class TextDiff:
     @property
     def data(self) -> dict[str, Any]:
         """The difference as JSON."""
-        return _ir_data(self.diff)
+        return _encode_ir(self.diff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +96,14 @@ class JobsDiff:
     @property
     def data(self) -> list[dict[str, Any]]:
         """The IRs of all jobs as JSON; with `only_changed`, the jobs that changed."""
-        return list(self._changed_jobs() if self.only_changed else self._irs())
+        return list(self._encode_changed_jobs() if self.only_changed else self._encode_irs())
 
-    def _changed_jobs(self) -> Iterator[dict[str, Any]]:
+    def _encode_changed_jobs(self) -> Iterator[dict[str, Any]]:
         for job, change in zip(self.jobs, self.transitions, strict=True):
             if change.kind is not TransitionKind.SAME:
-                yield _job_data(job, change.kind)
+                yield _encode_job(job, change.kind)
 
-    def _irs(self) -> Iterator[dict[str, Any]]:
+    def _encode_irs(self) -> Iterator[dict[str, Any]]:
         """Yield each IR of each job; a job without IRs yields one entry."""
         # Two IRs of one job are compared without a transition.
         kinds: list[TransitionKind | None] = [change.kind for change in self.transitions]
@@ -111,8 +111,8 @@ class JobsDiff:
         for job, kind in zip(self.jobs, kinds, strict=True):
             for one in job.irs or (IrComparison(ir="", problem="neither has an IR"),):
                 diff = one.diff or IrDiff(kind=one.ir, equal=False, neutral_equal=False)
-                ir = {"ir": one.ir, "problem": one.problem, **_ir_data(diff)}
-                yield {**_job_data(job, kind), **ir}
+                ir = {"ir": one.ir, "problem": one.problem, **_encode_ir(diff)}
+                yield {**_encode_job(job, kind), **ir}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def make_normal_form(text: IrText) -> dict[str, Any]:
     }
 
 
-def _ir_data(diff: IrDiff) -> dict[str, Any]:
+def _encode_ir(diff: IrDiff) -> dict[str, Any]:
     return {
         "equal": diff.equal,
         "neutral_equal": diff.neutral_equal,
@@ -174,7 +174,7 @@ def _ir_data(diff: IrDiff) -> dict[str, Any]:
     }
 
 
-def _job_data(job: JobComparison, kind: TransitionKind | None) -> dict[str, Any]:
+def _encode_job(job: JobComparison, kind: TransitionKind | None) -> dict[str, Any]:
     return {
         "case": job.case,
         "cells": job.cells,

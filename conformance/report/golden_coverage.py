@@ -107,7 +107,7 @@ def _render_track(track: Track, state: RecordedState) -> str:
     changes = _find_steps(track, {job.case.id: job.case for job in jobs}, state)
     overview = _render_table(track, numbers, changes, state.dates)
     told = [
-        fold(f"{release}: {_summary(steps)}", "\n".join(_render_steps(steps, state.root)))
+        fold(f"{release}: {_summarize_steps(steps)}", "\n".join(_render_steps(steps, state.root)))
         for release, steps in changes
         if steps
     ]
@@ -157,7 +157,7 @@ def _render_table(
     dates: Mapping[str, str],
 ) -> str:
     """Return a row a release, the newest first: of how many cases how many conform."""
-    changed = {release: _summary(steps) for release, steps in changes}
+    changed = {release: _summarize_steps(steps) for release, steps in changes}
     rows = [["release", "date", "conform", "against the one before"]]
     for cell in reversed(track.cells):
         found = sum((n for (name, _), n in numbers.items() if name == cell.id), Counter[str]())
@@ -189,7 +189,7 @@ def _render_share(found: Counter[str]) -> str:
     return f"{found['conforming']} of {found['all']}" if found["all"] else "-"
 
 
-def _summary(steps: Sequence[StateStep]) -> str:
+def _summarize_steps(steps: Sequence[StateStep]) -> str:
     found = Counter(step.kind for step in steps)
     return ", ".join(f"{found[kind]} {kind}" for kind in COUNTED if found[kind])
 

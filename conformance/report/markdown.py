@@ -102,7 +102,7 @@ def _make_sections(report: Report) -> Iterator[Section]:
         yield Section(
             head="## Runs that cannot be read",
             entries=[SectionEntry(partial(_render_bullet, problem)) for problem in report.problems],
-            what="runs",
+            noun="runs",
             share=0.3,
         )
     causes = report.causes
@@ -114,25 +114,25 @@ def _make_sections(report: Report) -> Iterator[Section]:
                 SectionEntry(partial(_render_cause, report, one), len(one.records))
                 for one in telling
             ],
-            what="root causes",
+            noun="root causes",
             gap="\n\n",
             share=0.75,
         )
     silent = [cause for cause in causes if not cause.is_about_jax]
     if silent or report.not_run:
-        yield _indeterminate(report, silent)
+        yield _make_indeterminate(report, silent)
     if noted := [*collect_cell_notes(report.cells), *collect_notes(report.records)]:
         yield Section(
             head=f"## To be known: {plural(len(noted), 'note')}",
             entries=[SectionEntry(partial(_render_bullet, note), 1) for note in noted],
-            what="notes",
+            noun="notes",
             share=0.2,
         )
-    yield from _irs(report)
-    yield from _changes(report)
+    yield from _make_irs(report)
+    yield from _make_changes(report)
     if report.tracks and report.records:
-        yield _table(report)
-    yield from _exclusions(report)
+        yield _make_table(report)
+    yield from _make_exclusions(report)
 
 
 def _make_since(since: Since) -> Section:
@@ -155,7 +155,7 @@ def _make_since(since: Since) -> Section:
         f"## Since the last night: {count_changes(since)}\n\n"
         f"Compared with run {to_code(since.run)} of {to_code(format_day(since.started))}."
     )
-    return Section(head=head, entries=entries, what="lines", share=0.4)
+    return Section(head=head, entries=entries, noun="lines", share=0.4)
 
 
 def _render_bullet(text: str) -> str:
@@ -188,7 +188,7 @@ def _render_cause(report: Report, cause: RootCause) -> str:
     )
 
 
-def _indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
+def _make_indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
     infra = sum(len(cause.records) for cause in causes)
     entries = [
         SectionEntry(partial(_render_cause, report, cause), len(cause.records)) for cause in causes
@@ -201,13 +201,13 @@ def _indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
         entries=entries,
-        what="groups",
+        noun="groups",
         gap="\n\n",
         share=0.4,
     )
 
 
-def _changes(report: Report) -> Iterator[Section]:
+def _make_changes(report: Report) -> Iterator[Section]:
     total = Counter(point.kind for _, _, point in report.points())
     if not total:
         return
@@ -224,7 +224,7 @@ def _changes(report: Report) -> Iterator[Section]:
             SectionEntry(partial(_render_change, group), group.points)
             for group in collect_changes(report)
         ],
-        what="changes",
+        noun="changes",
         share=0.5,
     )
 
@@ -244,7 +244,7 @@ def _describe_difference(change: ReleaseChange) -> str:
     return f"{other} {', '.join(change.artifacts)}"
 
 
-def _irs(report: Report) -> Iterator[Section]:
+def _make_irs(report: Report) -> Iterator[Section]:
     every = group_irs(report.cases, report.records)
     groups = [group for group in every if group.policy is Policy.WARN]
     if groups:
@@ -254,7 +254,7 @@ def _irs(report: Report) -> Iterator[Section]:
             entries=[
                 SectionEntry(partial(_render_ir, group), len(group.records)) for group in groups
             ],
-            what="groups",
+            noun="groups",
             gap="\n\n",
             share=0.4,
         )
@@ -267,7 +267,7 @@ def _render_ir(group: IrGroup) -> str:
     return f"{said}\n\n{fence(chr(10).join(group.changes))}" if group.changes else said
 
 
-def _table(report: Report) -> Section:
+def _make_table(report: Report) -> Section:
     """Return families across and releases down, of each track the newest first."""
     families = list(report.families)
     found: defaultdict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
@@ -283,7 +283,7 @@ def _table(report: Report) -> Section:
         head=f"## Families by release\n\nJobs by verdict: {legend}.",
         opening="\n".join(to_row(cells, widths) for cells in (heading, dashes)),
         entries=[SectionEntry(partial(to_row, cells, widths)) for cells in rows],
-        what="rows",
+        noun="rows",
         share=0.8,
     )
 
@@ -317,7 +317,7 @@ def _render_letters(found: Counter[Verdict]) -> str:
     return to_code(told) if told else ""
 
 
-def _exclusions(report: Report) -> Iterator[Section]:
+def _make_exclusions(report: Report) -> Iterator[Section]:
     found = (*report.exclusions, *find_unsupported(report.records))
     groups = group_exclusions(found)
     if groups:
@@ -327,7 +327,7 @@ def _exclusions(report: Report) -> Iterator[Section]:
             entries=[
                 SectionEntry(partial(_render_exclusion, group), group.pairs) for group in groups
             ],
-            what="reasons",
+            noun="reasons",
             end="</details>",
         )
 

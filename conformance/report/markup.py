@@ -29,7 +29,7 @@ def to_code(text: str, most: int = MOST_CODE) -> str:
         most: Characters to keep.
     """
     shown = flatten(text, most) or "(empty)"
-    ticks = "`" * (_longest(shown) + 1)
+    ticks = "`" * (_measure_ticks(shown) + 1)
     # A space on both sides is no part of the code, a tick at its end would be one of the fence.
     pad = " " if "`" in {shown[0], shown[-1]} else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
@@ -44,11 +44,11 @@ def fence(text: str, most: int = MOST_BLOCK, language: str = "text") -> str:
         language: What it is highlighted as.
     """
     shown = sanitize(text, most)
-    ticks = "`" * max(3, _longest(shown) + 1)
+    ticks = "`" * max(3, _measure_ticks(shown) + 1)
     return f"{ticks}{language}\n{shown}\n{ticks}"
 
 
-def _longest(text: str) -> int:
+def _measure_ticks(text: str) -> int:
     return max(map(len, _TICKS.findall(text)), default=0)
 
 
@@ -60,7 +60,7 @@ def to_row(cells: Iterable[str], widths: Sequence[int]) -> str:
         widths: Width of each column.
     """
     padded = (f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
-    return _row(padded)
+    return _join_row(padded)
 
 
 def to_table(rows: Sequence[Sequence[str]]) -> str:
@@ -69,10 +69,10 @@ def to_table(rows: Sequence[Sequence[str]]) -> str:
     Args:
         rows: The first is its heading.
     """
-    return "\n".join(map(_row, (rows[0], ["---"] * len(rows[0]), *rows[1:])))
+    return "\n".join(map(_join_row, (rows[0], ["---"] * len(rows[0]), *rows[1:])))
 
 
-def _row(cells: Iterable[str]) -> str:
+def _join_row(cells: Iterable[str]) -> str:
     # A table divides at each stroke, also within code, unless a backslash says no.
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
@@ -100,7 +100,7 @@ class SectionEntry(NamedTuple):
         jobs: How many jobs it tells of.
     """
 
-    told: Callable[[], str]
+    render: Callable[[], str]
     jobs: int = 0
 
 
@@ -120,7 +120,7 @@ class Section:
 
     head: str
     entries: Sequence[SectionEntry]
-    what: str
+    noun: str
     opening: str = ""
     end: str = ""
     gap: str = "\n"
@@ -131,7 +131,7 @@ class Section:
         """Characters that it takes without any entry."""
         return len(self.head) + len(self.end) + NOTE
 
-    def fitted(self, room: int) -> str:
+    def fit(self, room: int) -> str:
         """Return the section in as many characters as there are, or fewer.
 
         Args:
@@ -140,7 +140,7 @@ class Section:
         taken = [self.opening] if self.opening else []
         room -= len(self.opening)
         for entry in self.entries:
-            text = entry.told()
+            text = entry.render()
             room -= len(text) + len(self.gap)
             if room < 0:
                 break
@@ -151,7 +151,7 @@ class Section:
         if left:
             jobs = sum(entry.jobs for entry in left)
             of = f", which show {jobs:,} jobs" if jobs else ""
-            body.append(f"*{len(left):,} more {self.what} are left out here{of}.*")
+            body.append(f"*{len(left):,} more {self.noun} are left out here{of}.*")
         return "\n\n".join(part for part in (self.head, *body, self.end) if part)
 
 
@@ -167,7 +167,7 @@ def fit_sections(head: str, sections: Sequence[Section], most: int) -> str:
     gap = len("\n\n")
     room = most - len(head) - gap - sum(section.least + 4 * gap for section in sections)
     for section in sections:
-        text = section.fitted(int(room * section.share))
+        text = section.fit(int(room * section.share))
         room -= max(0, len(text) - section.least)
         parts.append(text)
     return "\n\n".join(parts) + "\n"

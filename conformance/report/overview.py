@@ -141,7 +141,7 @@ def collect_changes(report: Report) -> list[ReleaseChangeGroup]:
     found: dict[ReleaseChange, list[tuple[str, str]]] = {}
     for case, track, point in report.points():
         if point.kind in GRAVEST_FIRST:
-            found.setdefault(_change(point, releases), []).append((case, track))
+            found.setdefault(_make_change(point, releases), []).append((case, track))
     made = [
         ReleaseChangeGroup(
             change=change,
@@ -154,21 +154,21 @@ def collect_changes(report: Report) -> list[ReleaseChangeGroup]:
     return sorted(made, key=lambda group: (GRAVEST_FIRST.index(group.change.kind), -group.points))
 
 
-def _change(point: Transition, releases: Mapping[str, str]) -> ReleaseChange:
+def _make_change(point: Transition, releases: Mapping[str, str]) -> ReleaseChange:
     before, after = point.before.record, point.after.record
     release = releases.get(after.cell, after.cell)
     if ENDING not in point.changed:
         return ReleaseChange(kind=point.kind, release=release, artifacts=point.changed)
     # What else differs follows from how jobs ended, and would only part what belongs together.
-    endings = _endings(before, after)
+    endings = _pair_endings(before, after)
     return ReleaseChange(kind=point.kind, release=release, artifacts=(ENDING,), endings=endings)
 
 
-def _endings(before: Record, after: Record) -> tuple[str, str]:
+def _pair_endings(before: Record, after: Record) -> tuple[str, str]:
     if before.error and after.error and before.error.type == after.error.type:
         return before.error.type, after.error.type
-    return _ending(before), _ending(after)
+    return _format_ending(before), _format_ending(after)
 
 
-def _ending(record: Record) -> str:
+def _format_ending(record: Record) -> str:
     return str(record.outcome) if record.error is None else record.error.signature

@@ -60,7 +60,7 @@ class Report:
     conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
 
     @property
-    def upgraded(self) -> tuple[str, ...]:
+    def upgrade_runs(self) -> tuple[str, ...]:
         """Ids of the runs that were upgrades, the oldest first."""
         return tuple(run.id for run in self.runs if run.id in self.upgrades)
 
@@ -179,14 +179,14 @@ class Report:
         return tuple(left_out for key, left_out in found.items() if key not in self.jobs)
 
     @cached_property
-    def planned(self) -> frozenset[tuple[str, str]]:
+    def planned_jobs(self) -> frozenset[tuple[str, str]]:
         """Case id and cell id of every job that was planned."""
         return frozenset(pair for run in self.runs for pair in run.info.plan)
 
     @cached_property
     def not_run(self) -> tuple[tuple[str, str], ...]:
         """Jobs that were planned and never ended: their run was killed or interrupted."""
-        return tuple(sorted(self.planned - self.jobs.keys()))
+        return tuple(sorted(self.planned_jobs - self.jobs.keys()))
 
     def timelines(self, case: str) -> Mapping[str, Timeline]:
         """Return the history of a case on each track that has a job of it, by track name."""
@@ -208,6 +208,6 @@ class Report:
 
     def _make_timelines(self, case: str) -> Iterator[tuple[str, Timeline]]:
         for track in self.tracks:
-            jobs = [self.jobs.get((case, cell.id)) for cell in track.shown]
+            jobs = [self.jobs.get((case, cell.id)) for cell in track.compared_cells]
             if any((case, cell.id) in self.jobs for cell in track.cells):
                 yield track.name, make_timeline(jobs, self.cases[case])

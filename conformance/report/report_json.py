@@ -146,21 +146,21 @@ def make_report_json(report: Report) -> ReportJson:
         run=runs[-1] if runs else "",
         exit=int(find_exit_code(report)),
         counts=count_verdicts(report.records),
-        cells=_cells(report),
+        cells=_make_cells(report),
         results=report.records,
         exclusions=report.exclusions,
         irs=IrsJson(seen=seen, understood=whole),
         runs=runs,
         problems=[sanitize(problem) for problem in report.problems],
         not_run=[JobJson(case=case, cell=cell) for case, cell in report.not_run],
-        transitions=list(_transitions(report)),
+        transitions=list(_make_transitions(report)),
         since=report.since,
         exit_reason=report.exit_reason,
         not_compared=report.not_compared,
     )
 
 
-def _cells(report: Report) -> list[CellJson]:
+def _make_cells(report: Report) -> list[CellJson]:
     said = {id_: identity for run in report.runs for id_, identity in run.info.identities.items()}
     return [
         CellJson(id=c.id, identity=said.get(c.id, {"versions": c.versions}), lock=c.lock)
@@ -204,10 +204,10 @@ def render_json_lines(report: Report) -> Iterator[bytes]:
         yield encoder.encode(RecordLine(run=sanitize(run_of[job]), **said))
 
 
-def _transitions(report: Report) -> Iterator[TransitionJson]:
+def _make_transitions(report: Report) -> Iterator[TransitionJson]:
     release = {cell.id: cell.label for cell in report.cells}
 
-    def named(side: StoredJob) -> str:
+    def name_cell(side: StoredJob) -> str:
         return release.get(side.record.cell, side.record.cell)
 
     for case, track, point in report.points():
@@ -216,6 +216,6 @@ def _transitions(report: Report) -> Iterator[TransitionJson]:
             track=track,
             kind=point.kind,
             changed=point.changed,
-            before=named(point.before),
-            after=named(point.after),
+            before=name_cell(point.before),
+            after=name_cell(point.after),
         )

@@ -55,12 +55,12 @@ def make_github_matrix(shards: Sequence[Shard], asked: str, labels: Labels) -> d
     for number, one in enumerate(make_shards_json(shards, asked, labels), 1):
         said = {name: one[name] for name in kept}
         include.append(
-            {"name": f"{one['shard']}, {_cells(one['cells'])}", "number": number, **said}
+            {"name": f"{one['shard']}, {_format_cells(one['cells'])}", "number": number, **said}
         )
     return {"include": include}
 
 
-def _cells(names: Sequence[str]) -> str:
+def _format_cells(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
 
 
@@ -80,7 +80,8 @@ def render_shards(
         yield f"{cell:{width}}  {plural(many, 'job')}"
     seconds = sum(one.seconds for one in shards)
     total = f"{plural(jobs.total(), 'job')} in {plural(len(jobs), 'cell')}"
-    yield f"{total}, about {_time(seconds)} one after another, with what it takes to open cells"
+    duration = _format_seconds(seconds)
+    yield f"{total}, about {duration} one after another, with what it takes to open cells"
     reasons = Counter(exclusion.reason for exclusion in exclusions)
     for reason, many in reasons.most_common(MOST):
         yield f"left out: {many:,}: {sanitize(reason)}"
@@ -93,10 +94,10 @@ def render_shards(
             label = runner if isinstance(runner, str) else ",".join(runner)
             yield (
                 f"shard {number}/{len(shards)}  {label}  {plural(len(one.jobs), 'job')}, "
-                f"{_time(one.seconds)}: {_cells(cells)}"
+                f"{_format_seconds(one.seconds)}: {_format_cells(cells)}"
             )
 
 
-def _time(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"

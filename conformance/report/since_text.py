@@ -72,7 +72,7 @@ def render_other_changes(since: Since) -> Iterator[str]:
     ):  # fmt: skip
         for place, number in Counter(job.place for job in jobs).items():
             yield f"{kind}: {plural(number, 'job')} on {place}"
-    for places, packages in _alike(since.packages):
+    for places, packages in _group_updates(since.packages):
         yield f"installed on {join_names(places)}: {', '.join(packages)}"
 
 
@@ -96,7 +96,7 @@ def format_age(one: CauseSince) -> str:
     return f" (since {day}, {plural(one.nights, 'night')})"
 
 
-def _alike(installed: Iterable[PackageChange]) -> list[tuple[list[str], tuple[str, ...]]]:
+def _group_updates(installed: Iterable[PackageChange]) -> list[tuple[list[str], tuple[str, ...]]]:
     """Return packages that are not the same, and the places that have them in common."""
     by_place: dict[str, list[str]] = defaultdict(list)
     for one in installed:

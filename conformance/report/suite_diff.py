@@ -163,11 +163,11 @@ def _describe_ending(record: Record | None) -> str:
 def _find_slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestComparison]:
     """Return the tests that are slower, the one that lost most first."""
 
-    def lost(one: SuiteTestComparison) -> float:
+    def compute_gain(one: SuiteTestComparison) -> float:
         before, after = one.seconds or (0.0, 0.0)
         return before - after
 
-    return sorted((one for one in changes if one.slower), key=lost)
+    return sorted((one for one in changes if one.slower), key=compute_gain)
 
 
 def _sum_seconds(changes: Sequence[SuiteTestComparison]) -> tuple[float, float]:

@@ -43,7 +43,7 @@ class Track:
     baseline: RunCell | None = None
 
     @property
-    def shown(self) -> tuple[RunCell, ...]:
+    def compared_cells(self) -> tuple[RunCell, ...]:
         """The cells that are compared, one after another."""
         return self.cells if self.baseline is None else (self.baseline, *self.cells)
 
@@ -66,27 +66,27 @@ def group_tracks(cells: Iterable[RunCell]) -> tuple[Track, ...]:
     unique = {cell.id: cell for cell in cells}
     pythons: dict[tuple[str, str], set[str]] = defaultdict(set)
     for cell in unique.values():
-        place, python = _place(cell)
+        place, python = _split_place(cell)
         pythons[place, cell.release].add(python)
     several = {place for (place, _), found in pythons.items() if len(found) > 1}
     members: dict[str, list[RunCell]] = defaultdict(list)
     for cell in unique.values():
-        place, python = _place(cell)
+        place, python = _split_place(cell)
         name = f"{place} py{python}" if place in several and python else place
         members[name].append(cell)
     made = [
         Track(
-            name=name, kind=_kind(name), cells=tuple(sorted(found, key=_order)),
-            baseline=_baseline(found, unique.values()),
+            name=name, kind=_find_kind(name), cells=tuple(sorted(found, key=_make_order_key)),
+            baseline=_find_baseline(found, unique.values()),
         )
         for name, found in members.items()
     ]  # fmt: skip
-    return tuple(sorted(made, key=lambda track: (_rank(track.kind), track.name)))
+    return tuple(sorted(made, key=lambda track: (_rank_kind(track.kind), track.name)))
 
 
-def _baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunCell | None:
+def _find_baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunCell | None:
     """Return the cell of a release that `path:` cells are compared with, None for other cells."""
-    oldest = min(members, key=_order)
+    oldest = min(members, key=_make_order_key)
     found = _CELL.fullmatch(oldest.id)
     if found is None or not found["stem"]:
         return None
@@ -102,12 +102,12 @@ def _baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunCell |
     # Of several Pythons of that release the own one is nearest.
     return max(
         before,
-        key=lambda cell: (_order(cell)[0], f"-py{found['python']}-" in cell.id),
+        key=lambda cell: (_make_order_key(cell)[0], f"-py{found['python']}-" in cell.id),
         default=None,
     )
 
 
-def _place(cell: RunCell) -> tuple[str, str]:
+def _split_place(cell: RunCell) -> tuple[str, str]:
     """Return where a cell runs, but for its release; and its Python."""
     match = _CELL.fullmatch(cell.id)
     if match is None:
@@ -119,16 +119,16 @@ def _place(cell: RunCell) -> tuple[str, str]:
     return " ".join(words), match["python"]
 
 
-def _kind(name: str) -> str:
+def _find_kind(name: str) -> str:
     match = _FAMILY.match(name)
     return match[0] if match is not None and match[0] in KINDS else ""
 
 
-def _rank(kind: str) -> int:
+def _rank_kind(kind: str) -> int:
     return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
 
-def _order(cell: RunCell) -> tuple[tuple[Version, str], str]:
+def _make_order_key(cell: RunCell) -> tuple[tuple[Version, str], str]:
     return make_release_key(cell.release), cell.id
 
 

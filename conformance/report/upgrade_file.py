@@ -53,7 +53,7 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
     points: Annotated[tuple[UpgradePoint, ...], msgspec.Meta(min_length=2)]
 
 
-class Package(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+class PackageUpdate(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     """A package, and its versions before and after."""
 
     package: str
@@ -61,7 +61,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"
     to: str
 
 
-class Searched(msgspec.Struct, frozen=True, kw_only=True):
+class SearchedPackages(msgspec.Struct, frozen=True, kw_only=True):
     """The packages that made a change, by trial.
 
     Attributes:
@@ -72,8 +72,8 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     case: str
-    guilty: tuple[tuple[Package, ...], ...] = ()
-    beside: tuple[Package, ...] = ()
+    guilty: tuple[tuple[PackageUpdate, ...], ...] = ()
+    beside: tuple[PackageUpdate, ...] = ()
     untold: str = ""
 
 
@@ -114,7 +114,7 @@ class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
     culprit: str = ""
     suspects: dict[str, tuple[str, str]] = {}
     beside: dict[str, tuple[str, str]] = {}
-    searched: Searched | None = None
+    searched: SearchedPackages | None = None
     upstream: str = ""
     known: str = ""
     command: str = ""
@@ -133,7 +133,7 @@ class ChangeGroup(msgspec.Struct, frozen=True, kw_only=True):
     transitions: tuple[int, ...]
 
 
-class CaseOf(msgspec.Struct, frozen=True, kw_only=True):
+class CaseEffect(msgspec.Struct, frozen=True, kw_only=True):
     """A case on a platform, and the effect of the upgrade on it."""
 
     case: str
@@ -141,7 +141,7 @@ class CaseOf(msgspec.Struct, frozen=True, kw_only=True):
     kind: Effect
 
 
-class Between(msgspec.Struct, frozen=True, kw_only=True):
+class PassingBreak(msgspec.Struct, frozen=True, kw_only=True):
     """A case that breaks between the ends alone, how, and in which release."""
 
     case: str
@@ -150,7 +150,7 @@ class Between(msgspec.Struct, frozen=True, kw_only=True):
     changed_in: str
 
 
-class Untried(msgspec.Struct, frozen=True, kw_only=True):
+class PartlyTriedCase(msgspec.Struct, frozen=True, kw_only=True):
     """A case, and the number of releases it applies to and was not tried on."""
 
     case: str
@@ -158,7 +158,7 @@ class Untried(msgspec.Struct, frozen=True, kw_only=True):
     releases: int
 
 
-class Aside(msgspec.Struct, frozen=True, kw_only=True):
+class UncomparedCase(msgspec.Struct, frozen=True, kw_only=True):
     """A case on a platform that is not compared in full, and the reason."""
 
     case: str
@@ -173,7 +173,7 @@ class SkippedCell(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Jobs(msgspec.Struct, frozen=True, kw_only=True):
+class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of jobs that were tried, and of a run with every case on every release."""
 
     tried: int
@@ -214,14 +214,14 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     axes: tuple[PlatformAxis, ...]
     transitions: tuple[UpgradeChange, ...]
     groups: tuple[ChangeGroup, ...]
-    cases: tuple[CaseOf, ...]
-    between: tuple[Between, ...] = ()
-    untried: tuple[Untried, ...] = ()
-    flaky: tuple[Aside, ...]
-    not_compared: tuple[Aside, ...]
-    fails_alike: tuple[Aside, ...]
+    cases: tuple[CaseEffect, ...]
+    between: tuple[PassingBreak, ...] = ()
+    untried: tuple[PartlyTriedCase, ...] = ()
+    flaky: tuple[UncomparedCase, ...]
+    not_compared: tuple[UncomparedCase, ...]
+    fails_alike: tuple[UncomparedCase, ...]
     left_out: tuple[SkippedCell, ...]
-    jobs: Jobs
+    jobs: JobCounts
 
     def __post_init__(self) -> None:
         """Refuse empty groups, and groups of changes that the file does not have."""
@@ -271,9 +271,11 @@ def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
     numbers = {id(change.step): number for number, change in enumerate(changes)}
     counts = Counter(case.effect for case in whole)
 
-    def list_asides(explain: Callable[[ComparedCase], str]) -> tuple[Aside, ...]:
+    def list_asides(explain: Callable[[ComparedCase], str]) -> tuple[UncomparedCase, ...]:
         reasons = ((case, explain(case)) for case in upgraded.compared)
-        return tuple(Aside(**_name_case(case), reason=reason) for case, reason in reasons if reason)
+        return tuple(
+            UncomparedCase(**_name_case(case), reason=reason) for case, reason in reasons if reason
+        )
 
     return UpgradeFile(
         from_=before,
@@ -291,19 +293,23 @@ def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
             )
             for group in group_changes(upgraded)
         ),
-        cases=tuple(CaseOf(**_name_case(case), kind=case.effect) for case in whole),
+        cases=tuple(CaseEffect(**_name_case(case), kind=case.effect) for case in whole),
         between=tuple(
-            Between(**_name_case(case), kind=step.effect, changed_in=case.axis.labels[step.after])
+            PassingBreak(
+                **_name_case(case), kind=step.effect, changed_in=case.axis.labels[step.after]
+            )
             for case, step in upgraded.passing
         ),
         untried=tuple(
-            Untried(**_name_case(case), releases=case.untried) for case in whole if case.untried
+            PartlyTriedCase(**_name_case(case), releases=case.untried)
+            for case in whole
+            if case.untried
         ),
         flaky=list_asides(lambda case: case.flaky),
         not_compared=list_asides(lambda case: case.refused),
         fails_alike=list_asides(describe_failure),
         left_out=tuple(SkippedCell(cell=e.cell, reason=e.reason) for e in upgraded.left_out),
-        jobs=Jobs(tried=upgraded.jobs, of=upgraded.every_job),
+        jobs=JobCounts(tried=upgraded.jobs, of=upgraded.every_job),
     )
 
 
@@ -343,8 +349,8 @@ def _make_change(change: UpgradeCaseStep) -> UpgradeChange:
     )
 
 
-def _make_searched(culprits: Culprits) -> Searched:
-    return Searched(
+def _make_searched(culprits: Culprits) -> SearchedPackages:
+    return SearchedPackages(
         case=culprits.case,
         guilty=tuple(tuple(map(_make_package, packages)) for packages in culprits.guilty),
         beside=tuple(map(_make_package, culprits.needed)),
@@ -352,5 +358,5 @@ def _make_searched(culprits: Culprits) -> Searched:
     )
 
 
-def _make_package(move: PackageMove) -> Package:
-    return Package(package=move.package, from_=move.before, to=move.after)
+def _make_package(move: PackageMove) -> PackageUpdate:
+    return PackageUpdate(package=move.package, from_=move.before, to=move.after)

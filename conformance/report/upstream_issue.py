@@ -30,7 +30,7 @@ SHOWN = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax", "libtpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
+class UpstreamBug:
     """The subject of a bug report.
 
     Attributes:
@@ -54,7 +54,7 @@ class Upstream:
     history: str = ""
 
 
-def render_issue(bug: Upstream) -> str:
+def render_issue(bug: UpstreamBug) -> str:
     """Return a bug report: title, description, code, versions.
 
     Args:
@@ -98,7 +98,7 @@ def fill_template(
     return "\n\n".join(parts) + "\n"
 
 
-def _render_description(bug: Upstream) -> Iterator[str]:
+def _render_description(bug: UpstreamBug) -> Iterator[str]:
     if bug.case.doc:
         yield fence(bug.case.doc)
     yield f"Expected: {_describe_expected(bug)}"
@@ -112,14 +112,14 @@ def _render_description(bug: Upstream) -> Iterator[str]:
         yield f"By bisection over releases:\n\n{fence(bug.history)}"
 
 
-def _make_title(bug: Upstream) -> str:
+def _make_title(bug: UpstreamBug) -> str:
     name, release = bug.case.name, bug.planned.release
     if bug.observation.outcome is Outcome.OK:
         return f"{name}: {bug.reasons[0] if bug.reasons else 'runs'} (jax {release})"
     return f"{name}: {describe_ending(bug.observation)} (jax {release})"
 
 
-def _describe_expected(bug: Upstream) -> str:
+def _describe_expected(bug: UpstreamBug) -> str:
     reference = bug.observation.reference
     if isinstance(reference, ExpectedError):
         matching = f" matching {to_code(reference.match)}" if reference.match else ""
@@ -131,7 +131,7 @@ def _describe_expected(bug: Upstream) -> str:
     return f"{'; '.join(told) or 'it runs'}."
 
 
-def _render_declared(bug: Upstream) -> Iterator[str]:
+def _render_declared(bug: UpstreamBug) -> Iterator[str]:
     """Yield what the case declares of the releases that show it."""
     planned = bug.planned
     if bug.span:
@@ -149,7 +149,7 @@ def _render_declared(bug: Upstream) -> Iterator[str]:
         yield f"{told}."
 
 
-def _render_difference(bug: Upstream) -> Iterator[str]:
+def _render_difference(bug: UpstreamBug) -> Iterator[str]:
     """Yield how it ends on the other cell, and how the IRs differ."""
     if bug.compared is None:
         return
@@ -170,7 +170,7 @@ def _render_difference(bug: Upstream) -> Iterator[str]:
         yield fence("\n".join(lines))
 
 
-def _list_system(bug: Upstream) -> dict[str, object]:
+def _list_system(bug: UpstreamBug) -> dict[str, object]:
     planned = bug.planned
     cell = planned.cell
     real = "compile-only, no such devices here" if cell.place.compile_only else "devices"

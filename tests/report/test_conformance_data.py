@@ -42,16 +42,16 @@ HELD = tuple(
 
 @given(st.dictionaries(TEXT, FOLLOWED, max_size=4), st.dictionaries(TEXT, FOLLOWED, max_size=2))
 def test_what_is_kept_is_read_back(
-    tests: dict[str, TrackedTest], beside: dict[str, TrackedTest]
+    tests: dict[str, TrackedTest], own_cases: dict[str, TrackedTest]
 ) -> None:
     """Whatever it is; and the same history is the same text."""
     kept = SuiteHistory(
         suite="signs", title="Signs", revision="5" * 40, settings={"max_examples": 5},
-        place="cpu8", releases=HELD, tests=tests, beside=beside,
+        place="cpu8", releases=HELD, tests=tests, own_cases=own_cases,
     )  # fmt: skip
     content = encode_history(kept)
     back = decode_history(content, "x.json")
-    assert (back.tests, back.beside, back.releases) == (tests, beside, HELD)
+    assert (back.tests, back.own_cases, back.releases) == (tests, own_cases, HELD)
     assert back.settings == kept.settings
     assert encode_history(back) == content
 

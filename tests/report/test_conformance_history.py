@@ -22,7 +22,7 @@ LETTERS = {
 }  # fmt: skip
 
 
-def history(tests: dict[str, str], beside: dict[str, str] | None = None) -> SuiteHistory:
+def history(tests: dict[str, str], own_cases: dict[str, str] | None = None) -> SuiteHistory:
     """Return a history: a letter for each release, by test; its group stands before the `/`."""
 
     def tested(found: dict[str, str]) -> dict[str, TrackedTest]:
@@ -42,7 +42,7 @@ def history(tests: dict[str, str], beside: dict[str, str] | None = None) -> Suit
         SuiteRelease(release=r, cell=f"jax{r}-py311-cpu8", standard=r[:3]) for r in RELEASES
     )
     return SuiteHistory(
-        suite="signs", releases=held, tests=tested(tests), beside=tested(beside or {})
+        suite="signs", releases=held, tests=tested(tests), own_cases=tested(own_cases or {})
     )
 
 

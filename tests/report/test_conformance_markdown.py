@@ -35,8 +35,8 @@ def told(folder: Path, **more: TrackedTest) -> str:
     history = make_suite_history(
         load_run(suite_run(folder, RELEASES, TESTS, standards=standards).run), {}
     )
-    beside = {f"own/{name}": followed for name, followed in more.items()}
-    return render_conformance(replace(history, beside=beside))
+    own_cases = {f"own/{name}": followed for name, followed in more.items()}
+    return render_conformance(replace(history, own_cases=own_cases))
 
 
 def test_releases_and_groups(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def entry(text: str, jobs: int = 0) -> SectionEntry:
 
 
 SECTIONS = [
-    Section(head="## One", entries=[entry("x" * 90, 2)] * 40, what="ones", gap="\n\n", share=0.5),
-    Section(head="## Two", entries=[entry("y" * 40)] * 9, what="twos", opening="t", end="end"),
+    Section(head="## One", entries=[entry("x" * 90, 2)] * 40, noun="ones", gap="\n\n", share=0.5),
+    Section(head="## Two", entries=[entry("y" * 40)] * 9, noun="twos", opening="t", end="end"),
 ]
 
 
@@ -90,6 +90,6 @@ def test_what_fits_is_whole() -> None:
 
 def test_what_one_section_leaves_is_for_the_next() -> None:
     """A share is no claim."""
-    small = Section(head="## One", entries=[entry("x")], what="ones", share=0.9)
-    large = Section(head="## Two", entries=[entry("y" * 9)] * 100, what="twos")
+    small = Section(head="## One", entries=[entry("x")], noun="ones", share=0.9)
+    large = Section(head="## Two", entries=[entry("y" * 9)] * 100, noun="twos")
     assert "left out" not in fit_sections("# Head", [small, large], 1_500)

@@ -63,7 +63,7 @@ def test_an_environment_is_compared_with_its_release() -> None:
     found = {track.name: track for track in group_tracks([path, *map(cell_of, ids)])}
     track = found["cpu8 path dev"]
     assert [cell.id for cell in track.cells] == [path.id]
-    assert [cell.id for cell in track.shown] == ["jax0.8.3-py311-cpu8", path.id]
+    assert [cell.id for cell in track.compared_cells] == ["jax0.8.3-py311-cpu8", path.id]
     assert track.labels == ("0.8.3 (release)", "0.8.4")
     assert all(other.baseline is None for other in found.values() if other is not track)
     newer = RunCell(id=path.id, versions={"jax": "0.8.2"})

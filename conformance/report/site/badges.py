@@ -69,7 +69,7 @@ def render_badges(report: Report) -> Iterator[tuple[str, bytes]]:
     Yields:
         Path below the site's root, and content.
     """
-    yield _file(ALL, make_badge(LABEL, report.records))
+    yield _render_file(ALL, make_badge(LABEL, report.records))
     release = {cell.id: cell.release for track in report.tracks for cell in track.cells}
     families: dict[str, list[Record]] = defaultdict(list)
     releases: dict[str, list[Record]] = defaultdict(list)
@@ -79,9 +79,9 @@ def render_badges(report: Report) -> Iterator[tuple[str, bytes]]:
             releases[release[record.cell]].append(record)
     for name, records in families.items():
         # A family may be called as the badge of everything is.
-        yield _file(f"{name}-family" if name == ALL else name, make_badge(name, records))
+        yield _render_file(f"{name}-family" if name == ALL else name, make_badge(name, records))
     for name, records in releases.items():
-        yield _file(f"jax-{name}", make_badge(f"jax {name}", records))
+        yield _render_file(f"jax-{name}", make_badge(f"jax {name}", records))
 
 
 def make_badge(label: str, records: Sequence[Record]) -> Badge:
@@ -103,11 +103,11 @@ def make_badge(label: str, records: Sequence[Record]) -> Badge:
     return Badge(
         label=flatten(label)[:LONGEST],
         message=message,
-        colour=_colour(conforming, known, surprises),
+        colour=_choose_colour(conforming, known, surprises),
     )
 
 
-def _colour(conforming: int, known: int, surprises: int) -> str:
+def _choose_colour(conforming: int, known: int, surprises: int) -> str:
     if surprises:
         return BAD
     if not known:
@@ -120,7 +120,7 @@ def measure_width(text: str) -> int:
     return round(sum(_WIDTHS.get(character, _WIDEST) for character in text))
 
 
-def _file(name: str, badge: Badge) -> tuple[str, bytes]:
+def _render_file(name: str, badge: Badge) -> tuple[str, bytes]:
     path = badge_file(name)
     left, right = (width + _PADDING for width in badge.widths)
     data = {"badge": badge, "left": left, "right": right, "label_colour": LABEL_COLOUR}

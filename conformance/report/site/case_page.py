@@ -144,7 +144,7 @@ def collect_pairs(report: Report) -> Iterator[IrPair]:
         report: The runs to report.
     """
     for _, _, point in report.points():
-        yield from (make_ir_pair(point.before, point.after, ir) for ir in _irs(point))
+        yield from (make_ir_pair(point.before, point.after, ir) for ir in _list_irs(point))
 
 
 def render_case_pages(
@@ -194,7 +194,7 @@ def _make_tracks(
     def again(*cells: str) -> str:
         return make_rerun_command(name, report.cases[name], *map(report.selector, cells))
 
-    evidence = _Evidence(differ, {run.info.root for run in report.runs}, again)
+    evidence = _EvidenceCollector(differ, {run.info.root for run in report.runs}, again)
     return [
         replace(
             _make_track(again, track, timelines[track.name], evidence),
@@ -209,17 +209,17 @@ def _find_raised(
     track: Track, history: Timeline, report: Report, shown: Container[str]
 ) -> dict[str, Any]:
     """Return the newest job of a track that raised, unless its cause is shown."""
-    for cell, job in zip(reversed(track.shown), reversed(history.jobs), strict=True):
+    for cell, job in zip(reversed(track.compared_cells), reversed(history.jobs), strict=True):
         if job is not None and (stacks := collect_stacks(job, report.roots)):
             return {} if cell.id in shown else {"raised_on": cell.label, "stacks": stacks}
     return {}
 
 
 def _make_track(
-    again: Callable[..., str], track: Track, history: Timeline, evidence: _Evidence
+    again: Callable[..., str], track: Track, history: Timeline, evidence: _EvidenceCollector
 ) -> CaseTrack:
     releases = track.labels
-    by_cell = dict(zip((cell.id for cell in track.shown), releases, strict=True))
+    by_cell = dict(zip((cell.id for cell in track.compared_cells), releases, strict=True))
     newest_first = reversed(history.points)
     jobs = [
         (release, job.record)
@@ -230,7 +230,7 @@ def _make_track(
         name=track.name,
         anchor=slug(track.name),
         strips=tuple(make_strip(row, history, track) for row in ("verdict", *_list_rows(history))),
-        points=tuple(evidence.of(point, track.name, by_cell) for point in newest_first),
+        points=tuple(evidence.collect(point, track.name, by_cell) for point in newest_first),
         jobs=tuple(reversed(jobs)),
         command=again(jobs[-1][1].cell),
         falsifying=_collect_falsifying(zip(releases, history.jobs, strict=True)),
@@ -266,7 +266,7 @@ def _list_rows(history: Timeline) -> list[str]:
     return [name for name in ARTIFACTS if name in seen]
 
 
-class _Evidence:
+class _EvidenceCollector:
     """Collects the evidence of the changes of a page; repeated evidence becomes a reference.
 
     Args:
@@ -282,7 +282,7 @@ class _Evidence:
         self._shown: dict[tuple[object, ...], tuple[str, str]] = {}
         """Where each difference was shown, by what it is."""
 
-    def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> PointView:
+    def collect(self, point: Transition, track: str, releases: Mapping[str, str]) -> PointView:
         """Return a change with its evidence.
 
         Args:
@@ -293,7 +293,7 @@ class _Evidence:
         before, after = point.before, point.after
         cells = before.record.cell, after.record.cell
         anchor = point_anchor(track, releases[cells[1]])
-        gating, others = _facts(point)
+        gating, others = _compare_facts(point)
         return PointView(
             anchor=anchor,
             before=releases[cells[0]],
@@ -307,11 +307,11 @@ class _Evidence:
             plots=_make_plots(before, after) if VALUE in point.changed else (),
             facts=gating[:FACT_ROWS],
             more_facts=others + max(0, len(gating) - FACT_ROWS),
-            irs=tuple(self._ir(point, ir, anchor, track) for ir in _irs(point)),
+            irs=tuple(self._compare_ir(point, ir, anchor, track) for ir in _list_irs(point)),
             command=self._again(*cells),
         )
 
-    def _ir(self, point: Transition, ir: str, anchor: str, track: str) -> IrChange:
+    def _compare_ir(self, point: Transition, ir: str, anchor: str, track: str) -> IrChange:
         diff = self._differ(make_ir_pair(point.before, point.after, ir))
         if diff.problem:
             return IrChange(ir=ir, problem=diff.problem)
@@ -326,7 +326,7 @@ class _Evidence:
         return IrChange(ir=ir, patterns=patterns, more=len(diff.changes) - len(patterns))
 
 
-def _irs(point: Transition) -> list[str]:
+def _list_irs(point: Transition) -> list[str]:
     return [name for name in point.changed if name in point.before.record.ir]
 
 
@@ -349,7 +349,7 @@ def _make_plots(before: StoredJob, after: StoredJob) -> tuple[ValuePlot, ...]:
         return ()
 
 
-def _facts(point: Transition) -> tuple[tuple[FactRow, ...], int]:
+def _compare_facts(point: Transition) -> tuple[tuple[FactRow, ...], int]:
     """Return the facts that gate and differ, and how many others do."""
     if FACTS not in point.changed:
         return (), 0

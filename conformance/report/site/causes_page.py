@@ -57,7 +57,7 @@ def collect_causes(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     for cause in report.causes:
         found = views[cause.is_about_jax]
         anchor = f"{'cause' if cause.is_about_jax else 'infra'}-{len(found) + 1}"
-        found.append(_view(report, cause, anchor, cause.records[0]))
+        found.append(_make_view(report, cause, anchor, cause.records[0]))
     return views[True], views[False]
 
 
@@ -72,11 +72,11 @@ def collect_causes_by_case(report: Report) -> dict[str, list[CauseView]]:
     for number, cause in enumerate(telling, 1):
         firsts = {record.case: record for record in reversed(cause.records)}
         for case, record in firsts.items():
-            found.setdefault(case, []).append(_view(report, cause, f"cause-{number}", record))
+            found.setdefault(case, []).append(_make_view(report, cause, f"cause-{number}", record))
     return found
 
 
-def _view(report: Report, cause: RootCause, anchor: str, record: Record) -> CauseView:
+def _make_view(report: Report, cause: RootCause, anchor: str, record: Record) -> CauseView:
     members: dict[str, list[str]] = {}
     for one in cause.records:
         members.setdefault(one.case, []).append(one.cell)

@@ -113,11 +113,11 @@ def align_sides(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, .
     for one, other in align_lines(before, after):
         old = None if one is None else before[one]
         new = None if other is None else after[other]
-        rows.append((_runs(old, new), _runs(new, old)))
+        rows.append((_split_line(old, new), _split_line(new, old)))
     return tuple(rows)
 
 
-def _runs(line: str | None, other: str | None) -> tuple[TextRun, ...] | None:
+def _split_line(line: str | None, other: str | None) -> tuple[TextRun, ...] | None:
     if line is None:
         return None
     shown = flatten(line)
@@ -191,11 +191,11 @@ def make_value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
     """
     old = {leaf.path: leaf for leaf in before.leaves}
     pairs = ((old[leaf.path], leaf) for leaf in after.leaves if leaf.path in old)
-    plots = (_plot(one, other) for one, other in pairs if one.data != other.data)
+    plots = (_make_plot(one, other) for one, other in pairs if one.data != other.data)
     return tuple(plot for plot in plots if plot is not None)
 
 
-def _plot(before: Leaf, after: Leaf) -> ValuePlot | None:
+def _make_plot(before: Leaf, after: Leaf) -> ValuePlot | None:
     if (before.kind, before.shape, before.dtype) != (after.kind, after.shape, after.dtype):
         return None
     if before.kind == "python":
@@ -204,7 +204,7 @@ def _plot(before: Leaf, after: Leaf) -> ValuePlot | None:
     if one.size < 2 or one.dtype.kind not in _NUMBERS:  # noqa: PLR2004 - one bar says nothing
         return None
     inexact = one.dtype.kind == "c" or is_float(one.dtype)
-    far = _ulps(one, other) if inexact else np.abs(one.astype(float) - other.astype(float))
+    far = _compute_ulps(one, other) if inexact else np.abs(one.astype(float) - other.astype(float))
     flat = far.reshape(-1)
     return ValuePlot(
         path=after.path,
@@ -216,7 +216,7 @@ def _plot(before: Leaf, after: Leaf) -> ValuePlot | None:
     )
 
 
-def _ulps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+def _compute_ulps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
     """Return the distance of each element; of a complex one that of its worse part."""
     found = compute_ulp_distance(split_complex(one), split_complex(other)).astype(np.float64)
     return found.max(axis=-1) if found.ndim > one.ndim else found

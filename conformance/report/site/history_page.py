@@ -46,7 +46,7 @@ class DateSpan:
 
     state: str
     length: int
-    said: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +113,13 @@ def render_history_pages(history: History, report: Report) -> Iterator[tuple[str
         "run_pages": {run.id for run in report.runs},
         "run_page": run_page,
         "regression_anchor": regression_anchor,
-        "releases_of": partial(_releases, history),
+        "releases_of": partial(_list_releases, history),
         "feed": FEED,
     }
     yield HISTORY, render("history.html", HISTORY, data)
 
 
-def _releases(history: History, cells: Iterable[str]) -> list[str]:
+def _list_releases(history: History, cells: Iterable[str]) -> list[str]:
     """Return the releases of jax in some cells, where they are known."""
     found = {history.releases[cell] for cell in cells}
     return sorted(filter(None, found), key=make_release_key)
@@ -142,7 +142,7 @@ def make_case_history(history: History, case: str) -> dict[str, Any] | None:
     ran = np.nonzero((table != NOTHING).any(axis=1))[0].tolist()
     if len(ran) < 2:  # noqa: PLR2004 - one point is no history
         return None
-    rows, constant = _rows(history.cells, table, history.runs)
+    rows, constant = _make_rows(history.cells, table, history.runs)
     return {
         "runs": len(ran),
         "first": history.runs[ran[0]].date,
@@ -166,14 +166,14 @@ def collect_families(history: History) -> list[FamilyRows]:
     made = []
     for family, places in members.items():
         table = worst[:, places]
-        rows, constant = _rows([history.cases[place] for place in places], table, history.runs)
+        rows, constant = _make_rows([history.cases[place] for place in places], table, history.runs)
         whole = make_date_row(family, table.min(axis=1).tolist(), history.runs)
         anchor = f"family-{slug(family)}"
         made.append(FamilyRows(row=whole, anchor=anchor, rows=rows, constant=constant))
     return made
 
 
-def _rows(
+def _make_rows(
     names: Sequence[str], table: Ranks, runs: Sequence[RunPoint]
 ) -> tuple[tuple[DateRow, ...], tuple[ConstantVerdict, ...]]:
     """Return a row for each column whose verdict changes, and the other columns by verdict."""
@@ -206,17 +206,17 @@ def make_date_row(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> 
     spans, at = [], 0
     for rank, length in encode_run_lengths(shown):
         first, after = at * coarse, min((at + length) * coarse, len(runs))
-        spans.append(_span(rank, first, after, runs))
+        spans.append(_make_span(rank, first, after, runs))
         at += length
     return DateRow(name=name, spans=tuple(spans), coarse=coarse)
 
 
-def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> DateSpan:
+def _make_span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> DateSpan:
     verdict = find_verdict(rank)
     begun, ended = runs[first].date, runs[after - 1].date
     dates = begun if begun == ended else f"{begun} to {ended}"
     state = "" if verdict is None else str(verdict)
-    return DateSpan(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
+    return DateSpan(state=state, length=after - first, label=f"{state or 'not run'}, {dates}")
 
 
 def make_date_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
@@ -231,7 +231,7 @@ def make_date_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
     every = -(-len(found) // TICKS)
     joined = [found[at : at + every] for at in range(0, len(found), max(1, every))]
     return tuple(
-        DateSpan(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
+        DateSpan(state=group[0][0], length=sum(n for _, n in group), label=group[0][0])
         for group in joined
     )
 
@@ -272,7 +272,7 @@ def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]
     ]
     data = {
         "id": f"{root}{FEED}" if root else f"{_TAG}history",
-        "updated": max(times, default=_rfc3339(_EPOCH)),
+        "updated": max(times, default=_format_rfc3339(_EPOCH)),
         "self_link": f"{root}{FEED}",
         "page_link": f"{root}{HISTORY}",
         "entries": entries,
@@ -301,8 +301,8 @@ def _make_entry(
 
 def _format_end(run: RunPoint) -> str:
     """Return when a run ended, or else began, as Atom wants it."""
-    return _rfc3339(parse_time(run.finished) or run.time or _EPOCH)
+    return _format_rfc3339(parse_time(run.finished) or run.time or _EPOCH)
 
 
-def _rfc3339(time: datetime) -> str:
+def _format_rfc3339(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -74,7 +74,7 @@ class Tables:
     reasons: dict[str, int] = field(default_factory=lambda: {"": 0})
     room: int = ROOM
 
-    def of_job(self, record: Record) -> tuple[int, int]:
+    def number_job(self, record: Record) -> tuple[int, int]:
         """Return the state and the reason of a job.
 
         Args:
@@ -84,22 +84,22 @@ class Tables:
         verdict, outcome = str(record.verdict), str(record.outcome)
         state = (verdict, outcome, str(record.conformance), record.unexpected, error)
         reason = record.reasons[0] if record.reasons else ""
-        return self._number(state), self.reason(reason)
+        return self._number_state(state), self.number_reason(reason)
 
-    def excluded(self, reason: str) -> tuple[int, int]:
+    def number_exclusion(self, reason: str) -> tuple[int, int]:
         """Return the state and the reason of what was left out on purpose.
 
         Args:
             reason: Why.
         """
         state = (str(Verdict.EXCLUDED), NOT_RUN, "unknown", False, "")
-        return self._number(state), self.reason(reason)
+        return self._number_state(state), self.number_reason(reason)
 
-    def not_run(self) -> tuple[int, int]:
+    def number_not_run(self) -> tuple[int, int]:
         """Return the state and the reason of a job that was planned and has no result."""
-        return self._number((NOT_RUN, NOT_RUN, "unknown", False, "")), 0
+        return self._number_state((NOT_RUN, NOT_RUN, "unknown", False, "")), 0
 
-    def reason(self, text: str) -> int:
+    def number_reason(self, text: str) -> int:
         """Return the number of a reason.
 
         Args:
@@ -113,7 +113,7 @@ class Tables:
             self.reasons[said] = len(self.reasons)
         return self.reasons[said]
 
-    def _number(self, state: tuple[str, str, str, bool, str]) -> int:
+    def _number_state(self, state: tuple[str, str, str, bool, str]) -> int:
         return self.states.setdefault(state, len(self.states))
 
 
@@ -123,7 +123,7 @@ def make_matrix_data(report: Report) -> dict[str, Any]:
     Args:
         report: The runs to report.
     """
-    drawing = _Drawing(report)
+    drawing = _MatrixDrawing(report)
     families = [
         {"name": flatten(family), "cases": [drawing.case(name) for name in names]}
         for family, names in report.families.items()
@@ -147,7 +147,7 @@ def _list_verdicts() -> list[tuple[str, str, str]]:
 def _make_track(track: Track) -> dict[str, Any]:
     cells = [
         [flatten(label), slug(label), flatten(cell.id)]
-        for label, cell in zip(track.labels, track.shown, strict=True)
+        for label, cell in zip(track.labels, track.compared_cells, strict=True)
     ]
     return {
         "name": flatten(track.name),
@@ -157,7 +157,7 @@ def _make_track(track: Track) -> dict[str, Any]:
     }
 
 
-class _Drawing:
+class _MatrixDrawing:
     """Draws the cases of a report.
 
     Args:
@@ -168,7 +168,7 @@ class _Drawing:
         self.tables = Tables()
         self._report = report
         self._left_out = {(e.case, e.cell): e.reason for e in report.exclusions}
-        self._waiting = frozenset(report.not_run)
+        self._not_run = frozenset(report.not_run)
 
     def case(self, name: str) -> dict[str, Any]:
         """Return a case with a row for each track.
@@ -188,7 +188,7 @@ class _Drawing:
         }
 
     def _make_row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
-        cells = [cell.id for cell in track.shown]
+        cells = [cell.id for cell in track.compared_cells]
         jobs = history.jobs if history is not None else (None,) * len(cells)
         points = history.points if history is not None else ()
         edges = {point.after.record.cell: EDGES[point.kind] for point in points if is_drawn(point)}
@@ -199,11 +199,11 @@ class _Drawing:
     def _number_job(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
         """Return the state and the reason of a case in a cell."""
         if job is not None:
-            return self.tables.of_job(job.record)
-        if (case, cell) in self._waiting:
-            return self.tables.not_run()
+            return self.tables.number_job(job.record)
+        if (case, cell) in self._not_run:
+            return self.tables.number_not_run()
         reason = self._left_out.get((case, cell), self._left_out.get(("", cell)))
-        return (0, 0) if reason is None else self.tables.excluded(reason)
+        return (0, 0) if reason is None else self.tables.number_exclusion(reason)
 
 
 def find_title(doc: str) -> str:

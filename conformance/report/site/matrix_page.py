@@ -90,12 +90,12 @@ def count_families(report: Report) -> list[tuple[str, list[Tally | None]]]:
         key = record.case.partition("/")[0], track_of.get(record.cell, "")
         found.setdefault(key, Counter())[record.verdict] += 1
     return [
-        (family, [_tally(found.get((family, track.name))) for track in report.tracks])
+        (family, [_make_tally(found.get((family, track.name))) for track in report.tracks])
         for family in report.families
     ]
 
 
-def _tally(counts: Counter[Verdict] | None) -> Tally | None:
+def _make_tally(counts: Counter[Verdict] | None) -> Tally | None:
     if counts is None:
         return None
     ordered = tuple((str(v), counts[v]) for v in WORST_FIRST if counts[v])
@@ -114,7 +114,7 @@ def make_search_data(report: Report, story: Overview) -> dict[str, Any]:
         "counts": {"causes": story.causes, "runs": len(report.runs), "unexpected": story.wrong},
         "problems": list(story.problems),
         "ended": format_moment(story.ended),
-        "upgraded": UPGRADE if report.upgraded else "",
+        "upgraded": UPGRADE if report.upgrade_runs else "",
         "suite": next((href(view.page) for view in make_suite_views(report)), ""),
     }
 

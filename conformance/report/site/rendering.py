@@ -33,12 +33,12 @@ def render(template: str, page: str, data: Mapping[str, Any]) -> bytes:
         page: Path of the page below the site's root.
         data: What the template is filled in with; it gets `root` and `page` too.
     """
-    text = _environment().get_template(template).render(root=root_of(page), page=page, **data)
+    text = _make_environment().get_template(template).render(root=root_of(page), page=page, **data)
     return text.encode("utf-8", "replace")
 
 
 @cache
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     made = Environment(
         loader=PackageLoader(*TEMPLATES),
         autoescape=True,

@@ -85,7 +85,7 @@ def render_run_pages(
             "run": run,
             "upgrade": upgrades.get(run.id, ""),
             "counts": count_verdicts(run.records),
-            "seconds": _duration(run.info.started, run.info.finished),
+            "seconds": _measure_duration(run.info.started, run.info.finished),
             "rows": rows,
             "stages": STAGES,
             "longest": max((row.total for row in rows), default=0.0) or 1.0,
@@ -106,14 +106,16 @@ def make_cell_rows(run: LoadedRun) -> list[CellRow]:
     members: dict[str, list[Record]] = defaultdict(list)
     for record in run.records:
         members[record.cell].append(record)
-    return [_row(cell, members[cell.id], run) for cell in run.info.cells]
+    return [_make_row(cell, members[cell.id], run) for cell in run.info.cells]
 
 
-def _row(cell: RunCell, records: list[Record], run: LoadedRun) -> CellRow:
+def _make_row(cell: RunCell, records: list[Record], run: LoadedRun) -> CellRow:
     said = run.info.identities.get(cell.id, {})
     return CellRow(
         cell=cell,
-        identity=tuple((name, _flat(value)) for name, value in said.items() if name != "versions"),
+        identity=tuple(
+            (name, _flatten_value(value)) for name, value in said.items() if name != "versions"
+        ),
         jobs=len(records),
         cached=sum(record.cached for record in records),
         seconds=sum_stage_seconds(record for record in records if not record.cached),
@@ -136,13 +138,13 @@ def sum_stage_seconds(records: Iterable[Record]) -> dict[str, float]:
     return {stage: found[stage] for stage in STAGES if found.get(stage)}
 
 
-def _flat(value: object) -> str:
+def _flatten_value(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {inner}" for key, inner in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _duration(started: str, finished: str) -> float | None:
+def _measure_duration(started: str, finished: str) -> float | None:
     """Return the seconds between two times, None where they do not tell.
 
     One may not be known, or the clock was set back in between.

@@ -65,13 +65,13 @@ def make_strip(row: str, history: Timeline, track: Track) -> Strip:
         history: The history.
         track: The track.
     """
-    begins = {p.after.record.cell for p in history.points if _concerns(row, p)}
-    turns = list(accumulate(cell.id in begins for cell in track.shown))
-    states = [_state(row, job, turn) for job, turn in zip(history.jobs, turns, strict=True)]
+    begins = {p.after.record.cell for p in history.points if _changes_row(row, p)}
+    turns = list(accumulate(cell.id in begins for cell in track.compared_cells))
+    states = [_find_state(row, job, turn) for job, turn in zip(history.jobs, turns, strict=True)]
     segments = []
     for _, numbers in groupby(range(len(states)), lambda n: (states[n], turns[n])):
         first, *more = numbers
-        cell = track.shown[first]
+        cell = track.compared_cells[first]
         job = history.jobs[first]
         segments.append(
             Segment(
@@ -86,24 +86,24 @@ def make_strip(row: str, history: Timeline, track: Track) -> Strip:
     return Strip(name=row, segments=tuple(segments))
 
 
-def _concerns(row: str, point: Transition) -> bool:
+def _changes_row(row: str, point: Transition) -> bool:
     if row == VERDICT:
         return point.kind is not TransitionKind.SAME
     return row in point.changed
 
 
-def _state(row: str, job: StoredJob | None, turn: int) -> str:
+def _find_state(row: str, job: StoredJob | None, turn: int) -> str:
     """Return what a cell shows of a row."""
     if job is None:
         return ""
     if row == VERDICT:
         return str(job.record.verdict)
-    if not job.record.outcome.observed or not _has(row, job.record):
+    if not job.record.outcome.observed or not _has_artifact(row, job.record):
         return ""
     return "other" if turn % 2 else "same"
 
 
-def _has(row: str, record: Record) -> bool:
+def _has_artifact(row: str, record: Record) -> bool:
     if row == ENDING:
         return True
     return bool(record.facts) if row == FACTS else row in record.artifacts
@@ -134,9 +134,9 @@ class UpgradeSegment:
     last: str
     length: int
     fill: str
-    said: str
-    begins: Effect | None = None
-    turned: bool = False
+    summary: str
+    effect: Effect | None = None
+    alternate: bool = False
 
     @property
     def range(self) -> str:
@@ -197,9 +197,9 @@ def make_upgrade_strip(
                 last=flatten(points[more[-1] if more else first].label),
                 length=1 + len(more),
                 fill=fill,
-                said=said,
-                begins=begins.get(points[first].label) if found else None,
-                turned=bool(found) and turns[first] % 2 == 1,
+                summary=said,
+                effect=begins.get(points[first].label) if found else None,
+                alternate=bool(found) and turns[first] % 2 == 1,
             )
         )
     return tuple(parts)

@@ -70,7 +70,7 @@ class ShareCell:
         return next(name for least, name in SHADES if share >= least)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Its counts in words."""
         found = self.counts
         parts = [f"{found.passed} of {found.ran} passed"]
@@ -255,8 +255,12 @@ def render_suite_pages(
             "history": history,
             "rows": [_make_row(history, step, anchors) for step in reversed(history.steps)],
             "groups": [group for group in groups if group.spans],
-            "steps": [step for step in reversed(history.steps) if _changes(step) or step.standards],
-            "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
+            "steps": [
+                step for step in reversed(history.steps) if _has_changes(step) or step.standards
+            ],
+            "own_case_steps": [
+                step for step in reversed(history.own_case_steps) if _has_changes(step)
+            ],
             "group_of": {name: one.group for name, one in history.tests.items()},
             "changes": CHANGES,
             "short_name": shorten_test,
@@ -270,7 +274,7 @@ def render_suite_pages(
         yield view.page, render("suite.html", view.page, data)
 
 
-def _changes(step: ReleaseStep) -> bool:
+def _has_changes(step: ReleaseStep) -> bool:
     return any(getattr(step, word) for word in CHANGES)
 
 
@@ -294,7 +298,7 @@ def _make_group(history: SuiteHistory, name: str) -> GroupView:
     own = name in history.families
     tests = {
         test: one
-        for test, one in (history.beside if own else history.tests).items()
+        for test, one in (history.own_cases if own else history.tests).items()
         if one.group == name
     }
     releases = [held.release for held in history.releases]

@@ -66,7 +66,7 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class PlatformRows:
     """The cases of a group on one platform.
 
     Attributes:
@@ -113,7 +113,7 @@ class UpgradeGroupView:
     rows: tuple[Row, ...]
     more: tuple[Row, ...]
     count: int
-    platforms: tuple[Rows, ...]
+    platforms: tuple[PlatformRows, ...]
     change: UpgradeChange
     stacks: tuple[Stack, ...] = ()
     raised_on: str = ""
@@ -126,8 +126,8 @@ def make_groups(report: Report, run: str) -> Iterator[UpgradeGroupView]:
         report: The runs to report.
         run: Id of the run that the upgrade left.
     """
-    drawing = _Drawing(report, run)
-    yield from map(drawing.group, drawing.upgrade.groups, list_anchors(drawing.upgrade))
+    collector = _GroupCollector(report, run)
+    yield from map(collector.group, collector.upgrade.groups, list_anchors(collector.upgrade))
 
 
 def list_anchors(upgrade: UpgradeFile) -> list[str]:
@@ -144,7 +144,7 @@ def list_anchors(upgrade: UpgradeFile) -> list[str]:
     return anchors
 
 
-class _Drawing:
+class _GroupCollector:
     """Gathers what is shown of the changes of an upgrade."""
 
     def __init__(self, report: Report, run: str) -> None:
@@ -232,14 +232,14 @@ class _Drawing:
             return (_format_side(change, told),)
         return render_error(job) or (describe_ending(job),)
 
-    def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[Rows]:
+    def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[PlatformRows]:
         first = changes[0]
         for platform, points in self._axes.items():
             found = [change for change in changes if change.platform == platform]
             if not found:
                 continue
             members = tuple(self._make_member(change, first) for change in found)
-            yield Rows(
+            yield PlatformRows(
                 platform=platform,
                 ticks=make_minor_ticks(points, self._releases),
                 members=members[:AT_ONCE],

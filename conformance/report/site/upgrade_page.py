@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.report.report import Report
     from conformance.report.site.upgrade_groups import UpgradeGroupView
-    from conformance.report.upgrade_file import Aside, UpgradeFile
+    from conformance.report.upgrade_file import UncomparedCase, UpgradeFile
 
 TEMPLATE: Final = "upgrade.html"
 
@@ -87,7 +87,7 @@ def list_addresses(report: Report) -> dict[str, str]:
     Args:
         report: The runs to report.
     """
-    ordered = report.upgraded[::-1]
+    ordered = report.upgrade_runs[::-1]
     return {run: upgrade_page(run, ordered[0]) for run in ordered}
 
 
@@ -110,14 +110,14 @@ def make_sections(report: Report, run: str) -> tuple[EffectSection, ...]:
             title=TITLES[effect],
             count=counts[effect],
             groups=tuple(found[effect]),
-            names=_same(upgrade) if effect is Effect.UNCHANGED else (),
+            names=_list_unchanged(upgrade) if effect is Effect.UNCHANGED else (),
         )
         for effect in Effect
         if counts[effect]
     )
 
 
-def _same(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _list_unchanged(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the cases that nothing changed, by platform and name."""
     changed = {(one.case, one.platform) for one in upgrade.transitions}
     found: dict[str, list[str]] = {}
@@ -127,7 +127,7 @@ def _same(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((platform, tuple(sorted(names))) for platform, names in found.items())
 
 
-def group_by_reason(asides: Iterable[Aside]) -> tuple[ReasonGroup, ...]:
+def group_by_reason(asides: Iterable[UncomparedCase]) -> tuple[ReasonGroup, ...]:
     """Return cases of which little is said, by the reason, the commonest first.
 
     Args:

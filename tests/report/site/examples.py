@@ -165,7 +165,7 @@ def suite_report(folder: Path) -> Report:
         results={r: SuiteResult(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
         | {RELEASES[4]: SuiteResult(outcome=Ended.PASSED)},
     )  # fmt: skip
-    kept = replace(kept, beside={"own_devices/place": case})
+    kept = replace(kept, own_cases={"own_devices/place": case})
     after = RELEASES[len(before) :]
     run = suite_run(
         folder / "suite-1", after, {name: said[len(before) :] for name, said in tests.items()},

@@ -119,7 +119,7 @@ def test_a_family_shows_the_worst_of_its_jobs() -> None:
     ]  # fmt: skip
     (row,) = family.rows
     assert row.name == "f/a"
-    assert [(s.state, s.said) for s in row.spans][1] == ("regressed", "regressed, 2026-05-02")
+    assert [(s.state, s.label) for s in row.spans][1] == ("regressed", "regressed, 2026-05-02")
     assert [(same.verdict, same.names) for same in family.constant] == [
         (Verdict.MATCH, ("f/b",)), (Verdict.KNOWN, ("f/c",)),
     ]  # fmt: skip
@@ -146,8 +146,8 @@ def test_dates_are_few_and_as_wide_as_their_runs() -> None:
     """Months over a year, days over a week."""
     year = make_date_ticks(YEAR)
     assert len(year) == TICKS
-    assert (year[0].said, year[0].length) == ("2025-01", 28)
-    assert [tick.said for tick in make_date_ticks(YEAR[:2])] == ["2025-01-01", "2025-01-02"]
+    assert (year[0].label, year[0].length) == ("2025-01", 28)
+    assert [tick.label for tick in make_date_ticks(YEAR[:2])] == ["2025-01-01", "2025-01-02"]
     assert sum(tick.length for tick in make_date_ticks(YEAR[:50])) == 50
     assert make_date_ticks(()) == ()
 

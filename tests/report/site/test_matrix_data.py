@@ -50,10 +50,10 @@ def test_a_segment_tells_its_first_reason() -> None:
 def test_reasons_are_kept_once_and_in_bounds() -> None:
     """Each once, each cut, and all of them within a room; what is beyond it says where to look."""
     tables = Tables()
-    first = tables.reason("because")
-    assert tables.reason("because") == first
+    first = tables.number_reason("because")
+    assert tables.number_reason("because") == first
     long = [f"{number:09d} " + "x" * 1000 for number in range(5000)]
-    numbers = {tables.reason(text) for text in long}
+    numbers = {tables.number_reason(text) for text in long}
     assert BEYOND in tables.reasons
     assert max(map(len, tables.reasons)) <= MOST_REASON + 40
     assert sum(map(len, tables.reasons)) <= ROOM + len(BEYOND)

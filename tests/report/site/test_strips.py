@@ -100,7 +100,7 @@ def test_neighbours_that_show_the_same_are_one() -> None:
     error = ErrorInfo(type="ValueError", message="bad shape")
     raised = record(Outcome.RAISED, conformance=Conformance.DEVIATES, error=error)
     parts = along([record(), record(), None, raised], change("0.6.2"))
-    assert [(p.range, p.fill, p.said, p.begins) for p in parts] == [
+    assert [(p.range, p.fill, p.summary, p.effect) for p in parts] == [
         ("0.5.3 to 0.6.0", "ok conforms", "ok, conforms", None),
         ("0.6.1", "", NOT_TRIED, None),
         ("0.6.2", "raised deviates", "raised ValueError, deviates", Effect.BROKEN),
@@ -110,7 +110,7 @@ def test_neighbours_that_show_the_same_are_one() -> None:
 def test_what_is_filled_in_alike_is_told_apart() -> None:
     """A value that changes, and changes back, is seen though both jobs ended well."""
     parts = along([record()] * 4, change("0.6.0", Effect.VALUE), change("0.6.2", Effect.VALUE))
-    assert [(part.length, part.turned) for part in parts] == [(1, False), (2, True), (1, False)]
+    assert [(part.length, part.alternate) for part in parts] == [(1, False), (2, True), (1, False)]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_is_filled_in_alike_is_told_apart() -> None:
 def test_what_did_not_end_well(outcome: Outcome, fill: str, said: str) -> None:
     """What says nothing about JAX is not filled in as if it did."""
     (first, *_) = along([record(outcome, conformance=Conformance.UNKNOWN), None, None, None])
-    assert (first.fill, first.said) == (fill, said)
+    assert (first.fill, first.summary) == (fill, said)
 
 
 @given(

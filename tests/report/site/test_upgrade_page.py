@@ -14,7 +14,7 @@ from conformance.report.report import Report
 from conformance.report.site.addresses import UPGRADE
 from conformance.report.site.site import find_first_page, render_site
 from conformance.report.site.upgrade_page import render_upgrade_pages
-from conformance.report.upgrade_file import Package, Searched
+from conformance.report.upgrade_file import PackageUpdate, SearchedPackages
 from conformance.triage.upgrade.comparison import ComparedCase
 from tests.builders import case, deviation, f32
 from tests.report.raising import RAISED as TRACED
@@ -82,8 +82,8 @@ def test_what_is_not_said_is_told(tried: Tried) -> None:
 
 def test_which_package_it_is(tried: Tried) -> None:
     """Where that was searched, it is told in place of what may be; with what could not be told."""
-    guilty = (Package(package="numpy", from_="2.2.0", to="2.3.0"),)
-    found = Searched(case="f/other", guilty=(guilty,), untold="whether scipy, too")
+    guilty = (PackageUpdate(package="numpy", from_="2.2.0", to="2.3.0"),)
+    found = SearchedPackages(case="f/other", guilty=(guilty,), untold="whether scipy, too")
     upgrade = file_of(tried.upgraded())
     changes = (replace(upgrade.transitions[0], searched=found), *upgrade.transitions[1:])
     said = page(tried.report(replace(upgrade, transitions=changes))).text
