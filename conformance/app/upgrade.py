@@ -26,8 +26,7 @@ from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_
 from conformance.report.upgrade_text import render_asides
 from conformance.search.axes import AxisCells
 from conformance.suites.suite import make_suite
-from conformance.triage.upgrade.comparison import UpgradeAxis
-from conformance.triage.upgrade.culprit_search import search_culprits
+from conformance.triage.upgrade.comparison import UpgradeAxis, search_culprits
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrade import Upgrade
 

@@ -11,7 +11,7 @@ from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Verdict
 from conformance.report.grouping import group_by
 from conformance.report.text import sanitize
-from conformance.triage.upgrade.culprit_search import choose_predicate_options, find_cells
+from conformance.triage.upgrade.comparison import choose_predicate_options
 from conformance.triage.upgrade.effect import BREAKING, COST_METRICS, Effect, show_change
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class UpgradeCaseStep(NamedTuple):
     def command(self) -> str:
         """The shell command that shows the change."""
         case = self.compared.case
-        before, after = (planned.cell for planned in find_cells(*self))
+        before, after = (planned.cell for planned in self.compared.find_cells(self.step))
         target = case.arguments or quote(case.id)
         cells = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"
         if case.kind == "test":
@@ -85,7 +85,9 @@ class UpgradeCaseStep(NamedTuple):
     @property
     def blame_command(self) -> str:
         """The shell command that finds which of several packages made the change."""
-        before, after = (quote(planned.cell.selector) for planned in find_cells(*self))
+        before, after = (
+            quote(planned.cell.selector) for planned in self.compared.find_cells(self.step)
+        )
         when, fact = choose_predicate_options(self.step)
         options = (f" --when {when}" if when else "") + (f" --fact {quote(fact)}" if fact else "")
         # `blame` runs a test as a program with its packages, and takes no arguments of pytest.
@@ -101,7 +103,7 @@ class UpgradeCaseStep(NamedTuple):
         case requires a package, is a test of a suite, or runs with an overlay: what these import
         is not known.
         """
-        case, sides = self.compared.case, find_cells(*self)
+        case, sides = self.compared.case, self.compared.find_cells(self.step)
         before, after = (planned.versions for planned in sides)
         overlaid = any(planned.overlay for planned in sides)
         any_package = case.kind == "test" or overlaid or bool(case.requires)

@@ -15,7 +15,7 @@ from conformance.search.point_predicates import RepeatedPredicate
 from conformance.search.predicates import BAD, GOOD, ConformancePredicate
 from conformance.triage.blame.blame import BlameAnswer
 from conformance.triage.blame.mixtures import Mixtures
-from conformance.triage.upgrade.culprit_search import (
+from conformance.triage.upgrade.comparison import (
     choose_predicate_options,
     search_culprits,
 )
