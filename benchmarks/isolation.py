@@ -60,7 +60,9 @@ def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[floa
         took = {}
         for slots in (1, 2):
             executor = LocalExecutor(
-                provider(preparation).open, slots=slots, turns=DeviceLock(load_context().cache)
+                provider(preparation).open,
+                slots=slots,
+                device_lock=DeviceLock(load_context().cache),
             )
             results = executor.run(many)
             next(results)

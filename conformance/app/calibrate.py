@@ -93,7 +93,7 @@ def calibrate_host(
             took = f"{time.monotonic() - start:.0f} s"
             unlike = plural(len(calibrator.unstable), "job")
             say(f"attempt {number}: {took}, {unlike} unlike the first attempt so far")
-    compared, unstable = calibrator.compared, calibrator.unstable
+    compared, unstable = calibrator.compared_jobs, calibrator.unstable
     calibration = update_calibration(context.cache, compared, unstable, print_note)
     say(f"{len(unstable)} of {len(compared)} jobs are not stable")
     return CalibratedHost(calibration, len(compared))

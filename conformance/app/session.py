@@ -152,7 +152,7 @@ class Session:
             locks: Lock of each cell, by cell id; may grow.
             slots: Jobs at the same time.
         """
-        return LocalExecutor(self.make_opener(locks), slots=slots, turns=self.device_lock)
+        return LocalExecutor(self.make_opener(locks), slots=slots, device_lock=self.device_lock)
 
     def make_judge(self, blobs: BlobStore) -> Judge:
         """Return a judge of records, against the goldens beside the cases.

@@ -54,6 +54,7 @@ def decompress(data: bytes, largest: int = LARGEST) -> bytes:
         DecompressionError: If it is damaged or cut, or its content is larger.
     """
     try:
+        # Checked before anything is decompressed: a small frame can expand to any size.
         stated = zstandard.get_frame_parameters(data).content_size
         if stated == _UNKNOWN:
             return _decompress_stepwise(data, largest)
@@ -84,6 +85,7 @@ LARGE = 64 * 1024
 """Bytes from which a blob is compressed."""
 HASH_LENGTH = 32
 THREADS: Final = 8
+"""Files that are synced at the same time."""
 BATCH: Final = 256
 """Files above which syncing the whole file system is faster than syncing each file."""
 _NAME: Final = re.compile(r"[0-9a-f]{32,64}")
@@ -118,6 +120,7 @@ class BlobStore:
         """
         name = hash_blob(data)
         path = self._path(name, large=len(data) >= LARGE)
+        # Read, not only looked up: a damaged blob of that name is replaced.
         if not self._holds(name):
             stored = compress(data) if len(data) >= LARGE else data
             write_atomically(path, stored)
@@ -190,6 +193,7 @@ class BlobStore:
         """
         if not trusted:
             source.get(name)
+        # A blob keeps the form that it has in the other store.
         for large in (False, True):
             path = self._path(name, large=large)
             if path.exists() or _link(source._path(name, large=large), path):
@@ -228,9 +232,10 @@ def _link(source: Path, target: Path) -> bool:
         except FileNotFoundError:
             if not source.exists():
                 return False
+            # The folder is made by the first blob, so that most links need one system call.
             target.parent.mkdir(parents=True, exist_ok=True)
             os.link(source, target, follow_symlinks=False)
-    except FileExistsError:
+    except FileExistsError:  # another process has stored the same content meanwhile
         return True
     except OSError:  # another file system
         try:

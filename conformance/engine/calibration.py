@@ -56,7 +56,7 @@ class UnstableJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The reason that a record of the job gets."""
+        """Reason for the verdict of a record of the job."""
         return (
             f"not stable on this host: {self.differing} of {self.attempts} attempts were unlike "
             f"the first when it was calibrated on {self.day}"
@@ -172,18 +172,19 @@ class Calibrator:
     def attempt(self) -> None:
         """Run every job once more.
 
-        The order differs each time, and in every other round each job has a process of its own:
-        a job may depend on its neighbours, or on the absence of neighbours.
+        The order differs each time, and in every other round no jobs share a process: a job may
+        depend on its neighbours, or on the absence of neighbours.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
         alone = self._rounds % 2 == 1
         jobs = [replace(attempts.job, alone=alone) for attempts in self._attempts.values()]
+        # Seeded, so that a calibration that finds a job can be repeated.
         random.Random(self._rounds).shuffle(jobs)  # noqa: S311 - an order, no secret
         self._rounds += 1
         for job, record, _ in execute_jobs(self._executor, jobs, self._blobs):
-            if not record.outcome.observed:
+            if not record.outcome.observed:  # the host kept it from running: no attempt
                 continue
             attempts = self._attempts[job.id]
             attempts.count += 1
@@ -193,7 +194,7 @@ class Calibrator:
                 attempts.differences.append(difference)
 
     @property
-    def compared(self) -> frozenset[tuple[str, str]]:
+    def compared_jobs(self) -> frozenset[tuple[str, str]]:
         """Case and cell of the jobs with at least two attempts."""
         return frozenset(job for job, attempts in self._attempts.items() if attempts.count > 1)
 
@@ -219,8 +220,8 @@ class Calibrator:
 def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) -> str:
     """Return how two attempts of a job differ, empty if they do not.
 
-    Endings and values beyond the tolerance count, facts that gate, and IRs unless the policy of the
-    case is that they inform.
+    Different outcomes and errors count, values beyond the tolerance, facts that gate, and IRs whose
+    policy is not to inform.
 
     Args:
         job: The job.
@@ -233,6 +234,7 @@ def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) ->
     difference = find_disagreement(*observations, Tolerance.of(case)).removeprefix(DISAGREE)
     if not difference and case.policy_of("facts") is Policy.GATE:
         changed = next(find_changed_facts(other.facts, first.facts), "")
+        # The sentence is about a golden; here the first attempt takes its place.
         difference = changed.replace(", golden ", ", first ")
     if difference:
         return difference

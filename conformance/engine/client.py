@@ -84,6 +84,7 @@ class WorkerProcess:
         self._count = 0
         self._dead = False
         self._masker = Masker(os.environ)
+        # A file, because a pipe that nothing reads fills up and blocks the worker.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._scratch = Scratch("worker")
         python = command[0]
@@ -96,6 +97,7 @@ class WorkerProcess:
                 stderr=self._log,
                 pass_fds=[write_end, *holds],
                 env={**environment, SCRATCH: str(self._scratch.path)},
+                # Ctrl-C reaches this process only, which ends its workers in order.
                 start_new_session=True,
                 cwd=self._scratch.path,
             )
@@ -103,9 +105,11 @@ class WorkerProcess:
             os.close(read_end)
             self._log.close()
             self._scratch.close()
+            # A worker that is killed, or finds no memory, is started again: see `CellWorker`.
             kind = WorkerKilledError if error.errno in EXHAUSTED else InfrastructureError
             raise kind(f"worker {python} does not start: {error.strerror}") from None
         finally:
+            # Held by the worker alone, so that its end is the end of the frames.
             os.close(write_end)
         self._reader = threading.Thread(target=self._read, args=(read_end,), daemon=True)
         self._reader.start()
@@ -138,6 +142,7 @@ class WorkerProcess:
             WorkerDiedError: If the worker ends or hangs before that.
         """
         channel: queue.SimpleQueue[frames.Frame | None] = queue.SimpleQueue()
+        # Registered before the request is sent: the answer may arrive at once.
         with self._lock:
             self._count += 1
             number = str(self._count)
@@ -156,6 +161,7 @@ class WorkerProcess:
     def _next(
         self, channel: queue.SimpleQueue[frames.Frame | None], timeout: float
     ) -> frames.Frame:
+        # The worker enforces the timeout of a job; this one is for a worker that does not.
         end = time.monotonic() + timeout + GRACE
         while True:
             try:
@@ -190,7 +196,7 @@ class WorkerProcess:
         raise self._make_death_error()
 
     def _read(self, fd: int) -> None:
-        """Pass each frame to the thread that waits for it; runs in a thread of its own."""
+        """Pass each frame to the thread that waits for it; runs in a separate thread."""
         decoder = frames.Decoder()
         try:
             while data := os.read(fd, 1 << 20):
@@ -200,6 +206,7 @@ class WorkerProcess:
                         continue
                     with self._lock:
                         channel = self._pending.get(str(frame.header.get("job")))
+                    # A frame without a channel belongs to a request that was given up.
                     if channel is not None:
                         channel.put(frame)
         except frames.FrameError:
@@ -248,12 +255,14 @@ class WorkerProcess:
             self._process.wait()
         self._reader.join(STOP_TIMEOUT)
         self._log.close()
+        # A worker that ends in order has killed the strays of its jobs, and the search is slow.
         if self._process.returncode != 0:
             self._kill_strays()
         self._scratch.close()
 
     def _kill_strays(self) -> None:
         """Kill processes that jobs left in other sessions, which a killed worker could not do."""
+        # By a variable that they inherited: their parents are gone, and so is the way to them.
         mark = str(self._scratch.path)
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
@@ -290,7 +299,7 @@ class Worker(WorkerProcess):
         environment = make_worker_environment(
             os.environ, variables, keep_python_path=keep_python_path, passed=passed
         )
-        # The frames of jax are evidence; reports fold those that say nothing.
+        # The frames of jax are evidence; reports fold those of no interest.
         environment["JAX_TRACEBACK_FILTERING"] = "off"
         super().__init__([python, "-s", WORKER, "spawn" if spawn else "serve"], environment, holds)
 
@@ -326,7 +335,7 @@ class Worker(WorkerProcess):
 class _Report:
     """The report of a worker on one job.
 
-    A job can write anything to the worker's channel. That costs its own record, and nothing else.
+    A job can write anything to the worker's channel. That affects its own record only.
 
     Attributes:
         job: The job.
@@ -356,6 +365,7 @@ class _Report:
                 return replace(finished, notes=(*finished.notes, *self.masking.make_notes()))
         except Exception as error:  # noqa: BLE001 - a job can forge any frame
             self.problem = self.problem or f"{type(error).__name__}: {error}"
+            # The `done` frame is waited for: until then the worker sends frames of the job.
             if frame.header.get("kind") != "done":
                 return None
         problem = self.masking.masker.text(self.problem)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LARGEST: Final = 4 * 2**20
 """Bytes of two texts above which a report does not compare them, because it takes too long."""
 _CHUNK: Final = 16
+"""Pairs that a process gets at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class IrPair:
     @property
     def key(self) -> str:
         """Cache key of the difference."""
+        # By kind: the StableHLO for a platform is compared as that of the cell is.
         facts = (kind_of_artifact(self.ir), self.before, self.after, _code_hash())
         return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
@@ -97,6 +99,7 @@ class DiffCache:
         """
         unique = {pair.key: pair for pair in pairs}
         missing = {key: pair for key, pair in unique.items() if self._load(key) is None}
+        # An interrupted report must not wait for differences that nothing will show.
         with map_in_processes(
             make_diff, list(missing.values()), processes=self._processes, new=len(missing),
             chunk=_CHUNK,

@@ -40,10 +40,12 @@ _INDEX: Final = np.dtype("<u4")
 FORMAT: Final = 1
 """Version of the files; a file of another version is rebuilt."""
 _CHUNK: Final = 4
+"""Runs that a process gets at once."""
 
 
+# As arrays, without the names of fields: a history reads the digests of thousands of runs.
 class JobState(msgspec.Struct, frozen=True, array_like=True):
-    """The state of a job; many jobs share one.
+    """The state of a job; most jobs of a run share a few states.
 
     Attributes:
         verdict: The verdict.
@@ -78,6 +80,7 @@ def make_regression_id(case: str, verdict: str, cause: str) -> str:
         verdict: Verdict of its jobs.
         cause: Normalised cause of its states.
     """
+    # Without the run or the cell: the regression is the same in every run and on every release.
     text = f"{case}\0{verdict}\0{cause}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -175,6 +178,7 @@ class _Info(msgspec.Struct):
     plan: tuple[msgspec.Raw, ...] = ()
 
 
+# `gc=False`: tens of thousands of records without cycles, which the collector need not visit.
 class _Error(msgspec.Struct, frozen=True, gc=False):
     signature: str = ""
 
@@ -201,6 +205,7 @@ def make_digest(directory: RunDirectory) -> Digest:
         CorruptRunError: If it cannot be read, or is no run directory.
     """
     info = directory.read_run_as(_Info)
+    # Results are only appended to: of a job with several records, the last one counts.
     jobs = {(job.case, job.cell): job for job in directory.read_records_as(_Job)}
     if not jobs and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
@@ -209,6 +214,7 @@ def make_digest(directory: RunDirectory) -> Digest:
     release = {cell.id: cell.versions.jax for cell in info.cells}
     known: dict[tuple[object, ...], int] = {}
     states: dict[JobState, int] = {}
+    # 0 is no job. Two tables of numbers, because normalising a cause takes longer than a lookup.
     table = np.zeros((len(cases), len(cells)), _INDEX)
     for job in jobs.values():
         key = (job.verdict, job.outcome, job.conformance, *_find_reason(job))
@@ -281,18 +287,18 @@ class DigestStore:
         # Before the run is read: a run that is still growing must not match its stamps later.
         key = tuple(_read_stamps(directory))
         path = self._path(directory)
-        kept = _decode(self._entries.read(path))
-        if kept is not None and (kept.format, kept.key) == (FORMAT, key):
-            return kept.digest
+        cached = _decode(self._entries.read(path))
+        if cached is not None and (cached.format, cached.key) == (FORMAT, key):
+            return cached.digest
         digest = make_digest(directory)
-        kept = _DigestFile(format=FORMAT, key=key, digest=digest)
-        self._entries.write(path, compress(msgspec.msgpack.encode(kept)))
+        cached = _DigestFile(format=FORMAT, key=key, digest=digest)
+        self._entries.write(path, compress(msgspec.msgpack.encode(cached)))
         return digest
 
     def get_all(
         self, directories: Sequence[RunDirectory]
     ) -> tuple[dict[RunDirectory, Digest], list[str]]:
-        """Return the digests of all readable runs.
+        """Return the digests of all readable runs, and messages about the others.
 
         Args:
             directories: Directories of the runs.
@@ -310,6 +316,7 @@ class DigestStore:
         return digests, [problem for problem in results.values() if isinstance(problem, str)]
 
     def _try_get(self, directory: RunDirectory) -> Digest | str:
+        # A message, not the exception: it is pickled on its way from another process.
         try:
             return self.get(directory)
         except CorruptRunError as error:
@@ -335,7 +342,7 @@ def _read_stamps(directory: RunDirectory) -> Iterator[int]:
     for name in (RUN, RESULTS):
         try:
             found = (directory.path / name).stat()
-        except FileNotFoundError:
+        except FileNotFoundError:  # a run without results yet
             yield from (-1, 0)
         except OSError as error:
             raise CorruptRunError(

@@ -60,6 +60,7 @@ PINNED: Final = {
     "MKL_NUM_THREADS": "1",
     # A job's memory in huge pages and one arena: it is short, and page faults are much of its time.
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1",
+    # The order of a set may reach the program that a case builds.
     "PYTHONHASHSEED": "0",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "LC_ALL": "C.UTF-8",
@@ -81,21 +82,23 @@ def make_worker_environment(
         outer: Environment of the orchestrator. Only the variables of `ALLOWED` are taken from it,
             and none of them that holds a secret, such as a proxy with a password.
         variables: Variables of the cell's platform.
-        keep_python_path: Whether PYTHONPATH stays: a development build in a `path:` cell may
-            live by it.
+        keep_python_path: Whether PYTHONPATH is kept: a development build in a `path:` cell may
+            need it.
         passed: Variables that the user passes on with `pass-env`; see `select_passed_variables`.
 
     Returns:
         Variables for the worker, with thread counts, hash seed, locale and time zone pinned.
     """
-    kept = {name: value for name, value in outer.items() if is_allowed(name, value)}
+    allowed = {name: value for name, value in outer.items() if is_allowed(name, value)}
     if keep_python_path and "PYTHONPATH" in outer:
-        kept["PYTHONPATH"] = outer["PYTHONPATH"]
-    return {**kept, **(passed or {}), **PINNED, **variables}
+        allowed["PYTHONPATH"] = outer["PYTHONPATH"]
+    # The cell's own variables are last: an accelerator needs another JAX_PLATFORMS. Variables that
+    # users pass replace no pinned one.
+    return {**allowed, **(passed or {}), **PINNED, **variables}
 
 
 def is_allowed(name: str, value: str) -> bool:
-    """Return whether workers get a variable of the caller without being asked to.
+    """Return whether workers get a variable of the caller by default.
 
     Args:
         name: The variable.
@@ -131,6 +134,7 @@ def make_option_variables(planned: PlannedCell) -> dict[str, str]:
         planned: The cell.
     """
     cell = planned.cell
+    # Those of the cell last: XLA takes the last of two equal flags.
     flags = [*cell.place.xla_flags, *cell.xla_flags]
     if cell.devices > 1 and not cell.place.real:
         flags.append(f"--xla_force_host_platform_device_count={cell.devices}")

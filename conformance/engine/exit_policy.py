@@ -1,4 +1,4 @@
-"""The exit status of a run, by policy. Pure."""
+"""The exit status of a run, by its policy. Pure."""
 
 from __future__ import annotations
 
@@ -55,14 +55,16 @@ def compute_exit_code(records: Iterable[Record]) -> ExitCode:
     Args:
         records: The records of a run.
     """
-    seen = list(records)
-    if any(record.unexpected for record in seen):
+    every = list(records)
+    # In the order of what a user must see first: a regression is not hidden by a failed host.
+    if any(record.unexpected for record in every):
         return ExitCode.UNEXPECTED
-    if any(record.golden_at_fault for record in seen):
+    # Before INFRA, because such a record is `infra` too, and a rerun does not help.
+    if any(record.golden_at_fault for record in every):
         return ExitCode.USAGE
-    if any(record.verdict is Verdict.INFRA for record in seen):
+    if any(record.verdict is Verdict.INFRA for record in every):
         return ExitCode.INFRA
-    if all(record.verdict is Verdict.EXCLUDED for record in seen):
+    if all(record.verdict is Verdict.EXCLUDED for record in every):
         return ExitCode.NOTHING
     return ExitCode.OK
 
@@ -93,6 +95,7 @@ def decide_exit(
     failing = _select_failing(policy, causes, since, known)
     if failing:
         return ExitDecision(code, _explain_failure(policy, since, known, len(failing)))
+    # The policy forgives unexpected jobs only; if there were no others, jobs did run.
     rest = compute_exit_code(record for record in records if not record.unexpected)
     code = ExitCode.OK if rest is ExitCode.NOTHING else rest
     return ExitDecision(code, _explain_success(policy, known, len(causes)))
@@ -111,12 +114,14 @@ def _select_failing(
         case FailOn.NEVER:
             return []
         case FailOn.NEW:
+            # By job, not by cause: a linked issue may explain only some jobs of a cause.
             if known is not None:
                 return [
                     cause
                     for cause in causes
                     if not all((r.case, *find_symptom(r)) in known for r in cause.records)
                 ]
+            # Without an earlier night every cause is new: a run must not pass for lack of history.
             open_ids = {cause.id for cause in since.still} if since is not None else set()
             return [cause for cause in causes if cause.id not in open_ids]
 

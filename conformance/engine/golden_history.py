@@ -1,4 +1,4 @@
-"""The history in goldens: changes from release to release, compatibility, recorded outcomes."""
+"""The history that goldens record: changes between releases, compatibility, outcomes."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _MADE_BY: Final = re.compile(r"out\['([\d.]+)'\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenChange:
-    """A change of what is recorded of a case.
+    """A change of the recorded behaviour of a case.
 
     Attributes:
-        case: The case.
-        release: The first release with what is recorded since.
-        last: The last one recorded before.
-        shown_by: What changed.
-        endings: How the case ended before and since, where that changed.
-        facts: Its facts before and since, where these changed.
+        case: Case whose goldens change.
+        release: First release with the new behaviour.
+        last: Last recorded release with the old behaviour.
+        shown_by: Artifact that changed.
+        endings: Old and new outcome or error, None if that is the same.
+        facts: Old and new facts, None if they are the same.
     """
 
     case: Case
@@ -57,36 +57,40 @@ class GoldenChange:
 
 
 def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
-    """Yield what the goldens say changed, on the CPU, or where a case is recorded most.
+    """Yield the changes that goldens record on the CPU, or on the cell with the most spans.
 
-    Facts that one side leaves unsaid are no change.
+    Facts that only one side states are no change.
 
     Args:
-        cases: The cases.
+        cases: Cases whose goldens are read.
 
     Raises:
         GoldenError: If a golden is corrupt.
     """
+    # One store for each folder of families: it remembers the documents that it has read.
     store_of = cache(GoldenStore)
     for case in cases:
         store = store_of(case.families)
         document = store.document(case)
+        # Forms of different versions differ for reasons of the harness.
         if document is None or document.tainted:
             continue
         for change in find_span_changes(document.variants[choose_main_variant(document)]):
-            found = _make_change(store, case, change)
-            if found.facts is None or any(find_changed_facts(*found.facts)):
-                yield found
+            golden_change = _make_change(store, case, change)
+            # The files differ, but perhaps in facts that a release of the harness has added.
+            if golden_change.facts is None or any(find_changed_facts(*golden_change.facts)):
+                yield golden_change
 
 
 def choose_main_variant(document: GoldenDocument) -> str:
     """Return the cell variant whose history is shown for a case.
 
     Args:
-        document: Its goldens.
+        document: Goldens of the case.
     """
     if MAIN in document.variants:
         return MAIN
+    # Sorted first, so that the choice between equal counts does not depend on the file.
     return max(sorted(document.variants), key=lambda name: len(document.variants[name]))
 
 
@@ -104,11 +108,11 @@ def _make_change(store: GoldenStore, case: Case, change: SpanChange) -> GoldenCh
 
 
 class ReleasePair(NamedTuple):
-    """Two releases.
+    """The two releases of an export.
 
     Attributes:
-        writer: The one that made something.
-        reader: The one that takes it.
+        writer: Release that exported the program.
+        reader: Release that loads it.
     """
 
     writer: str
@@ -116,11 +120,11 @@ class ReleasePair(NamedTuple):
 
 
 class LoadResult(NamedTuple):
-    """The result of loading in one release what another one exported.
+    """The result of loading an export of another release.
 
     Attributes:
         text: Result as the case spells it, e.g. `right`.
-        promised: Whether it is promised to be right.
+        promised: Whether JAX promises that the pair is compatible.
     """
 
     text: str
@@ -130,18 +134,19 @@ class LoadResult(NamedTuple):
 def find_compatibility(
     cases: Iterable[Case], names: Sequence[str], releases: Iterable[str]
 ) -> Mapping[str, Mapping[ReleasePair, LoadResult]]:
-    """Return what the goldens have, by parameter.
+    """Return the recorded results of loading exports, by parameter of the case.
 
     Args:
         cases: All cases of a family.
-        names: Names of those that are read; what the first says is promised.
-        releases: The releases that read.
+        names: Names of the cases with such results; pairs of the first case are promised.
+        releases: Releases that load.
 
     Raises:
         GoldenError: If a golden is corrupt.
     """
     readers = tuple(releases)
     store_of = cache(GoldenStore)
+    # A case has one golden for each reader, with a leaf for each writer: `out['0.4.35']`.
     found: dict[str, dict[ReleasePair, LoadResult]] = defaultdict(dict)
     for case in cases:
         if case.name not in names:
@@ -150,6 +155,7 @@ def find_compatibility(
         parameter = case.id.partition("[")[2].removesuffix("]")
         for reader in readers:
             entry = store.lookup(case, MAIN, reader)
+            # Not the golden of an older reader: only recorded pairs are shown.
             if entry is None or not entry.exact or entry.value is None:
                 continue
             for leaf in entry.value.leaves:
@@ -161,10 +167,10 @@ def find_compatibility(
 
 
 def find_recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
-    """Yield the jobs whose release lies within a recorded span, each with what names its ending.
+    """Yield each job whose release is within a recorded span, with the id of its ending.
 
     Args:
-        plan: The jobs.
+        plan: Plan with the jobs.
 
     Raises:
         GoldenError: If a file is corrupt.

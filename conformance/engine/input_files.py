@@ -1,4 +1,4 @@
-"""Files of the user that a program reads, on which its result depends."""
+"""Files of the user that a program reads, and on which its result depends."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ READ_FILES: Final = "inputs"
 LARGE: Final = 2**23
 """Bytes from which a file is identified by size and time instead of its content."""
 _ABSENT: Final = ""
+# Installed packages are covered by the lock of the cell.
 _FOREIGN: Final = frozenset({"site-packages", "dist-packages", ".git"})
 _CACHE: Final = "__pycache__"
 
 
 def collect_inputs(note: Path, roots: Iterable[Path]) -> dict[str, str]:
-    """Return what a program read of the user's own, as it is now.
+    """Return the current hashes of the user's files that a program read.
 
     Args:
-        note: What the processes of the program noted.
-        roots: Folders in which files are the user's own: the working directory, and that of a
-            script. What is installed there is not.
+        note: File in which the processes of the program noted the files that they opened.
+        roots: Folders of the user's files: the working directory, and the folder of a script.
+            Packages installed below them do not count.
 
     Returns:
-        Hash by absolute path; empty for a file that was not there. Without the files that the
-        program itself wrote: they follow from the others.
+        Hash by absolute path; empty for a file that does not exist. Without files that the
+        program itself wrote: their content follows from the others.
     """
     try:
         lines = note.read_bytes().splitlines()
-    except OSError:  # nothing of it was Python, or it was ended before its start
+    except OSError:  # no process of it was Python, or it was ended before its start
         return {}
     read: set[str] = set()
     written: set[str] = set()
@@ -55,6 +56,7 @@ def collect_inputs(note: Path, roots: Iterable[Path]) -> dict[str, str]:
             continue
         (written if writes else read).add(name)
     folders = tuple(root.resolve() for root in roots)
+    # A missing file counts as well: the program may do something else once it exists.
     files = {_source(Path(name)) for name in read - written}
     return hash_inputs(
         file
@@ -65,7 +67,7 @@ def collect_inputs(note: Path, roots: Iterable[Path]) -> dict[str, str]:
 
 
 def hash_inputs(files: Iterable[Path]) -> dict[str, str]:
-    """Return the hash of each file as it is now, by absolute path; empty for a missing file.
+    """Return the current hash of each file by absolute path; empty for a missing file.
 
     Args:
         files: Absolute paths; folders are left out.
@@ -74,15 +76,15 @@ def hash_inputs(files: Iterable[Path]) -> dict[str, str]:
 
 
 def encode_inputs(inputs: Mapping[str, str]) -> bytes:
-    """Return the artifact of some inputs."""
+    """Return inputs as the content of an artifact."""
     return msgspec.json.encode(inputs, order="sorted")
 
 
 def decode_inputs(data: bytes) -> dict[str, str]:
-    """Return the inputs of an artifact: hash by absolute path, empty for a file that was not there.
+    """Return the inputs of an artifact: hash by absolute path, empty for a missing file.
 
     Args:
-        data: As `encode_inputs` returns it.
+        data: Content of the artifact, see `encode_inputs`.
     """
     return msgspec.json.decode(data, type=dict[str, str])
 
@@ -92,11 +94,11 @@ def has_same_inputs(record: Record, blobs: BlobStore) -> bool:
 
     Args:
         record: Record of the program or test.
-        blobs: Its artifacts.
+        blobs: Artifacts of the record.
 
     Returns:
-        Whether that is known to be so; true for a record without such files, as that of a case,
-        whose hash covers its files.
+        True only if the files are known to be unchanged, or if the record names none: the hash of a
+        case covers its files.
     """
     if READ_FILES not in record.artifacts:
         return True
@@ -110,26 +112,27 @@ def are_unchanged(inputs: Mapping[str, str]) -> bool:
     """Return whether every file is unchanged.
 
     Args:
-        inputs: As `hash_inputs` returns it.
+        inputs: Hash by absolute path, see `hash_inputs`.
     """
     return all(_hash(Path(name)) == content for name, content in inputs.items())
 
 
 def _source(file: Path) -> Path:
-    """Return the module of a compiled one, the file itself where it is none."""
+    """Return the source file of a bytecode file, any other file itself."""
+    # Python opens only the bytecode of an unchanged module.
     if file.suffix != ".pyc" or file.parent.name != _CACHE:
         return file
     return file.parent.parent / f"{file.name.partition('.')[0]}.py"
 
 
 def hash_content(file: Path) -> str:
-    """Return the hash of a file's content; of a large file, that of its size and time.
+    """Return the hash of a file's content; of a large file, its size and modification time.
 
     Args:
-        file: The file; a pipe or a device has the same hash at all times.
+        file: The file; a pipe or a device always has the same hash.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If the file cannot be read.
     """
     state = file.stat()
     if not stat.S_ISREG(state.st_mode):

@@ -92,6 +92,7 @@ def diff_canonical(golden: str, seen: str) -> IrChanges:
         seen: Text of the observation.
     """
     texts = Excerpts(golden, "neutral"), Excerpts(seen, "neutral")
+    # The verdict does not depend on the lines of a difference.
     try:
         found = diff_modules(loads(golden), loads(seen), *texts)
     except Exception as error:  # noqa: BLE001 - a bug of ours must not end the run
@@ -135,6 +136,7 @@ def _add_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) -> 
 
     Optimised HLO has no shardings of results, and from jax 0.12.0 on none of parameters.
     """
+    # A copy: the analysis of a text is shared by all records with that text.
     stated = dict(facts)
     layout = json.loads(artifacts.get("layout", b"{}"))
     for name, key in _SHARDINGS.items():
@@ -142,6 +144,7 @@ def _add_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) -> 
         # An unused input is no parameter of the compiled program.
         texts = [text for place, text in pairs if place is not None]
         rows = facts.get(name, [])
+        # Rows and inputs are paired by position, which is right only if none is missing.
         if len(texts) != len(rows) or any("sharding" in row for row in rows):
             continue
         with suppress(HloTextError):  # an unknown spelling adds no fact

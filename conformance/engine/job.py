@@ -1,4 +1,4 @@
-"""A job, what an executor returns for it, and the executor's protocol."""
+"""Jobs, finished jobs, and the protocol of executors."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class PlannedCell:
         lock_hash: Hash of the lock; for a `path:` cell, of the installed packages.
         cell_hash: Hash of everything except the case that an observation depends on; empty if
             that is unknown, and nothing is cached then.
-        failure: Why the cell cannot be provided, if that is known; its jobs are `infra`.
-        missing: Why this host cannot serve the cell; its jobs are `unsupported`.
+        failure: Why the cell cannot be provided, empty if it can; its jobs are `infra`.
+        missing: Why this host cannot serve the cell, empty if it can; its jobs are `unsupported`.
         overlay: Folder of packages in addition to those of the lock, empty for none.
         layer: Hash of the lock that the overlay was made from.
         note: Note for readers of its results, empty for none.
@@ -57,6 +57,7 @@ class PlannedCell:
         return self.versions["jax"]
 
 
+# Compared by identity, because a case has dictionaries, which cannot be hashed; `id` is the key.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Job:
     """One case in one cell.
@@ -64,7 +65,7 @@ class Job:
     Attributes:
         case: The case.
         planned: The cell.
-        alone: Whether the job needs a process of its own even if jobs of its cell share one.
+        alone: Whether the job runs in a separate process even if jobs of its cell share one.
         calls: Additional calls of a compiled program, to measure a warm call.
     """
 
@@ -94,6 +95,7 @@ class Job:
             "params": dict(case.params),
             "devices": case.devices or cell.devices,
             "processes": cell.place.processes,
+            # XLA takes the last of two equal flags: the flags of the case come last.
             "xla_flags": [*cell.place.xla_flags, *cell.xla_flags, *case.xla_flags],
             "config": {**cell.settings, **case.config},
             "x64": self.x64,
@@ -124,7 +126,7 @@ def make_job_key(job: Job, kit_hash: str) -> str:
         32 hexadecimal digits.
     """
     # The file is covered by the content of the case, the cell by its hash: another checkout of the
-    # same case has the same key.
+    # same case has the same key. Sharing a process must not change an observation.
     omitted = {"file", "cell", "alone"}
     request = {name: value for name, value in job.request().items() if name not in omitted}
     facts = (kit_hash, job.case.content_hash, job.planned.cell_hash, job.planned.cell.id, request)
@@ -137,15 +139,15 @@ class FinishedJob:
 
     Attributes:
         job: The job.
-        outcome: How the job ended.
+        outcome: Outcome of the job.
         stage: Last stage reached.
-        error: The error, when there was one; for `unsupported` and `infra` the reason.
+        error: Error, or the reason of `unsupported` and `infra`; None for none.
         blobs: Artifacts by name: `value` and a reference value as safetensors, the rest text.
         values: The values among the artifacts, so that judging need not decode them.
         seconds: Wall-clock seconds by stage, and `job` for the whole.
         max_rss_bytes: Peak resident memory of the job's process.
-        killed: Whether its process was ended by a SIGKILL that none of its limits sent: by a host
-            that was out of memory, by another process, or by itself.
+        killed: Whether its process was ended by a SIGKILL that no limit of the job sent: the host
+            was out of memory, another process sent it, or the job itself.
         refused: Whether this host had no process, descriptor or memory left to start the job.
         notes: Notes on the execution, independent of the verdict.
     """

@@ -1,4 +1,4 @@
-"""Comparison of two jobs: endings, values and IRs."""
+"""Comparison of two jobs: outcomes, errors, values and IRs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 class IrLevel(StrEnum):
     """The form in which IRs are compared."""
 
+    # The values are those of `--level`, and older than the names of the forms.
     EXACT = "structure"
     """The same instructions, grouped in the same way."""
     CANONICAL = "neutral"
@@ -52,7 +53,7 @@ class IrComparison:
     """One IR of two jobs.
 
     Attributes:
-        ir: The artifact, e.g. `hlo` or `stablehlo-tpu`; both where one job has both.
+        ir: The artifact, e.g. `hlo` or `stablehlo-tpu`; `A -> B` for two artifacts of one job.
         diff: The difference, None if they could not be compared.
         problem: Why they could not be compared.
         missing: Whether one of the jobs has no such IR.
@@ -64,7 +65,7 @@ class IrComparison:
     missing: bool = False
 
     def equal(self, level: IrLevel) -> bool:
-        """Return whether both are the same; IRs that could not be compared are not."""
+        """Return whether the IRs are equal; IRs that could not be compared are not."""
         return self.diff is not None and level.equal(self.diff)
 
 
@@ -74,10 +75,10 @@ class JobComparison:
 
     Attributes:
         case: The case.
-        cells: The cell of each; the same one when two runs are compared.
-        outcomes: Outcome of each.
+        cells: Cell ids, equal if two runs are compared.
+        outcomes: Outcomes of the jobs.
         difference: How outcome, error or value differ, in a sentence; empty if they agree.
-        irs: Comparison of each IR that one of them has.
+        irs: Comparison of each IR that at least one of the jobs has.
     """
 
     case: str
@@ -88,7 +89,7 @@ class JobComparison:
 
     @property
     def id(self) -> str:
-        """The pair as text."""
+        """Text that identifies the pair."""
         before, after = self.cells
         return f"{self.case} on {before if before == after else f'{before} -> {after}'}"
 
@@ -103,9 +104,9 @@ def compare_jobs(
     """Compare two jobs of one case.
 
     Args:
-        a: The first.
-        b: The second.
-        irs: The IRs to compare, by default those of `select_informative_irs`.
+        a: First job.
+        b: Second job.
+        irs: Artifacts to compare, by default those of `select_informative_irs`.
         quick: Whether IRs with equal fingerprints are not read; their difference has no facts.
 
     Returns:
@@ -129,9 +130,9 @@ def compare_irs_of_job(side: StoredJob, first: str, second: str) -> JobCompariso
     """Compare two IRs of one job, e.g. its StableHLO with that for another platform.
 
     Args:
-        side: The job.
-        first: An artifact.
-        second: Another artifact with the same kind of IR.
+        side: Job with both artifacts.
+        first: First artifact.
+        second: Second artifact, of the same kind of IR.
 
     Returns:
         The comparison, None if the job lacks one of them.
@@ -150,9 +151,9 @@ def compare_irs_of_job(side: StoredJob, first: str, second: str) -> JobCompariso
 
 
 def _select_artifact(side: StoredJob, name: str, kind: str) -> StoredJob:
-    """Return a job whose IR of a kind is one of its artifacts."""
-    kept = side.record.ir.get(name)
-    irs = {} if kept is None else {kind: kept}
+    """Return a job whose only IR, under the name of its kind, is the given artifact."""
+    known = side.record.ir.get(name)
+    irs = {} if known is None else {kind: known}
     artifacts = {kind: side.record.artifacts[name]}
     return StoredJob(replace(side.record, artifacts=artifacts, ir=irs), side.blobs)
 
@@ -171,7 +172,13 @@ def load_ir_text(side: StoredJob, ir: str) -> IrText | None:
 
 def _compare_ir(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparison | None:
     known = a.record.ir.get(ir), b.record.ir.get(ir)
-    if quick and known[0] is not None and known[1] is not None and _same(known[0], known[1]):
+    # Equal fingerprints spare reading and parsing both texts.
+    if (
+        quick
+        and known[0] is not None
+        and known[1] is not None
+        and _is_same_form(known[0], known[1])
+    ):
         unknown = Counter(known[0].not_understood) + Counter(known[1].not_understood)
         same = IrDiff(kind=ir, equal=True, neutral_equal=True, not_understood=unknown)
         return IrComparison(ir=ir, diff=same)
@@ -180,6 +187,7 @@ def _compare_ir(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrCompar
         if before is not None and after is not None:
             diff = diff_texts(before, after)
             case = a.record.case
+            # Locations contain the folder of the checkout in which the job ran.
             changes = (
                 replace(change, where=relative_to_project(change.where, case))
                 for change in diff.changes
@@ -195,7 +203,8 @@ def _compare_ir(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrCompar
     return IrComparison(ir=ir, problem=f"only the {which} has one", missing=True)
 
 
-def _same(a: IrRecord, b: IrRecord) -> bool:
+def _is_same_form(a: IrRecord, b: IrRecord) -> bool:
+    # Fingerprints of different versions of a form cannot be compared.
     return bool(a.exact) and (a.exact, a.version) == (b.exact, b.version)
 
 
@@ -204,7 +213,7 @@ def _describe_difference(a: Observation, b: Observation) -> str:
     if Outcome.OK in {a.outcome, b.outcome} and a.outcome is not b.outcome:
         return f"{describe_ending(a)} -> {describe_ending(b)}"
     if a.outcome is not Outcome.OK:
-        return _other_failure(a, b)
+        return _describe_failures(a, b)
     if a.value is None or b.value is None:
         if a.value is b.value:
             return ""
@@ -213,12 +222,14 @@ def _describe_difference(a: Observation, b: Observation) -> str:
     return "" if compared.agrees else f"value: {compared.messages[0]}"
 
 
-def _other_failure(a: Observation, b: Observation) -> str:
+def _describe_failures(a: Observation, b: Observation) -> str:
+    """Return how the errors of two failed jobs differ, empty if they are the same."""
     before, after = make_recorded_error(a), make_recorded_error(b)
     if is_same_error(before, after):
         return ""
     if describe_ending(a) != describe_ending(b):
         return f"{describe_ending(a)} -> {describe_ending(b)}"
+    # The same beginning: the first differing line of a long message is the informative one.
     lines = zip_longest(before.message.splitlines(), after.message.splitlines(), fillvalue="")
     first, second = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
     return f"{describe_ending(a)} ... {first.strip()!r} -> {second.strip()!r}"
@@ -240,25 +251,24 @@ class ComparisonGroup:
 
 
 def group_by_changes(jobs: Sequence[JobComparison], level: IrLevel) -> list[ComparisonGroup]:
-    """Group jobs whose IRs differ by the same set of changes.
-
-    Only the most severe changes of a difference count.
+    """Group jobs whose IRs differ by the same set of changes of the highest severity.
 
     Args:
         jobs: Compared jobs.
-        level: Level of equality; equal IRs are in no group.
+        level: Form in which IRs are compared; equal IRs are in no group.
 
     Returns:
         The groups, the gravest first, then those with the most jobs.
     """
     found: dict[tuple[str, frozenset[tuple[str, ...]]], list[tuple[JobComparison, IrDiff]]] = {}
     for job in jobs:
-        for one in job.irs:
-            if one.diff is None or not (changes := level.select_changes(one.diff)):
+        for compared in job.irs:
+            if compared.diff is None or not (changes := level.select_changes(compared.diff)):
                 continue
-            gravest = [c for c in changes if c.severity == one.diff.severity]
+            # Minor changes differ from program to program although the major change is one.
+            gravest = [c for c in changes if c.severity == compared.diff.severity]
             same = frozenset((c.severity, c.about, c.title) for c in gravest)
-            found.setdefault((one.ir, same), []).append((job, one.diff))
+            found.setdefault((compared.ir, same), []).append((job, compared.diff))
     groups = []
     for (ir, _), members in found.items():
         smallest = min(members, key=lambda member: sum(c.count for c in member[1].changes))

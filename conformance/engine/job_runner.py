@@ -70,6 +70,7 @@ class JobRunner:
             else:
                 yield job, known
         for job, record, values in execute_jobs(self.executor, missing, self.blobs):
+            # Before it is judged: what is cached is an observation, whatever the goldens are.
             self.cache.put(job, record, self.blobs)
             yield job, self._judge(job, record, values)
 
@@ -87,6 +88,7 @@ class JobRunner:
             InfrastructureError: If the disk refuses.
         """
         missing = []
+        # Confirmed after all other jobs, when the neighbours of the first attempts are gone.
         unconfirmed: dict[tuple[str, str], tuple[Job, list[Record]]] = {}
         for job in jobs:
             known = self._load_cached(job)
@@ -106,7 +108,7 @@ class JobRunner:
                 yield judged
                 self._cache(job, record, judged)
         while unconfirmed:
-            # In reverse order, each in a process of its own: a neighbour may be the reason.
+            # In reverse order, each in a separate process: a neighbour may be the reason.
             repeated = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
             for job, record, values in execute_jobs(self.executor, repeated, self.blobs):
                 judged = self._judge(job, record, values)
@@ -120,6 +122,7 @@ class JobRunner:
                 if len(attempts) >= (ATTEMPTS if is_sure else RATED):
                     del unconfirmed[job.id]
                     yield judged
+                    # A flaky job is never cached: another run must see its attempts disagree.
                     if is_sure:
                         self._cache(job, replace(again, attempts=len(attempts)), judged)
 
@@ -144,6 +147,7 @@ class JobRunner:
         try:
             return replace(self.judge.judge(job, record), attempts=record.attempts)
         except CorruptBlobError:
+            # Damaged in both places: the copy in the run is a hard link to the blob of the cache.
             self.cache.forget(record)
             self.blobs.drop_broken(record.artifacts.values())
             return None
@@ -184,19 +188,21 @@ def judge_attempts(
         CorruptBlobError: If a blob of a record is missing or changed.
     """
     judged = judge.judge(job, attempts[0], attempts[1:])
-    alone = [judge.judge(job, attempt) for attempt in attempts if attempt.outcome.observed]
-    judged = replace(judged, attempts=max(len(alone), 1))
-    found = Counter(str(attempt.verdict) for attempt in alone)
+    # Attempts that the host prevented confirm nothing and are not counted.
+    singly = [judge.judge(job, attempt) for attempt in attempts if attempt.outcome.observed]
+    judged = replace(judged, attempts=max(len(singly), 1))
+    counts = Counter(str(attempt.verdict) for attempt in singly)
     # A suite may declare that a test fails sometimes. An undeclared failure is still flaky.
-    may_pass = job.case.kind == "test" and {*found} <= {Verdict.MATCH, Verdict.KNOWN}
-    if judged.verdict is not Verdict.FLAKY and (len(found) <= 1 or may_pass):
+    may_pass = job.case.kind == "test" and {*counts} <= {Verdict.MATCH, Verdict.KNOWN}
+    if judged.verdict is not Verdict.FLAKY and (len(counts) <= 1 or may_pass):
         return judged
     reasons = judged.reasons
+    # Attempts may agree within the tolerance and still fall on both sides of a golden or budget.
     if judged.verdict is not Verdict.FLAKY:
-        other = next(attempt for attempt in alone if attempt.verdict is not alone[0].verdict)
-        reasons = (f"{DISAGREE}{_describe_verdict(alone[0])}, then {_describe_verdict(other)}",)
-    rate = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
-    reasons = (*reasons, f"of {plural(len(alone), 'attempt')}: {rate}")
+        other = next(attempt for attempt in singly if attempt.verdict is not singly[0].verdict)
+        reasons = (f"{DISAGREE}{_describe_verdict(singly[0])}, then {_describe_verdict(other)}",)
+    rate = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
+    reasons = (*reasons, f"of {plural(len(singly), 'attempt')}: {rate}")
     if unstable is None:
         return replace(judged, verdict=Verdict.FLAKY, reasons=reasons)
     return replace(judged, verdict=Verdict.KNOWN, reasons=(unstable.sentence, *reasons))

@@ -43,20 +43,23 @@ DEVICE_ERROR: Final = re.compile(
 class CellWorker:
     """The worker of one cell, started for the first job and replaced when it dies.
 
-    Several threads may run jobs at once; on an accelerator they take turns.
+    Several threads may run jobs at the same time; on an accelerator one after another.
 
     Args:
         planned: The cell.
         open_worker: Provides the cell's environment and starts its worker.
-        turns: Lock of the accelerators of this host.
+        device_lock: Lock of the accelerators of this host.
     """
 
-    def __init__(self, planned: PlannedCell, open_worker: OpenWorker, turns: DeviceLock) -> None:
+    def __init__(
+        self, planned: PlannedCell, open_worker: OpenWorker, device_lock: DeviceLock
+    ) -> None:
         self.planned = planned
         self._open = open_worker
-        self._turns = turns
+        self._device_lock = device_lock
         self._lock = threading.Lock()
         self._worker: Worker | None = None
+        # A cell that cannot start is tried once, not for each of its jobs.
         self._failure: ConformanceError | None = None
         self._others: list[CellWorker] = []
 
@@ -71,8 +74,9 @@ class CellWorker:
             or release cannot serve it, `crashed` if two workers die with the job.
         """
         try:
-            with self._turns.acquire(self.planned.cell.place, self._check_failure):
+            with self._device_lock.acquire(self.planned.cell.place, self._check_failure):
                 finished = self._run(job)
+                # After a device error CUDA refuses all further work of the process.
                 if self.planned.cell.place.real and has_device_error(finished):
                     self.close()
         except UnsupportedCellError as error:
@@ -96,7 +100,7 @@ class CellWorker:
             raise self._failure
 
     def _run(self, job: Job) -> FinishedJob:
-        """Run a job among others, and again in a worker of its own if it or its worker is killed.
+        """Run a job among others, and again in a separate worker if it or its worker is killed.
 
         The killer is unknown: a neighbour, or the kernel of a host that is out of memory. In a
         worker without other jobs, the job itself is responsible for its end.
@@ -112,6 +116,7 @@ class CellWorker:
         for pause in PAUSES:
             if not finished.refused:
                 break
+            # Other jobs end meanwhile and free processes or memory.
             time.sleep(pause)
             self._check_failure()
             finished = self._run_alone(job)
@@ -147,7 +152,7 @@ class CellWorker:
             self.close()
             yield self._ensure_worker()
             return
-        other = CellWorker(self.planned, self._open, self._turns)
+        other = CellWorker(self.planned, self._open, self._device_lock)
         with self._lock:
             self._check_failure()
             self._others.append(other)
@@ -174,7 +179,7 @@ class CellWorker:
             return self._worker
 
     def _open_twice(self) -> Worker:
-        """Start a worker, again if it is killed: that says nothing about the cell."""
+        """Start a worker, a second time if it is killed, for which the cell may not be to blame."""
         try:
             return self._open(self.planned)
         except (WorkerDiedError, WorkerKilledError):
@@ -192,6 +197,7 @@ class CellWorker:
         with self._lock:
             self._failure = InfrastructureError("the run was interrupted")
             others = list(self._others)
+        # Outside the lock, which `_own_worker` takes when one of them ends.
         for other in others:
             other.interrupt()
         self.close()
@@ -210,13 +216,13 @@ class LocalExecutor:
     Args:
         open_worker: Provides a cell's environment and starts its worker.
         slots: Number of jobs that run at the same time.
-        turns: Lock of the accelerators of this host.
+        device_lock: Lock of the accelerators of this host.
     """
 
-    def __init__(self, open_worker: OpenWorker, *, slots: int, turns: DeviceLock) -> None:
+    def __init__(self, open_worker: OpenWorker, *, slots: int, device_lock: DeviceLock) -> None:
         self._open = open_worker
         self._slots = slots
-        self._turns = turns
+        self._device_lock = device_lock
         self._identities: dict[str, Mapping[str, Any]] = {}
 
     @property
@@ -232,7 +238,7 @@ class LocalExecutor:
         yield from schedule(
             [
                 CellQueue(
-                    CellWorker(own[0].planned, self._worker, self._turns),
+                    CellWorker(own[0].planned, self._worker, self._device_lock),
                     JobUnits([job] for job in _order_by_requirements(own)),
                 )
                 for own in cells.values()

@@ -1,4 +1,4 @@
-"""Messages of a worker about a job, as types: checked on arrival, with secrets masked."""
+"""Messages of a worker about a job, as types. They are checked on arrival; secrets are masked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ended: Why the supervisor ended the process: `timeout`, `memory`, `observation`, `garbled`;
-            `infra` if it could not start; empty if it ended by itself.
+            `infra` if it could not start; empty if the supervisor did not end it.
         exit: Exit status, None if a signal ended it.
         signal: Signal that ended it, None if it exited.
         seconds: Wall-clock seconds of the process.
@@ -39,12 +39,12 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a rank's process that ended before its job did.
+    """The end of the process of a rank that ended before its job did.
 
     Attributes:
-        exit: Exit status, None if a signal ended it.
-        signal: Signal that ended it, None if it exited.
-        garbled: Whether it wrote malformed bytes to the worker's channel.
+        exit: Exit status, None if a signal ended the process.
+        signal: Signal that ended the process, None if it exited.
+        garbled: Whether the rank wrote malformed bytes to the worker's channel.
     """
 
     exit: int | None = None
@@ -75,7 +75,7 @@ class TileSet(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         shape: Shape of the whole array.
-        at: For each part, start and stop in each dimension; their data are in this order.
+        at: Start and stop in each dimension, for each part in the order of the data.
     """
 
     shape: tuple[int, ...]
@@ -168,6 +168,7 @@ class Masking:
                 states.
         """
         header: dict[str, Any] = self.masker.tree(frame.header, _WORDS)
+        # A masked text may be shorter; a value must keep its length.
         mask_bytes = self.masker.content if "artifact" in header else self.masker.data
         body = mask_bytes(frame.body)
         self.found |= header != frame.header or body != frame.body

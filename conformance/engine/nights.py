@@ -40,7 +40,7 @@ class NightJob:
         cause: Id of the root cause, empty for an expected job.
         case_hash: Hash of the case's content; empty if its artifacts are unknown.
         value: Hash of the value, empty if there is none.
-        ir: The IRs.
+        ir: Fingerprints by IR.
     """
 
     is_conclusive: bool
@@ -58,7 +58,7 @@ class Night:
     Attributes:
         run: Id of the run.
         started: Start of the run, ISO 8601.
-        jobs: The jobs by case and place.
+        jobs: Results of the jobs, by case and place.
         causes: Open root causes by id, including those whose jobs were not observed that night.
         packages: Version of every package by place; only places with known packages.
     """
@@ -92,6 +92,7 @@ def make_night(
     def locate_job(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))
 
+    # A fault of the host would be new every night.
     causes = [cause for cause in find_root_causes(every, evidence) if cause.is_about_jax]
     found = {
         cause.id: CauseSince(
@@ -127,6 +128,7 @@ def _restore_age(found: Mapping[str, CauseSince], since: Since | None) -> Mappin
         jobs = set(cause.jobs)
         known = [old for old in (*since.new, *since.still) if old.id == name or jobs & {*old.jobs}]
         aged[name] = _as_old_as(cause, known)
+    # A cause whose jobs failed to run stays open, or it would be new once they run again.
     return {**{cause.id: cause for cause in since.unseen}, **aged}
 
 
@@ -143,6 +145,7 @@ def _make_night_job(record: Record, cause: str) -> NightJob:
 
 def find_symptom(record: Record) -> tuple[str, str]:
     """Return verdict and normalised reason of an unexpected job, the same from run to run."""
+    # Without numbers: a reason contains values that differ in each run.
     signature = "" if record.error is None else record.error.signature
     reason = record.reasons[0] if record.reasons else ""
     return str(record.verdict), normalise_cause(reason or signature)
@@ -155,6 +158,7 @@ def compare_nights(before: Night, after: Night) -> Since:
         before: The earlier night.
         after: The later night.
     """
+    # Not by id alone: a cause keeps its identity when triage merges it, or when it is split.
     related = {
         name: set(_find_related(cause, before, after)) for name, cause in after.causes.items()
     }
@@ -202,6 +206,7 @@ def _find_related(cause: CauseSince, before: Night, after: Night) -> Iterator[st
 
 def _as_old_as(cause: CauseSince, older: Iterable[CauseSince], more: int = 0) -> CauseSince:
     """Return a root cause with the age of the oldest of others, plus some nights."""
+    # Of causes that began in the same run, the number of nights decides.
     first = min(older, key=lambda other: (other.since, -other.nights), default=None)
     if first is None:
         return cause
@@ -232,6 +237,7 @@ def _merge(
         groups[make_culprit_key(cause.id, evidence)].append(cause)
     return tuple(
         _as_old_as(
+            # As in reports, the largest cause gives its id and its reason.
             msgspec.structs.replace(
                 max(same, key=lambda cause: len(cause.jobs)),
                 jobs=tuple(job for cause in same for job in cause.jobs),
@@ -253,6 +259,7 @@ def _find_changed_artifacts(before: Night, after: Night) -> Iterator[ArtifactCha
         then = before.jobs.get(job)
         if then is None or not (_is_expected(then) and _is_expected(now)):
             continue
+        # An edited case is expected to give other artifacts.
         if then.case_hash and then.case_hash == now.case_hash:
             for artifact in _find_differing(then, now):
                 found[artifact, job.place].append(job.case)
@@ -283,6 +290,7 @@ def _differs_in_meaning(then: IrRecord | None, now: IrRecord | None) -> bool:
 def _compare_packages(before: Night, after: Night) -> Iterator[PackageChange]:
     for place, now in after.packages.items():
         then = before.packages.get(place)
+        # A place without packages was not provided that night: its packages did not change.
         if then is None or then == now:
             continue
         for name in sorted(then.keys() | now.keys()):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Ordered jobs, and exclusions each with its reason."""
+    """The jobs of a run in order, its exclusions, and its cells."""
 
     jobs: tuple[Job, ...]
     exclusions: tuple[Exclusion, ...]
@@ -42,7 +42,7 @@ def make_plan(
 
     Args:
         cases: Selected cases.
-        cells: Cells that can be provided.
+        cells: Planned cells, also those that cannot be provided.
         exclusions: Exclusions of whole cells and of the matrix.
 
     Returns:
@@ -50,6 +50,7 @@ def make_plan(
     """
     jobs: list[Job] = []
     left_out = list(exclusions)
+    # By cell: consecutive jobs share a worker, and a shard of the plan has few cells.
     for planned in cells:
         for case in cases:
             reason = find_exclusion_reason(case, planned)
@@ -89,6 +90,7 @@ def list_possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Jo
     """
     jobs = []
     for cell in cells:
+        # Runners split these jobs into shards before any of them has resolved a lock.
         planned = PlannedCell(cell=cell, versions={}, lock_hash="", cell_hash="")
         # Hosts may not agree on the release of a nightly, e.g. without network.
         exact = cell.interpreter is None and not (cell.is_unresolved or is_nightly(cell.release))
@@ -102,7 +104,7 @@ def list_possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Jo
 
 
 def _find_misplacement(case: Case, cell: Cell) -> str:
-    """Return why a case cannot run on a cell's platform, empty when it can."""
+    """Return why a case cannot run on a cell's platform, empty if it can."""
     named = any(is_on(cell.platform, platform) for platform in case.platforms)
     if case.platforms and not named:
         return f"runs on {', '.join(case.platforms)}, the cell is {cell.platform}"
@@ -124,6 +126,7 @@ def _find_misplacement(case: Case, cell: Cell) -> str:
 def _find_missing_requirement(requires: Iterable[str], planned: PlannedCell) -> str:
     for text in requires:
         requirement = Requirement(text)
+        # The versions of a cell are by normalised name.
         version = planned.versions.get(requirement.name.lower().replace("_", "-"))
         if version is None:
             return f"requires {text}, the cell has none"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Releases
 
 RESOLVERS = 4
-"""Locks that are looked up at the same time: mostly files, rarely resolutions over the network."""
+"""Locks that are looked up in parallel: mostly files, rarely resolutions over the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,8 @@ class Provider:
                 passed=planned.passed,
                 holds=holds,
             )
+        # An environment can be changed behind our back, and its verdicts would be about another
+        # cell.
         wrong = find_identity_mismatch(planned, worker.identity["versions"])
         if wrong:
             worker.close()
@@ -111,6 +113,7 @@ class Provider:
     @contextmanager
     def _hold(self, cell: Cell) -> Iterator[Sequence[int]]:
         """Hold the environment of a cell, so that it is not removed before its worker starts."""
+        # The worker inherits the descriptor, and with it the lock, until it ends.
         if cell.interpreter is not None:
             yield ()
             return
@@ -122,7 +125,7 @@ class Provider:
             raise disk_error(folder, error) from error
 
     def _check(self, worker: Worker, planned: PlannedCell) -> None:
-        """Check the cell once, not again when its worker is replaced."""
+        """Check the cell, but not again if its worker is replaced."""
         if planned.cell.id in self._checked or not needs_check(planned):
             return
         try:
@@ -144,6 +147,7 @@ def find_identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) ->
         planned: The planned cell.
         versions: Package versions that the worker reports.
     """
+    # Other packages may be installed, e.g. pip; only those of the lock matter.
     for name, expected in sorted(planned.versions.items()):
         if (got := versions.get(name, "none")) != expected:
             return f"the worker has {name} {got}, expected {expected}"
@@ -184,6 +188,7 @@ def prepare_cells(
             if missing and cell.interpreter is None:
                 # Nothing is resolved or installed for a missing accelerator.
                 return plan_cell(cell, missing=missing), None
+            # Before the lock: a missing Python is a fault of the host, and no resolution helps.
             python = cell.interpreter or find_interpreter(cell.python, download=download)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
@@ -200,11 +205,11 @@ def prepare_cells(
 
     unique = list(dict.fromkeys(cells))
     with ThreadPoolExecutor(RESOLVERS) as pool:
-        found = list(pool.map(prepare, unique))
+        prepared = list(pool.map(prepare, unique))
     return Preparation(
-        cells=tuple(planned for planned, _ in found if isinstance(planned, PlannedCell)),
-        exclusions=tuple(planned for planned, _ in found if isinstance(planned, Exclusion)),
-        locks={cell.id: lock for cell, (_, lock) in zip(unique, found, strict=True) if lock},
+        cells=tuple(planned for planned, _ in prepared if isinstance(planned, PlannedCell)),
+        exclusions=tuple(planned for planned, _ in prepared if isinstance(planned, Exclusion)),
+        locks={cell.id: lock for cell, (_, lock) in zip(unique, prepared, strict=True) if lock},
     )
 
 
@@ -222,12 +227,12 @@ def plan_recorded_cells(
     Raises:
         InfrastructureError: If a lock is unavailable.
     """
-    found = []
+    planned = []
     for cell in dict.fromkeys(cells):
         with suppress(UsageError):
             lock = find_lock(cell, releases, folders=folders, cache=cache)
-            found.append(plan_cell(cell, lock))
-    return tuple(found)
+            planned.append(plan_cell(cell, lock))
+    return tuple(planned)
 
 
 def _resolve_overlay(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:
@@ -292,6 +297,7 @@ def plan_cell(
     if overlay is not None:
         versions = {**versions, **read_installed_versions(overlay)}
         facts += f" {get_overlay_hash(overlay)}" if facts else ""
+    # A program may observe the variables, so that they are part of what decides its result.
     if passed and facts:
         facts += f" {json.dumps(passed, sort_keys=True)}"
     return PlannedCell(

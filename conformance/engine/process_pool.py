@@ -1,4 +1,4 @@
-"""The same work on many things, by several processes where that is worth starting them."""
+"""A map over many items, by several processes if there is enough work to start them."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 MANY: Final = 24
-"""Things to be worked on from which processes of their own are worth starting."""
+"""Number of new items from which starting processes saves time."""
 
 
 @contextmanager
 def map_in_processes(
-    work: Callable[[A], B], things: Sequence[A], *, processes: int, new: int, chunk: int
+    work: Callable[[A], B], items: Sequence[A], *, processes: int, new: int, chunk: int
 ) -> Iterator[Iterator[B]]:
-    """Have work done on each thing, by other processes while the caller goes on.
+    """Apply a function to each item, in other processes while the caller continues.
 
-    What the caller has not taken when it leaves is not worked on any more.
+    Items whose results the caller has not taken when it leaves are cancelled.
 
     Args:
-        work: The work; it and the things can be pickled.
-        things: What is worked on.
-        processes: How many processes may be started.
-        new: How many of the things make real work.
-        chunk: Things that a process is handed at once.
+        work: The function; it and the items can be pickled.
+        items: Arguments of the function.
+        processes: Maximum number of processes.
+        new: Number of items that need real work, e.g. are not cached.
+        chunk: Items that a process gets at once.
 
     Yields:
-        What comes of each, in order; to take one waits for it.
+        An iterator over the results in the order of the items; it waits for each result.
     """
     if new < MANY or processes == 1:
-        yield map(work, things)
+        yield map(work, items)
         return
     # Not forked: the caller may have threads.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context)
     try:
-        yield pool.map(work, things, chunksize=chunk)
+        yield pool.map(work, items, chunksize=chunk)
     finally:
+        # Without `cancel_futures` an interrupted command would wait for all items.
         pool.shutdown(cancel_futures=True)

@@ -74,6 +74,7 @@ class RankTranscripts:
                 self._ended = True
             case {"lost": ending}:
                 self._lost[header["rank"]] = read_message(ending, RankEnd)
+            # The launcher ended it while it waited for a failed rank: its end explains nothing.
             case {"left": True}:
                 self._left.add(header["rank"])
             case _ if rank is None:  # sent before the ranks were forked, e.g. by a failed import
@@ -128,6 +129,7 @@ class RankTranscripts:
             slowest = self._find_slowest(
                 [rank for rank in every_rank if not self._ranks[rank].ended]
             )
+            # In a collective all ranks wait for the slowest rank, so that is the rank to name.
             if outcome is Outcome.TIMED_OUT and slowest:
                 text += (
                     f"; {self._name_ranks(slowest)} did not get beyond {self._min_stage(slowest)}"
@@ -137,6 +139,7 @@ class RankTranscripts:
                 make_error(done.ended, text, job),
                 self._min_stage(slowest or every_rank),
             )
+        # XLA ends every rank at an unknown flag, which is no crash of the program.
         if self._lost and (refused := find_refused_flags(done.stderr)):
             error = make_error("unsupported", refused, job)
             return Outcome.UNSUPPORTED, error, self._min_stage(every_rank)
@@ -164,6 +167,7 @@ class RankTranscripts:
 
     def _collect_endings(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
         """Return the ending of ranks that all reported one."""
+        # By signature: ranks may raise the same error with other addresses or numbers.
         endings: dict[str, list[int]] = {}
         for rank, transcript in enumerate(self._ranks):
             if rank in self._left:
@@ -177,6 +181,7 @@ class RankTranscripts:
         failed = next(iter(endings.values()))
         first = self._ranks[failed[0]]
         alone = len(failed) < len(self._ranks)
+        # A feature that only some ranks lack is a fault, and no lack of the release.
         if len(endings) > 1 or (alone and first.unsupported is not None):
             texts = [f"{self._name_ranks(ranks)} {text}" for text, ranks in endings.items()]
             error = make_error(RANKS_DIFFER, "; ".join(texts), job)
@@ -228,7 +233,7 @@ class RankTranscripts:
                 blobs[name] = next(iter(texts.values()))
                 continue
             blobs |= {f"{name}.rank{rank}": text for rank, text in texts.items()}
-            if name not in {"traceback", FRAMES}:  # differing errors are reported by themselves
+            if name not in {"traceback", FRAMES}:  # differing errors are reported as endings
                 differences.append(problem)
         for name, wires in self._values.items():
             if not wires or (name == "value" and len(wires) < len(self._ranks)):
@@ -244,6 +249,7 @@ class RankTranscripts:
 
     def _find_difference(self, name: str, texts: Mapping[int, bytes]) -> str | None:
         """Return how the ranks differ in an artifact, None if they agree."""
+        # A rank that failed lacks the artifacts of later stages, and does not disagree.
         for rank, transcript in enumerate(self._ranks):
             if rank not in texts and transcript.ended and transcript.error is None:
                 return f"{name}: rank {rank} has none, rank {min(texts)} has"
@@ -259,7 +265,7 @@ class RankTranscripts:
 def _describe_difference(name: str, rank: int, text: bytes, other: int, other_text: bytes) -> str:
     """Return how an artifact of two ranks differs, empty if its meaning is the same."""
     if name in (*IRS, *CROSS_LOWERED):
-        with suppress(IrSyntaxError):
+        with suppress(IrSyntaxError):  # then the texts are compared line by line
             # The parsers are imported by the few runs whose ranks differ.
             from conformance.engine.ir_analysis import diff_rank_texts  # noqa: PLC0415
 

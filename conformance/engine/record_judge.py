@@ -1,4 +1,4 @@
-"""Judging records: from what is stored of a job to its verdict, now or long after the run."""
+"""Judging records: from the stored observation of a job to its verdict, at any time after it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ExecutedJob(NamedTuple):
     Attributes:
         job: The job.
         record: Its record.
-        values: Values of its artifacts. They are judged as they arrived: the blobs are for later.
+        values: Values of its artifacts as they arrived, so that judging need not read the blobs.
     """
 
     job: Job
@@ -71,6 +71,7 @@ def execute_jobs(
     Raises:
         InfrastructureError: If the disk refuses.
     """
+    # Closed when the caller stops early, which ends the running jobs.
     with contextlib.closing(executor.run(jobs)) as finished_jobs:
         for finished in finished_jobs:
             try:
@@ -115,6 +116,8 @@ def store_artifacts(finished: FinishedJob, blobs: BlobStore) -> Record:
         InfrastructureError: If the disk refuses.
     """
     job = finished.job
+    # The blobs are stored in the order of their names, so that a record has the same bytes in each
+    # run.
     return Record(
         case=job.case.id,
         cell=job.planned.cell.id,
@@ -209,6 +212,7 @@ def name_golden_variant(job: Job) -> str:
     Cells with era dependencies have the plain key. Settings of the case itself are part of the
     case, not of the key.
     """
+    # The spellings are keys of goldens: a change would orphan them.
     cell = job.planned.cell
     labels = [f"{name}={value}" for name, value in cell.config]
     labels += [flag.removeprefix("--") for flag in cell.xla_flags]
@@ -219,10 +223,15 @@ def name_golden_variant(job: Job) -> str:
 
 
 class Judge:
-    """Judges records against the goldens beside the cases."""
+    """Judges records against the goldens in the folders of the cases.
+
+    Args:
+        blobs: Artifacts of the records.
+    """
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
+        # Goldens are read once per judge, so a new judge sees goldens that were accepted since.
         self._store = cache(GoldenStore)
         self._facts = FactInterner()
 
@@ -260,6 +269,7 @@ class Judge:
                 job.case, cell.release, cell.cell.platform, cell.versions, observation, golden,
                 attempts=others,
             )  # fmt: skip
+            # A crash or a deviation is one with any golden, and must not be hidden by its fault.
             if problem and judgement.verdict.gates:
                 judgement = replace(judgement, reasons=(*judgement.reasons, problem))
             elif problem:
@@ -309,24 +319,24 @@ class Judge:
 
         irs: dict[str, IrRecord] = {}
         known: dict[tuple[str, str], IrChanges] = {}
-        for ir, kept in record.ir.items():
+        for ir, ir_record in record.ir.items():
             status = judgement.ir.get(ir, IrStatus.UNKNOWN)
             differing = IrChanges()
             if status is IrStatus.CHANGED and golden is not None:
                 recorded = golden.ir[ir]
                 # The same change often occurs on every platform: it is analysed once.
-                pair = (recorded.canonical, kept.canonical)
+                pair = (recorded.canonical, ir_record.canonical)
                 if pair not in known:
                     seen = render_canonical(record, self._blobs, ir)
                     known[pair] = diff_canonical(recorded.text, seen)
                 differing = known[pair]
             irs[ir] = msgspec.structs.replace(
-                kept, status=status, changes=differing.changes, begins=differing.begins
+                ir_record, status=status, changes=differing.changes, begins=differing.begins
             )
         return irs
 
     def rejudge(self, job: Job, record: Record) -> Record:
-        """Return a record of an earlier run, judged by the goldens as they are now.
+        """Return a record of an earlier run, judged by the current goldens.
 
         A flaky record stays flaky: only one of its attempts is stored.
 

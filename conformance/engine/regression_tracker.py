@@ -1,6 +1,6 @@
 """Tracking of regressions from run to run. Pure.
 
-Runs, jobs and states are numbers, so that reports track arrays and the store tracks rows.
+Runs, jobs and states are numbers, so that reports can pass arrays and the store rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 FINE: Final = 0
-"""Instead of a cause: the job ran and is expected."""
+"""In place of a cause: the job was observed and is expected."""
 SILENT: Final = -1
-"""Instead of a cause: the job did not run, or says nothing about JAX."""
+"""In place of a cause: the job was not observed, or not judged."""
 CONFIRMED: Final = 2
 """Observations of a regression until it is confirmed."""
 _NONE: Final = np.zeros(0, np.int64)
@@ -49,7 +49,7 @@ class RegressionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IssueLink:
-    """The issue of a regression, and the newest run at the time of linking."""
+    """The issue of a regression, and the number of the newest run when it was linked."""
 
     issue: str
     run: int
@@ -125,6 +125,7 @@ class _Tracked:
     first: int
     last: int = 0
     seen: int = 0
+    # Sets of jobs, not of places: a place is open until its last job has recovered.
     open: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     fixed_in: int | None = None
@@ -174,6 +175,7 @@ class StateTable:
 
     def __init__(self, states: Mapping[int, JobState]) -> None:
         self.states = states
+        # An array indexed by state, so that a run with 50,000 jobs is one lookup of NumPy.
         self.causes = np.full(max(states, default=0) + 1, SILENT, np.int64)
         """`FINE` or `SILENT` for each state."""
         self.unexpected = np.zeros(len(self.causes), bool)
@@ -201,8 +203,9 @@ class RegressionTracker:
         self._places, self._place_of = places, place_of
         self._shown = np.full(len(case_of), FINE, np.int64)
         """Cause of each job in its last run."""
+        # Kept apart from the last run: a job that could not run neither opens nor fixes anything.
         self._known = self._shown.copy()
-        """Cause of each job in the last run that said anything about JAX."""
+        """Cause of each job in the last run that observed it."""
         self._numbers: dict[tuple[str, str, str], int] = {}
         self._tracked: list[_Tracked] = []
         self.events: list[RegressionEvent] = []
@@ -227,18 +230,20 @@ class RegressionTracker:
         self._shown[jobs] = now
         self._known[jobs] = np.where(now == SILENT, before, now)
         gone, come = (_by_cause(causes[changed], jobs[changed]) for causes in (before, now))
+        # By id, so that the order of events does not depend on the order of jobs.
         for number in sorted(gone.keys() | come.keys(), key=lambda n: self._tracked[n - 1].id):
             tracked = self._tracked[number - 1]
             moved = tracked.update(run, gone.get(number, ()), come.get(number, ()))
             if moved is not None:
                 self._add_event(run, tracked, *moved)
+        # Attempts that agree within a run confirm it as well as a second run does.
         self._count_observations(run, repeated, CONFIRMED)
         self._count_observations(run, ran, 1)
 
     def restart(self) -> None:
-        """Start the history: drop earlier events, and count open regressions as confirmed.
+        """Start the history here: drop earlier events, and count open regressions as confirmed.
 
-        For states of runs that are no longer stored.
+        The runs with those events are no longer stored.
         """
         self.events.clear()
         for tracked in self._tracked:

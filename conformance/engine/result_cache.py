@@ -44,6 +44,7 @@ CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
 """Outcomes that are cached: others may be the host's fault, and their jobs run again."""
 ENDED = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT})
 """Further outcomes that are cached for tests."""
+# Older than the name `VerdictCache`; existing caches have this folder.
 FOLDER = "settled"
 _LINES = msgspec.json.Decoder(Record)
 
@@ -86,6 +87,7 @@ class ResultCache:
             record = msgspec.json.decode(content, type=Record)
         except MALFORMED:
             return None
+        # The key covers the case, not the files that a test or program read.
         if not has_same_inputs(record, self.blobs):
             return None
         try:
@@ -138,8 +140,10 @@ class ResultCache:
         ):
             return False  # the key does not cover a user's environment or an accelerator
         try:
+            # The job itself ended well, but a variant may have failed because of the host.
             if was_cut_short(record.artifacts, run_blobs):
                 return False
+            # The blobs first: an entry must not name a blob that the cache lacks.
             for name in record.artifacts.values():
                 self.blobs.adopt(name, run_blobs)
         except CorruptBlobError:
@@ -185,6 +189,7 @@ def hash_kit() -> str:
 @cache
 def hash_host() -> str:
     """Return the hash of the host facts that may change an observation: its processor."""
+    # XLA generates code for the features of the processor, which changes the last bits of values.
     return hashlib.sha256("\n".join(collect_host_facts().values()).encode()).hexdigest()[:8]
 
 
@@ -203,6 +208,7 @@ def _processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return platform.processor()
+    # Of the first core; fields such as `cpu MHz` change all the time. ARM has `Features`.
     first, *_ = text.split("\n\n", maxsplit=1)
     pairs = (line.partition(":") for line in first.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in pairs}
@@ -213,8 +219,8 @@ class VerdictCache:
     """Judged records of whole case files by cell, below the cache folder.
 
     Args:
-        folder: Folder of what was observed with this kit on this host.
-        blobs: The blobs of the cache.
+        folder: Folder for observations with this kit on this host.
+        blobs: Blobs of the cache.
         fresh: Whether cached verdicts are ignored; new ones are stored in any case.
     """
 
@@ -225,13 +231,14 @@ class VerdictCache:
         self._cases: dict[str, str] = {}
         # Remembered for one run: goldens may change between two runs of one process.
         self._stamp = cache(_stamp_folder)
-        self._given: dict[Path, set[str]] = {}
+        # By run: one process may write several runs, each with its own folder of blobs.
+        self._copied: dict[Path, set[str]] = {}
 
     def take(self, jobs: Sequence[Job], blobs: BlobStore) -> list[Record] | None:
         """Return the judged records of jobs if all are valid, and copy their blobs to a run.
 
         Args:
-            jobs: Those of one case file in one cell.
+            jobs: Jobs of one case file in one cell.
             blobs: The run's blobs.
 
         Returns:
@@ -248,6 +255,7 @@ class VerdictCache:
             return None
         try:
             records = _LINES.decode_lines(content)
+            # Jobs that read the same files are checked once.
             reading = {record.artifacts.get(READ_FILES): record for record in records}
             if not all(has_same_inputs(record, self._blobs) for record in reading.values()):
                 return None
@@ -258,20 +266,21 @@ class VerdictCache:
         except CorruptBlobError as error:
             self._entries.report_damage(error)
             return None
-        whole = [(record.case, record.cell) for record in records] == [job.id for job in jobs]
-        return records if whole else None
+        # The records are in the order of the jobs that were judged together.
+        is_complete = [(record.case, record.cell) for record in records] == [job.id for job in jobs]
+        return records if is_complete else None
 
     def _copy(self, name: str, blobs: BlobStore) -> None:
         """Copy a blob to a run, hashed once: it is not judged again."""
-        given = self._given.setdefault(blobs.folder, set())
-        if name not in given:
+        copied = self._copied.setdefault(blobs.folder, set())
+        if name not in copied:
             blobs.adopt(name, self._blobs, trusted=False)
-            given.add(name)
+            copied.add(name)
 
     def put(self, jobs: Sequence[Job], records: Iterable[Record]) -> None:
         """Store the judged records of jobs whose blobs are in the cache."""
-        kept = [replace(record, cached=True) for record in records]
-        self._entries.write(self._path(jobs), msgspec.json.Encoder().encode_lines(kept))
+        cached = [replace(record, cached=True) for record in records]
+        self._entries.write(self._path(jobs), msgspec.json.Encoder().encode_lines(cached))
 
     def _path(self, jobs: Sequence[Job]) -> Path:
         first = jobs[0].planned
@@ -295,6 +304,7 @@ class VerdictCache:
 
 def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     """Yield the jobs of each case file in each cell, which are consecutive in a plan."""
+    # By file: one entry for a hundred jobs is read faster than a hundred entries.
     for _, group in groupby(jobs, lambda job: (job.planned.cell.id, job.case.file)):
         yield list(group)
 
@@ -308,7 +318,8 @@ def _stamp_package() -> str:
 
 
 def _stamp_folder(folder: Path) -> str:
-    """Return names, sizes and times of the files of a folder, hashed."""
+    """Return the hash of names, sizes and modification times of the files of a folder."""
+    # Not of contents: the goldens of all cases are read only if something else has changed.
     try:
         with os.scandir(folder) as entries:
             files = sorted(((f.name, f.stat()) for f in entries if f.is_file()), key=itemgetter(0))

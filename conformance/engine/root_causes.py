@@ -36,6 +36,7 @@ _OWN: Final = ("jaxpr", "stablehlo")
 """IRs of the program itself, in the order of lowering."""
 _OPTIMISED: Final = "hlo"
 """IR of the compiled program."""
+# Hashed into ids, which notifications and the store keep: the word must not change.
 _REASON: Final = "said"
 """Kind of the least significant evidence: the reason of a case."""
 
@@ -75,7 +76,7 @@ def find_root_causes(
         largest.
     """
     # Jobs end in any order: the first reason of a cause must not depend on it.
-    every = sorted(records, key=_job)
+    every = sorted(records, key=_get_job_id)
     evidence_of = _EvidenceFinder(every)
     unexpected = [r for r in every if r.unexpected or r.verdict is Verdict.INFRA]
     assigned = list(
@@ -101,7 +102,7 @@ def find_root_causes(
     return _merge_by_culprit(causes, evidence or {})
 
 
-def _job(record: Record) -> tuple[str, str]:
+def _get_job_id(record: Record) -> tuple[str, str]:
     return record.case, record.cell
 
 
@@ -113,7 +114,10 @@ def _merge_by_culprit(
     for cause in causes:
         groups.setdefault(make_culprit_key(cause.id, evidence), []).append(cause)
     merged = [
-        replace(same[0], records=tuple(sorted(chain(*(cause.records for cause in same)), key=_job)))
+        replace(
+            same[0],
+            records=tuple(sorted(chain(*(cause.records for cause in same)), key=_get_job_id)),
+        )
         for same in groups.values()
     ]
     return tuple(sorted(merged, key=lambda cause: (cause.is_about_jax, -len(cause.records))))
@@ -139,24 +143,26 @@ def _choose_fewest(keys: Sequence[Key]) -> list[Part]:
 
     A program with the evidence of two causes is assigned to the more frequent one.
     """
-    of: dict[Part, list[int]] = {}
+    numbers_of: dict[Part, list[int]] = {}
     for number, key in enumerate(keys):
         for part in key:
-            of.setdefault(part, []).append(number)
-    left = {part: len(numbers) for part, numbers in of.items()}
+            numbers_of.setdefault(part, []).append(number)
+    unassigned = {part: len(numbers) for part, numbers in numbers_of.items()}
     chosen: dict[int, Part] = {}
-    heap = [(-count, part) for part, count in left.items()]
+    # A heap with outdated counts instead of a search for the maximum in each step, which is
+    # quadratic in the number of parts. Equal counts are ordered by part: the result is stable.
+    heap = [(-count, part) for part, count in unassigned.items()]
     heapq.heapify(heap)
     while heap:
         count, part = heapq.heappop(heap)
-        if -count != left[part]:  # stale: some of its jobs were assigned meanwhile
-            heapq.heappush(heap, (-left[part], part))
+        if -count != unassigned[part]:  # outdated: some of its jobs were assigned meanwhile
+            heapq.heappush(heap, (-unassigned[part], part))
             continue
-        for number in of[part] if count else ():
+        for number in numbers_of[part] if count else ():
             if number not in chosen:
                 chosen[number] = part
                 for other in keys[number]:
-                    left[other] -= 1
+                    unassigned[other] -= 1
     return [chosen[number] for number in range(len(keys))]
 
 
@@ -164,16 +170,16 @@ def _assign_probes(assigned: Sequence[tuple[Record, Part]]) -> dict[int, Part]:
     """Return another assignment of jobs without a program, by identity of the record.
 
     A probe has no IR. It is assigned to the cause that its family has in the same cell, if there is
-    exactly one: if the probe has a cause of its own, that shows once the other is fixed.
+    exactly one: if the probe has another cause, that shows once the first is fixed.
     """
-    of: dict[tuple[str, str], set[Part]] = {}
+    parts: dict[tuple[str, str], set[Part]] = {}
     for record, part in assigned:
         if part[0] in record.ir:
-            of.setdefault(_locate(record), set()).add(part)
+            parts.setdefault(_locate(record), set()).add(part)
     return {
-        id(record): next(iter(of[_locate(record)]))
+        id(record): next(iter(parts[_locate(record)]))
         for record, part in assigned
-        if not record.ir and part[0] == _REASON and len(of.get(_locate(record), ())) == 1
+        if not record.ir and part[0] == _REASON and len(parts.get(_locate(record), ())) == 1
     }
 
 
@@ -197,19 +203,22 @@ class _EvidenceFinder:
         self._weights: Counter[tuple[str, str]] = Counter()
         for record in records:
             sign = 1 if record.unexpected else -1
-            for ir, kept in record.ir.items():
-                self._weights.update(dict.fromkeys(((ir, place) for place in kept.begins), sign))
+            for ir, ir_record in record.ir.items():
+                places = ((ir, place) for place in ir_record.begins)
+                self._weights.update(dict.fromkeys(places, sign))
 
     def find(self, record: Record) -> Key:
         """Return the evidence of a job, the most significant kind that it has."""
         reason = _reason(record).partition(IF_INTENDED)[0]
         subject = (record.case.partition("[")[0], normalise_cause(reason))
+        # Without a case: a host that is down fails many cases for one reason.
         if record.verdict is Verdict.INFRA:
             return frozenset({("infra", reason)})
         if record.verdict is Verdict.FLAKY:
             return frozenset({("flaky", *subject)})
         if record.error is not None:
             return frozenset({("error", record.error.signature or record.error.type)})
+        # The earliest IR that differs: later ones differ because of it.
         for ir in _OWN:
             if found := self._begins(record, ir):
                 return found

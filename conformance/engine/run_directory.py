@@ -87,6 +87,7 @@ class RunDirectory:
             raise disk_error(self.path, error) from None
         try:
             _lock(descriptor, self.path)
+            # Under the lock: a run that is still writing needs its temporary files.
             try:
                 for folder in (self.path, self.blobs.folder):
                     for left in folder.glob(f"{TEMPORARY}*"):
@@ -136,6 +137,7 @@ class RunDirectory:
         Raises:
             InfrastructureError: If the disk refuses.
         """
+        # Also here: an option or a path may contain a secret of the environment.
         text = Masker(os.environ).content(readable_json(info))
         try:
             self.create()
@@ -176,10 +178,10 @@ class RunDirectory:
         """Return the content of a file of the run, None if there is none.
 
         Args:
-            name: Its name.
+            name: File name.
 
         Raises:
-            CorruptRunError: If it cannot be read.
+            CorruptRunError: If the file cannot be read.
         """
         path = self.path / name
         try:
@@ -252,6 +254,7 @@ class RunDirectory:
         """
         data = self.read_file(RESULTS) or b""
         decoder = msgspec.json.Decoder(kind)
+        # A view, because a copy would double the memory for the results of a large run.
         whole = memoryview(data)[: data.rfind(b"\n") + 1]
         with contextlib.suppress(*MALFORMED):  # the malformed line is found below
             records = decoder.decode_lines(whole)
@@ -280,7 +283,7 @@ def _lock(descriptor: int, path: Path) -> None:
             f"{path}: another run is writing to it; wait for its end, or name another folder with "
             "--run"
         ) from None
-    except OSError:  # a file system that cannot lock folders
+    except OSError:  # a file system that cannot lock folders, e.g. some network file systems
         return
 
 
@@ -304,8 +307,9 @@ class Results:
         try:
             run.create()
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            # The next record would be glued to the half line of a killed run.
             self._drop_torn_line()
-            sync_to_disk(self._path.parent)
+            sync_to_disk(self._path.parent)  # the name of a new file
         except OSError as error:
             raise disk_error(self._path, error) from None
 
@@ -329,13 +333,14 @@ class Results:
         """
         line = self._masker.content(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._fd).st_size
+        # A record that is lost in a power failure costs no more than running its job again.
         durable = sync and record.seconds.get("job", SHORT) >= SHORT
         if not record.cached:  # the blobs of a cached one were synced by the run that made them
             self._pending.update(record.artifacts.values())
         if durable:
             self._sync_blobs()
         try:
-            while line:
+            while line:  # a signal or a full disk may cut a write
                 line = line[os.write(self._fd, line) :]
             if durable:
                 os.fsync(self._fd)
@@ -370,6 +375,7 @@ def allocate_run(root: Path) -> RunDirectory:
     """
     folder = root / REPORTS / RUNS
     now = max(datetime.now(UTC), _parse_last_time(folder) + timedelta(milliseconds=1))
+    # Random digits: two runs may start in the same millisecond.
     name = f"{now:{_SECOND}}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
     return RunDirectory(folder / name)
 
@@ -379,7 +385,7 @@ def _parse_last_time(folder: Path) -> datetime:
     last = max((m[1] for path in folder.glob("*") if (m := _NAME.fullmatch(path.name))), default="")
     try:
         return datetime.strptime(last, f"{_SECOND}-%f").replace(tzinfo=UTC)
-    except ValueError:
+    except ValueError:  # no run yet, or a name of digits that is no time
         return datetime.min.replace(tzinfo=UTC)
 
 

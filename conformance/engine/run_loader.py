@@ -65,6 +65,7 @@ def load_run(directory: RunDirectory) -> LoadedRun:
     records = {(record.case, record.cell): record for record in directory.read_records()}
     if not records and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
+    # A run has tens of thousands of records, and most facts occur in several of them.
     shared = FactInterner()
     relative = (_relativise(record, info.root, shared) for record in records.values())
     return LoadedRun.of(directory, info, relative)
@@ -72,6 +73,7 @@ def load_run(directory: RunDirectory) -> LoadedRun:
 
 def _relativise(record: Record, root: str, shared: FactInterner) -> Record:
     """Return a record whose error names its file relative to the project."""
+    # Runs of different checkouts must have equal errors.
     error, facts = record.error, shared.intern(record)
     if error is not None:
         where = relative_to_project(error.where, record.case, root)
@@ -92,6 +94,7 @@ def find_runs(folder: Path) -> list[RunDirectory]:
     """
     if (folder / RUN).exists():
         return [RunDirectory(folder)]
+    # Names of runs sort in the order of their start.
     found = sorted(file.parent for file in folder.glob(f"*/{RUN}"))
     if not found:
         raise UsageError(
@@ -157,6 +160,7 @@ def add_evidence(
         InfrastructureError: If the disk refuses.
     """
     file = directory.path / EVIDENCE
+    # Two triages of a run may find evidence of different causes at the same time.
     with lock_file(file, inform):
         known = {**read_evidence(directory), found.cause: found}
         text = readable_json(tuple(known[cause] for cause in causes if cause in known))

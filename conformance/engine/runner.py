@@ -1,4 +1,4 @@
-"""Runs: a plan is executed, and its records and `run.json` are written to a run directory."""
+"""Execution of a plan, with its records and `run.json` written to a run directory."""
 
 from __future__ import annotations
 
@@ -88,10 +88,12 @@ class Run:
         with contextlib.closing(Results(self.directory)) as results:
 
             def finish(record: Record) -> None:
+                # Before it is reported: a record that was shown survives `kill -9`.
                 results.append(record, sync=not record.cached)
                 self.progress(record)
                 records[record.case, record.cell] = record
 
+            # Whole files only: cached verdicts are stored by file.
             for jobs in files:
                 if not any(job.id in records for job in jobs):
                     for record in self.cache.verdicts.take(jobs, self.directory.blobs) or ():
@@ -153,6 +155,7 @@ class RepeatedRun(Run):
             for job, record, values in execute_jobs(self.executor, jobs, self.directory.blobs):
                 attempts[job.id].append(record)
                 self.progress(self.judge.judge(job, record, values=values))
+        # Only now: a record has the verdict of all attempts, so a killed run starts again.
         with contextlib.closing(Results(self.directory)) as results:
             return [self._finish(job, attempts[job.id], results) for job in self.plan.jobs]
 
@@ -195,13 +198,13 @@ def shuffle_jobs(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
 
 
 def order_attempts(attempts: Sequence[Record]) -> list[Record]:
-    """Return attempts with a failed one first, for its evidence, then those that succeeded.
+    """Return attempts with a failed attempt first, for its evidence, then those that succeeded.
 
     Args:
         attempts: The attempts of a job, in the order they were made.
     """
-    seen = [attempt for attempt in attempts if attempt.outcome.observed]
-    failed = next((attempt for attempt in seen if attempt.outcome is not Outcome.OK), None)
+    observed = [attempt for attempt in attempts if attempt.outcome.observed]
+    failed = next((attempt for attempt in observed if attempt.outcome is not Outcome.OK), None)
     if failed is None:
         return sorted(attempts, key=lambda attempt: not attempt.outcome.observed)
     others = [attempt for attempt in attempts if attempt is not failed]

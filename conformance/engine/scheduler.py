@@ -1,4 +1,4 @@
-"""The scheduler: hands out the jobs of cells to slots, for cases and for tests of suites."""
+"""The scheduler: assigns the jobs of cells to slots, for cases and for tests of suites."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class JobUnits:
-    """Jobs of a cell that are not started, in units that one process runs in sequence.
+    """The jobs of a cell that have not started, in units that one process runs in sequence.
 
     Args:
         units: The units, in order.
@@ -93,6 +93,7 @@ class CellQueue:
     @property
     def accelerator(self) -> str:
         """The accelerator of the cell, which has room for one slot; empty for none."""
+        # By name: cells of several releases run on the same accelerator.
         place = self.pool.planned.cell.place
         return place.name if place.real else ""
 
@@ -113,8 +114,10 @@ def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[FinishedJob]:
 
 
 def _work(board: _Board, emit: Emit) -> None:
+    # The same slot goes from cell to cell until no cell has jobs left.
     while (cell := board.take_cell()) is not None:
         for finished in cell.pool.work(cell.units):
+            # The ends of interrupted jobs are no results.
             if not board.abandoned:
                 emit(finished)
         board.leave(cell)
@@ -147,6 +150,7 @@ class _Board:
         with self._lock:
             cell.slots -= 1
             last = cell.slots == 0
+        # Outside the lock, because ending a worker takes up to seconds.
         if last:
             cell.pool.close()
 

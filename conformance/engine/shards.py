@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 OPEN = 20.0
 """Estimated seconds to provide a cell's environment and start its worker."""
 _ROUNDING = 1e-9
+# A double has 53 bits: more steps find no shorter time.
 _STEPS = 60
 """Bisection steps of the search for the shortest time of a shard."""
 FILE_NAME: Final = "durations.json"
-"""Name of the file in the folder of the matrices, which all runners share."""
+"""Name of the file in the folder of the matrices, which all runners have in common."""
 UNKNOWN: Final = 1.0
 """Seconds of a job on a kind of platform without any durations."""
 _KIND: Final = re.compile(r"-(cpu|gpu|tpu|cuda|rocm)(?=[\d.-]|$)")
@@ -89,46 +90,49 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
             least = middle
         else:
             most = middle
-    found = _fill(kinds, most, seconds)
-    while len(found) < min(count, len(jobs)):
-        _halve(found, seconds)
-    return found
+    shards = _fill(kinds, most, seconds)
+    # Filling up to the limit may need fewer shards, and then a runner would be idle.
+    while len(shards) < min(count, len(jobs)):
+        _halve(shards, seconds)
+    return shards
 
 
 def _fill(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> list[Shard]:
     """Fill shards up to a limit of seconds; a shard over the limit has a single job."""
-    found = []
+    filled = []
     for jobs in kinds:
         shard = Shard(next(filter(None, map(get_required_accelerator, jobs)), ""))
         for job in jobs:
             if shard.jobs and shard.seconds + _added_seconds(shard, job, seconds) > limit:
-                found.append(shard)
+                filled.append(shard)
                 shard = Shard(shard.runner)
             shard.seconds += _added_seconds(shard, job, seconds)
             shard.jobs.append(job)
-        found.append(shard)
-    return found
+        filled.append(shard)
+    return filled
 
 
 def _added_seconds(shard: Shard, job: Job, seconds: Seconds) -> float:
-    """Return the seconds that one more job adds to a shard."""
+    """Return the seconds that a job adds to a shard."""
+    # Jobs are in the order of cells: only the last job can be of the same cell.
     opened = bool(shard.jobs) and shard.jobs[-1].planned is job.planned
     return seconds(job) + (0.0 if opened else OPEN)
 
 
-def _halve(found: list[Shard], seconds: Seconds) -> None:
+def _halve(shards: list[Shard], seconds: Seconds) -> None:
     """Split the longest shard with several jobs in two."""
-    place = max((n for n, shard in enumerate(found) if len(shard.jobs) > 1),
-                key=lambda n: found[n].seconds)  # fmt: skip
-    longest = found[place]
+    place = max((n for n, shard in enumerate(shards) if len(shard.jobs) > 1),
+                key=lambda n: shards[n].seconds)  # fmt: skip
+    longest = shards[place]
     first, second = Shard(longest.runner), Shard(longest.runner)
     for number, job in enumerate(longest.jobs):
+        # The last job goes to the second shard in any case, so that neither is empty.
         last = number == len(longest.jobs) - 1
         half = first.seconds + _added_seconds(first, job, seconds) > longest.seconds / 2
         into = second if second.jobs or (first.jobs and (half or last)) else first
         into.seconds += _added_seconds(into, job, seconds)
         into.jobs.append(job)
-    found[place : place + 1] = [first, second]
+    shards[place : place + 1] = [first, second]
 
 
 class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,6 +157,7 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def encode(self) -> bytes:
         """Return the content of the file: one line per case, in a fixed order."""
+        # The file is committed: a change of one case is a change of one line.
         ordered = {kind: dict(sorted(of.items())) for kind, of in sorted(self.seconds.items())}
         text = msgspec.json.encode({"seconds": ordered})
         return msgspec.json.format(text, indent=1) + b"\n"
@@ -163,18 +168,19 @@ def update_durations(records: Iterable[Record], before: Durations) -> Durations:
 
     Args:
         records: Records of any runs.
-        before: The durations so far, kept for jobs without a record.
+        before: Durations so far, kept for jobs without a record.
     """
-    seen: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    measured: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        named, took = _KIND.search(record.cell), record.seconds.get("job")
-        if named is not None and took:
-            seen[named[1]][record.case].append(took)
-    found = {kind: dict(of) for kind, of in before.seconds.items()}
-    for kind, of in seen.items():
-        middles = {case: round(median(took), 2) for case, took in of.items()}
-        found[kind] = {**found.get(kind, {}), **middles}
-    return Durations(seconds=found)
+        kind, took = _KIND.search(record.cell), record.seconds.get("job")
+        if kind is not None and took:
+            measured[kind[1]][record.case].append(took)
+    updated = {name: dict(of) for name, of in before.seconds.items()}
+    for name, of in measured.items():
+        # The median over releases: a job that hung or was compiled slowly does not count.
+        medians = {case: round(median(took), 2) for case, took in of.items()}
+        updated[name] = {**updated.get(name, {}), **medians}
+    return Durations(seconds=updated)
 
 
 def decode_durations(content: bytes, name: str) -> Durations:
@@ -206,7 +212,7 @@ _CELL: Final = re.compile(r"(?!\.{1,2}\Z)[^/\x00-\x1f\x7f]+")
 def order_shards(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
     """Return the shards of one run in order.
 
-    A nightly that one shard could not resolve gets its name from the others.
+    A nightly that a shard could not resolve gets its name from the other shards.
 
     Args:
         runs: The shards, in any order.
@@ -214,10 +220,11 @@ def order_shards(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
     Raises:
         UsageError: If a shard is missing, duplicate, unfinished, of another run or malformed.
     """
-    given = list(runs)
-    for part in given:
+    unordered = list(runs)
+    # Before anything of a shard is used.
+    for part in unordered:
         _check(part)
-    parts = sorted(_resolve_nights(given), key=lambda run: _parse_shard(run)[0])
+    parts = sorted(_resolve_nights(unordered), key=lambda run: _parse_shard(run)[0])
     first = parts[0]
     for part in parts:
         if (difference := _find_mismatch(first, part)) != "":
@@ -237,13 +244,13 @@ def order_shards(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
 
 
 def _check(run: LoadedRun) -> None:
-    """Check a shard by itself. It is untrusted input, and its ids become names of files and pages.
+    """Check one shard. It is untrusted input, and its ids become names of files and pages.
 
     Raises:
         UsageError: If its plan and its records differ, or an id of a job or nightly is malformed.
     """
     nights = run.info.request.get("nights", ())
-    if not (isinstance(nights, list | tuple) and all(isinstance(record, str) for record in nights)):
+    if not (isinstance(nights, list | tuple) and all(isinstance(night, str) for night in nights)):
         raise UsageError(f"{run.id}: expected the names of nightlies in its request")
     planned = set(run.info.plan)
     ended = {(record.case, record.cell) for record in run.records}
@@ -314,8 +321,9 @@ def _resolve_nights(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
     made = []
     for part, night in zip(parts, nights, strict=True):
         names = {cell: names_by_place.get(place, cell) for cell, place in night.items()}
-        untold = {cell: name for cell, name in names.items() if is_unresolved_id(cell)}
-        made.append(_rename_cells(part, untold) if untold else part)
+        # Resolved ids stay, even if another shard has resolved the nightly differently.
+        unresolved = {cell: name for cell, name in names.items() if is_unresolved_id(cell)}
+        made.append(_rename_cells(part, unresolved) if unresolved else part)
     return made
 
 
@@ -343,6 +351,7 @@ def _rename_cells(part: LoadedRun, names: Mapping[str, str]) -> LoadedRun:
 def _merge_exclusions(infos: Sequence[RunInfo]) -> tuple[Exclusion, ...]:
     """Return the exclusions that hold for the whole run: another host may have run a job."""
     ran = set(chain.from_iterable(info.plan for info in infos))
+    # The exclusion of a whole cell does not hold either if any of its jobs ran.
     ran.update([("", cell) for _, cell in ran])
     found: dict[tuple[str, str], Exclusion] = {}
     for exclusion in chain.from_iterable(info.exclusions for info in infos):
@@ -376,6 +385,7 @@ def _find_mismatch(run: LoadedRun, other: LoadedRun) -> str:
 
 def _normalise_request(run: LoadedRun) -> dict[str, Any]:
     """Return the request without the shard, with paths relative to the project."""
+    # Runners may have their checkouts in different folders.
     option = {name: option for name, option in run.info.request.items() if name != "shard"}
     return {name: _relativise(option, f"{run.info.root}/") for name, option in option.items()}
 

@@ -33,12 +33,13 @@ def load_value(side: StoredJob) -> Value:
 def select_informative_irs(*records: Record) -> tuple[str, ...]:
     """Return the IRs of jobs that are worth comparing.
 
-    An IR lowered for another platform is, if all jobs have it and it differs from the cell's own
-    StableHLO in at least one of them.
+    These are the IRs of the cell itself. An IR lowered for another platform is added if all jobs
+    have it, and if it differs from the cell's own StableHLO in at least one of them.
 
     Args:
-        records: The jobs.
+        records: Records of the jobs.
     """
+    # A difference that repeats the cell's own would be shown three more times.
     crossed = [
         ir
         for ir in CROSS_LOWERED

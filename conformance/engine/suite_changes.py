@@ -28,7 +28,7 @@ LEAST: Final = 0.5
 
 
 class SuiteTestState(StrEnum):
-    """How a test ended, as far as that is compared."""
+    """The state of a test on one side of a comparison."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -69,7 +69,7 @@ class SuiteTestChange(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether it makes both sides differ: tests that only one side has do not."""
+        """Whether the change makes the sides differ; tests that only one side has do not."""
         return self not in {
             SuiteTestChange.ADDED,
             SuiteTestChange.REMOVED,
@@ -96,15 +96,13 @@ class SuiteTestComparison:
 
     @property
     def cause(self) -> tuple[str, str]:
-        """How the test ended on both sides: tests with the same cause have it in common.
-
-        Of a test that passes on one side, that is the failure on the other.
-        """
+        """Endings of the test on both sides, the key by which changes are grouped."""
         return _ending(self.before), _ending(self.after)
 
     @property
     def seconds(self) -> tuple[float, float] | None:
-        """Seconds that it took on both sides, None unless it passed on both."""
+        """Duration on both sides in seconds, None unless the test passed on both."""
+        # A test that fails stops early.
         if self.before is None or self.after is None:
             return None
         if not classify_test(self.before) is classify_test(self.after) is SuiteTestState.PASSED:
@@ -113,7 +111,7 @@ class SuiteTestComparison:
 
     @property
     def slower(self) -> bool:
-        """Whether it takes so much longer that reports show it."""
+        """Whether the test takes longer by `SLOWER` and `LEAST`, so that reports show it."""
         if self.seconds is None:
             return False
         before, after = self.seconds
@@ -147,7 +145,8 @@ def compare_tests(
         test: Case id of the test.
         before: Record of the first side, None if there is none.
         after: Record of the second side, None if there is none.
-        silent: Whether a side without a record may have the test nevertheless.
+        silent: Whether a side without a record may have the test nevertheless, because it did not
+            run the whole suite.
     """
     states = classify_test(before), classify_test(after)
     change = SuiteTestChange.SILENT if silent else _change(*states)
@@ -181,12 +180,13 @@ def compare_cells(
     Args:
         records: Records of the run, by case and cell.
         cases: The tests.
-        base: The one cell.
-        others: The others.
+        base: Cell id of the first side.
+        others: Cell ids of the second sides.
 
     Raises:
         NothingSelectedError: If a cell has no test.
     """
+    # An empty comparison would look like one without differences.
     cells = {cell for _, cell in records}
     for cell in (base, *others):
         if cell not in cells:
@@ -207,8 +207,8 @@ def compare_runs(
     """Return the changes of tests from one run to another.
 
     Args:
-        infos: Both runs.
-        records: Records of each, by case and cell.
+        infos: Descriptions of both runs.
+        records: Records of each run, by case and cell.
         keys: Case and cell of each test to compare.
     """
     whole = [info.suite is not None and info.suite.complete for info in infos]
@@ -246,6 +246,7 @@ def _change(before: SuiteTestState, after: SuiteTestState) -> SuiteTestChange:
         return SuiteTestChange.SILENT
     if before is after:
         return SuiteTestChange.SAME
+    # The last rule matches any pair.
     rules = (
         rule for state, other, rule in _RULES if state in {before, None} and other in {after, None}
     )
@@ -269,7 +270,7 @@ _RULES: Final = (
 
 
 def _ending(record: Record | None) -> str:
-    """Return how a test ended, its wording normalised."""
+    """Return the signature of a test's error, or its outcome if it has none."""
     if record is None:
         return ""
     return str(record.outcome) if record.error is None else record.error.signature

@@ -1,4 +1,4 @@
-"""The transcript of a job: from the events of its worker to how it ended. Pure."""
+"""The transcript of a job: from the events of its worker to the finished job. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Transcript:
     Attributes:
         stage: Last stage that began.
         error: Error of the program, None if it raised none.
-        unsupported: Why the cell cannot run the job, None if it can.
+        unsupported: Reason why the cell cannot run the job, None if it can.
         ended: Whether the job reported its end.
         blobs: Artifacts by name.
         values: The values among the artifacts, before they were encoded.
@@ -96,11 +96,12 @@ class Transcript:
                 self.unsupported = reason
             case {"end": True}:
                 self.ended = True
-            case _:
+            case _:  # a job can write to the channel of its worker
                 raise ValueError(f"event {dict(header)} of the worker, expected a known one")
 
     def _add_value(self, name: str, head: object, body: bytes) -> None:
         self.values[name] = build_value(read_message(head, ValueHeader), body)
+        # Encoded here, not in the cell: the bytes of a golden must not depend on a release.
         self.blobs[name] = encode_value(self.values[name])
 
     def _take_error(self, error: WireError) -> None:
@@ -124,14 +125,15 @@ class Transcript:
             case _:
                 ending = VariantEnding()
         self.variants[variant] = ending
+        # At each event, because the process may end at any time.
         self.blobs[VARIANTS] = msgspec.json.encode(self.variants)
 
     def finish(self, job: Job, done: JobEnd) -> FinishedJob:
-        """Return how the job ended.
+        """Return the finished job.
 
         Args:
-            job: The job.
-            done: The supervisor's report of the process.
+            job: Job of the transcript.
+            done: The supervisor's report on the process.
 
         Returns:
             The finished job. If the process ended while a variant was running, that is the ending
@@ -167,6 +169,7 @@ class Transcript:
         )
 
     def _find_ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None]:
+        # The supervisor first: a job that it killed reports no end either.
         if done.ended:
             outcome, text = classify_termination(done, job)
             return outcome, make_error(done.ended, text, job)
@@ -238,6 +241,7 @@ def load_artifact_value(
 
 def was_cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
     """Return whether a variant ended in a way that may be the host's fault."""
+    # The job itself is `ok` then, so its outcome does not show it.
     return any(ending.outcome in CUT_SHORT for ending in _load_endings(artifacts, blobs).values())
 
 
@@ -289,6 +293,7 @@ def _make_raised_error(error: WireError) -> ErrorInfo:
 
 def classify_raised(error: ErrorInfo) -> Outcome:
     """Return the outcome of a job that raised an error."""
+    # XLA raises XlaRuntimeError, from 0.8.0 JaxRuntimeError, with the status in the message.
     text = f"{error.type}: {error.message}"
     memory = any(word in text for word in OUT_OF_MEMORY)
     return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED
@@ -326,7 +331,8 @@ def was_killed(done: JobEnd) -> bool:
 
 
 def make_timeout_notes(done: JobEnd, job: Job) -> tuple[str, ...]:
-    """Return a note on a job that ended by itself shortly before its timeout, else nothing."""
+    """Return a note if a job ended shortly before its timeout, else nothing."""
+    # On a busier host it would time out.
     timeout = job.case.timeout
     if done.ended or done.seconds <= NEAR_TIMEOUT * timeout:
         return ()
@@ -353,5 +359,5 @@ def name_signal(number: int) -> str:
     """Return the name of a signal, `signal N` if it has none."""
     try:
         return signal.Signals(number).name
-    except ValueError:
+    except ValueError:  # a real-time signal
         return f"signal {number}"

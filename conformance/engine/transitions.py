@@ -48,22 +48,22 @@ class TransitionKind(StrEnum):
 
 
 COUNTED: Final = (TransitionKind.REGRESSED, TransitionKind.FIXED, TransitionKind.CHANGED)
-"""Changes between releases that are counted; what is `same` changes an IR alone."""
+"""Kinds of changes between releases that reports count; `same` is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """Two jobs of one case, the one before and the one after.
+    """The change from an earlier job of a case to a later one.
 
     Attributes:
         before: The earlier job.
         after: The later job.
         kind: Kind of the change.
-        changed: What differs: `ending`, `value`, `facts`, IRs that do other work, by name, and
-            `same_as` where the program disagrees with itself in ways in which it did not, or
-            no longer does.
-        regrouped: IRs that do the same work, fused, called or laid out otherwise.
-        value: How the values differ, also within the tolerance; None where not both have one.
+        changed: Names of what differs: `ending`, `value`, `facts`, IRs with different canonical
+            forms, and `same_as` if other variants than before disagree with the program.
+        regrouped: IRs with equal canonical forms and different exact forms.
+        value: Comparison of the values, also within the tolerance; None unless both jobs have one
+            and the bits differ.
     """
 
     before: StoredJob
@@ -95,7 +95,7 @@ def make_transition(before: StoredJob, after: StoredJob, case: RunCase) -> Trans
 
 
 class _Pair:
-    """Two jobs, looked at artifact by artifact."""
+    """Compares two jobs artifact by artifact."""
 
     def __init__(self, before: StoredJob, after: StoredJob, case: RunCase) -> None:
         self._before, self._after, self._case = before, after, case
@@ -111,7 +111,7 @@ class _Pair:
         """Yield the names of the artifacts that differ."""
         if self._equal():
             return
-        if _ending(self._a) != _ending(self._b):
+        if _get_ending(self._a) != _get_ending(self._b):
             yield ENDING
         if self.value is not None and not self.value.agrees:
             yield VALUE
@@ -124,7 +124,7 @@ class _Pair:
             yield VARIANTS
 
     def find_regrouped(self) -> Iterator[str]:
-        """Yield the IRs that do the same work in another structure."""
+        """Yield the IRs with equal canonical forms and different exact forms."""
         if self._a.ir == self._b.ir:
             return
         for ir in self._list_common_irs():
@@ -133,11 +133,11 @@ class _Pair:
 
     @cached_property
     def value(self) -> Comparison | None:
-        """How the values differ, None where not both have one that can be read."""
+        """Comparison of the values, None if they have equal bits or a value cannot be read."""
         before, after = (record.artifacts.get(VALUE) for record in (self._a, self._b))
         if before is None or after is None or Outcome.OK not in {self._a.outcome, self._b.outcome}:
             return None
-        if before == after:
+        if before == after:  # equal hashes: most neighbours are not read
             return None
         try:
             values = load_value(self._after), load_value(self._before)
@@ -148,12 +148,16 @@ class _Pair:
     def _equal(self) -> bool:
         """Return whether nothing differs: a fast check that is true for most neighbours."""
         before, after = self._a, self._b
-        same = before.artifacts.get(VALUE) == after.artifacts.get(VALUE) and before.ir == after.ir
-        ways = _select_variant_artifacts(before) == _select_variant_artifacts(after)
-        return same and ways and _ending(before) == _ending(after) and before.facts == after.facts
+        return (
+            before.artifacts.get(VALUE) == after.artifacts.get(VALUE)
+            and before.ir == after.ir
+            and _select_variant_artifacts(before) == _select_variant_artifacts(after)
+            and _get_ending(before) == _get_ending(after)
+            and before.facts == after.facts
+        )
 
     def _list_common_irs(self) -> Iterator[str]:
-        """Yield the IRs that both have, without repetitions of the cell's own."""
+        """Yield the IRs that both jobs have, without repetitions of the cell's own IRs."""
         for ir in select_informative_irs(self._a, self._b):
             if ir in self._a.ir and ir in self._b.ir:
                 yield ir
@@ -166,12 +170,12 @@ class _Pair:
 
 
 def _select_variant_artifacts(record: Record) -> dict[str, str]:
-    """Return the artifacts that are about other ways."""
+    """Return the artifacts about variants, by name."""
     return {name: blob for name, blob in record.artifacts.items() if is_variant_artifact(name)}
 
 
 def _find_disagreeing_variants(side: StoredJob, case: RunCase) -> frozenset[str]:
-    """Return the ways in which a program disagrees with itself; of what is corrupt, none."""
+    """Return the variants that disagree with the program; none if an artifact is corrupt."""
     if not _select_variant_artifacts(side.record):
         return frozenset()
     try:
@@ -180,12 +184,14 @@ def _find_disagreeing_variants(side: StoredJob, case: RunCase) -> frozenset[str]
         return frozenset()
 
 
-def _ending(record: Record) -> tuple[str, str]:
+def _get_ending(record: Record) -> tuple[str, str]:
+    # By signature: the message of an error contains paths and line numbers of a release.
     return record.outcome, record.signature
 
 
 def _kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:
     """Return the kind of a change: by conformance if both are known, else by the endings."""
+    # A reference decides which side is right; without one, an error is worse than a value.
     known = before.conformance, after.conformance
     if Conformance.UNKNOWN not in known and known[0] is not known[1]:
         return (
@@ -199,12 +205,12 @@ def _kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """One case on one track.
+    """The history of one case on one track.
 
     Attributes:
-        jobs: A job for each cell of the track, None where there is none.
-        points: What changed, between neighbours of those that were observed; those that differ
-            in nothing are left out.
+        jobs: A job for each cell of the track, None for a cell without one.
+        points: Transitions between neighbouring observed jobs, without those in which nothing
+            differs.
     """
 
     jobs: tuple[StoredJob | None, ...]
@@ -218,6 +224,7 @@ def make_timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
         jobs: A job for each cell, from the oldest release to the newest.
         case: The case.
     """
+    # A cell that could not run the case is skipped: its neighbours are compared with each other.
     observed = [job for job in jobs if job is not None and job.record.outcome.observed]
     steps = (make_transition(a, b, case) for a, b in pairwise(observed))
     points = tuple(step for step in steps if step.changed or step.kind is not TransitionKind.SAME)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 TIMEOUT: Final = 300.0
-"""Seconds that looking at the devices may take: the first look at a pod of accelerators is slow."""
+"""Seconds that a probe may take: initialising a pod of accelerators is slow."""
 
 
 class UnsupportedCellError(ConformanceError):
@@ -31,27 +31,28 @@ class UnsupportedCellError(ConformanceError):
 
 
 def needs_check(planned: PlannedCell) -> bool:
-    """Say whether there is anything about a cell that may not be had."""
+    """Say whether a cell has anything that the release or the host may refuse."""
+    # A plain CPU cell works on every release; a probe would only delay its first job.
     cell = planned.cell
     return bool(cell.place.compile_only or cell.place.real or cell.config or cell.xla_flags)
 
 
 def check_cell(worker: Worker, planned: PlannedCell) -> None:
-    """Try a cell: its config, its XLA flags, its platform, its devices.
+    """Check the config, the XLA flags, the platform and the devices of a cell.
 
     Args:
-        worker: A worker of the cell.
+        worker: Worker of the cell.
         planned: The cell.
 
     Raises:
-        UnsupportedCellError: If the release or this host refuses.
-        InfrastructureError: If the devices cannot be looked at for another reason.
-        WorkerDiedError: If the worker ended first.
+        UnsupportedCellError: If the release or this host refuses one of them.
+        InfrastructureError: If the check fails for another reason.
+        WorkerDiedError: If the check was ended by SIGKILL.
     """
-    # Each of several processes is as one alone: what is refused, is refused to it.
+    # A single process suffices: the release refuses each rank for the same reason.
     alone = replace(planned.cell, platform="cpu") if planned.cell.place.processes > 1 else None
     probed = replace(planned, cell=alone) if alone else planned
-    # A CPU makes as many as a case asks for, a topology has as many as its name says.
+    # A CPU has as many devices as a case needs, a topology as many as its name states.
     devices = probed.cell.devices if probed.cell.place.real else 1
     case = make_worker_probe("check_devices", {"devices": devices})
     finished = worker.run(Job(case=case, planned=probed))
@@ -63,6 +64,7 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     message = error.message if error is not None else str(finished.outcome)
     if finished.outcome is Outcome.UNSUPPORTED:
         raise UnsupportedCellError(f"jax {planned.release}: {message}")
+    # `update_config` raises in this stage, before any device is touched.
     if finished.outcome is Outcome.RAISED and finished.stage is Stage.IMPORT:
         raise UnsupportedCellError(f"jax {planned.release}: config: {message}")
     raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {message}")
@@ -93,18 +95,18 @@ def make_worker_probe(name: str, params: Mapping[str, Any], topic: str = "cell_p
 def query_topologies(
     worker: Worker, planned: PlannedCell, platforms: Iterable[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Ask the plugin installed in a cell for the devices of some platforms.
+    """Query the plugin installed in a cell for the devices of some platforms.
 
     Args:
-        worker: A worker of the cell.
+        worker: Worker of the cell.
         planned: The cell.
         platforms: Names of compile-only platforms of the cell's kind.
 
     Returns:
-        By name `devices` and their `kind`, or why the plugin has them not, as `refused`.
+        For each name the number of `devices` and their `kind`, or the reason as `refused`.
 
     Raises:
-        InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
+        InfrastructureError: If the plugin aborts, or takes too long.
     """
     topologies = {name: dict(get_platform(name).topology) for name in platforms}
     case = make_worker_probe("describe_topologies", {"topologies": topologies})

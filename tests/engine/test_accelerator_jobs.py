@@ -59,7 +59,7 @@ def test_jobs_of_all_cells_of_an_accelerator_take_turns(idle: Bench) -> None:
         return LocalExecutor(
             lambda planned: Worker(python_of(planned_cell(OLD))),
             slots=2,
-            turns=DeviceLock(idle.folder),
+            device_lock=DeviceLock(idle.folder),
         )
 
     one, other = run().run(jobs), run().run(jobs)
@@ -84,7 +84,7 @@ def test_a_device_error_ends_the_worker_and_other_errors_do_not(idle: Bench) -> 
         opened.append(Worker(python_of(planned_cell(OLD))))
         return opened[-1]
 
-    executor = LocalExecutor(opening, slots=1, turns=DeviceLock(idle.folder))
+    executor = LocalExecutor(opening, slots=1, device_lock=DeviceLock(idle.folder))
     sticky, one, raised, other = executor.run(jobs)
     assert (sticky.outcome, raised.outcome) == (Outcome.RAISED, Outcome.RAISED)
     assert leaf_of(one).data == leaf_of(other).data

@@ -36,7 +36,7 @@ def test_a_job_that_does_the_same_each_time_is_stable(tmp_path: Path) -> None:
     """Also where it is wrong, or raises: nothing is judged."""
     made = calibrated(tmp_path, Script({"one": [lambda one: good(one, 9, 9)], "two": [bad]}))
     assert made.unstable == ()
-    assert len(made.compared) == 3
+    assert len(made.compared_jobs) == 3
 
 
 def test_attempts_unlike_the_first_are_counted(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_says_nothing_about_jax_is_no_attempt(tmp_path: Path) -> None:
     script = Script({"one": [infra], "two": [infra, good]})
     made = calibrated(tmp_path, script)
     assert made.unstable == ()
-    assert {case for case, _ in made.compared} == {"family/two", "family/three"}
+    assert {case for case, _ in made.compared_jobs} == {"family/two", "family/three"}
 
 
 def ir(canonical: str) -> dict[str, IrRecord]:

@@ -86,7 +86,7 @@ def test_a_cell_that_cannot_start_is_infra_for_all_its_jobs(idle: Bench) -> None
         return failing(planned)
 
     found = list(
-        LocalExecutor(opening, slots=2, turns=DeviceLock(idle.folder)).run(some_jobs(idle, 5))
+        LocalExecutor(opening, slots=2, device_lock=DeviceLock(idle.folder)).run(some_jobs(idle, 5))
     )
     assert {(f.outcome, f.stage) for f in found} == {(Outcome.INFRA, Stage.PROVISION)}
     assert all(f.error is not None and "no network" in f.error.message for f in found)
@@ -97,7 +97,7 @@ def test_jobs_that_need_packages_beside_jax_come_last(idle: Bench) -> None:
     """What they import stays in the server, and every fork after it copies that too."""
     jobs = some_jobs(idle, 3)
     jobs[0] = replace(jobs[0], case=replace(jobs[0].case, requires=("flax>=0.10",)))
-    ran = list(LocalExecutor(failing, slots=1, turns=DeviceLock(idle.folder)).run(jobs))
+    ran = list(LocalExecutor(failing, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs))
     assert [f.job for f in ran] == [*jobs[1:], jobs[0]]
 
 
@@ -108,12 +108,16 @@ def test_a_fault_of_ours_is_loud(idle: Bench) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(LocalExecutor(opening, slots=1, turns=DeviceLock(idle.folder)).run(some_jobs(idle, 2)))
+        list(
+            LocalExecutor(opening, slots=1, device_lock=DeviceLock(idle.folder)).run(
+                some_jobs(idle, 2)
+            )
+        )
 
 
 def test_nothing_to_run(idle: Bench) -> None:
     """No jobs, no worker."""
-    assert list(LocalExecutor(failing, slots=2, turns=DeviceLock(idle.folder)).run([])) == []
+    assert list(LocalExecutor(failing, slots=2, device_lock=DeviceLock(idle.folder)).run([])) == []
 
 
 def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
@@ -155,7 +159,9 @@ def test_a_job_that_the_host_has_no_room_for_is_tried_again(
     for answers, outcome in (([none, none, good], Outcome.OK), ([none] * 3, Outcome.INFRA)):
         script: list[FinishedJob | Exception] = [*answers]
         opening = cast("OpenWorker", lambda _, script=script: Scripted(script))
-        (finished,) = LocalExecutor(opening, slots=1, turns=DeviceLock(idle.folder)).run([job])
+        (finished,) = LocalExecutor(opening, slots=1, device_lock=DeviceLock(idle.folder)).run(
+            [job]
+        )
         assert finished.outcome is outcome
         assert script == []
 
@@ -173,7 +179,7 @@ def test_a_job_killed_on_a_host_out_of_memory_is_not_blamed(
     answer = killed if how == "job" else WorkerDiedError("the worker ended")
     script: list[FinishedJob | Exception] = [answer, answer]
     opening = cast("OpenWorker", lambda _: Scripted(script))
-    (finished,) = LocalExecutor(opening, slots=1, turns=DeviceLock(idle.folder)).run([job])
+    (finished,) = LocalExecutor(opening, slots=1, device_lock=DeviceLock(idle.folder)).run([job])
     assert finished.outcome is outcome
     assert kills == 0 or (finished.error is not None and "out of memory" in finished.error.message)
 
@@ -184,7 +190,9 @@ def test_a_mismatch_of_identity_is_infra(idle: Bench) -> None:
     planned = replace(idle.planned, versions={**idle.planned.versions, "numpy": "1.0"})
     provider = Provider({planned.cell.id: lock_of(planned.cell)}, cache_root())
     job = Job(case=idle.job("return 1").case, planned=planned)
-    (finished,) = LocalExecutor(provider.open, slots=1, turns=DeviceLock(idle.folder)).run([job])
+    (finished,) = LocalExecutor(provider.open, slots=1, device_lock=DeviceLock(idle.folder)).run(
+        [job]
+    )
     assert finished.outcome is Outcome.INFRA
     assert finished.error is not None
     assert "expected 1.0; delete" in finished.error.message
@@ -195,7 +203,7 @@ def test_jobs_of_several_cells_each_end_once(idle: Bench, opener: Opener) -> Non
     """Two cells, three jobs each, two slots: six results, one worker a cell, none left."""
     jobs = [idle.job(f"return {n}", topic=f"t{n}") for n in range(3)]
     jobs += [named(job, "other", 3) for job in jobs]
-    executor = LocalExecutor(opener, slots=2, turns=DeviceLock(idle.folder))
+    executor = LocalExecutor(opener, slots=2, device_lock=DeviceLock(idle.folder))
     found = Counter(finished.job.id for finished in executor.run(jobs))
     assert found == Counter(job.id for job in jobs)
     assert len(opener.opened) == 2
@@ -217,7 +225,7 @@ def test_a_worker_killed_once_is_started_anew_and_the_job_run_again(
         return 1
     """
     jobs = [idle.job(killer), idle.job("return 2", topic="next")]
-    found = list(LocalExecutor(opener, slots=1, turns=DeviceLock(idle.folder)).run(jobs))
+    found = list(LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs))
     assert [leaf_of(finished).data for finished in found] == [b"1", b"2"]
     assert len(opener.opened) == 3
 
@@ -227,7 +235,7 @@ def test_a_job_that_kills_every_worker_is_the_one_that_crashed(idle: Bench, open
     """After two workers it is held to be the job; the next one runs."""
     killer = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     jobs = [idle.job(killer), idle.job("return 2", topic="next")]
-    killed, after = LocalExecutor(opener, slots=1, turns=DeviceLock(idle.folder)).run(jobs)
+    killed, after = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs)
     assert killed.outcome is Outcome.CRASHED
     assert killed.error is not None
     assert killed.error.message.startswith("2 workers ended with this job")
@@ -240,7 +248,7 @@ def test_an_interrupted_run_leaves_nothing(idle: Bench, opener: Opener, begun: i
     """Closing the iterator, as Ctrl-C does, ends everything, and soon."""
     jobs = [idle.job("return os.getpid()")]
     jobs += [idle.job("time.sleep(50); return 1", topic=f"t{n}") for n in range(4)]
-    results = LocalExecutor(opener, slots=2, turns=DeviceLock(idle.folder)).run(jobs)
+    results = LocalExecutor(opener, slots=2, device_lock=DeviceLock(idle.folder)).run(jobs)
     if begun:
         next(results)
         while len(opener.processes) < 2:
@@ -267,7 +275,7 @@ def test_an_interrupted_run_leaves_no_strays_and_no_folders(idle: Bench, opener:
     """
     waiting = f"while not os.path.exists({str(report)!r}): time.sleep(0.01)\nreturn 1"
     jobs = [idle.job(waiting), idle.job(body, topic="stray")]
-    results = LocalExecutor(opener, slots=2, turns=DeviceLock(idle.folder)).run(jobs)
+    results = LocalExecutor(opener, slots=2, device_lock=DeviceLock(idle.folder)).run(jobs)
     next(results)
     pid, folder = report.read_text().split()
     stray = psutil.Process(int(pid))
@@ -290,7 +298,7 @@ def test_a_job_that_is_killed_once_ends_as_it_does_the_second_time(
     """That is no crash of JAX's; it is noted, and the other job has its worker all the time."""
     body = KILLED_ONCE.format(marker=str(idle.folder / "marker")) + "\n    return 1"
     jobs = [idle.job(textwrap.dedent(body)), idle.job("return 2", topic="next")]
-    executor = LocalExecutor(opener, slots=1, turns=DeviceLock(idle.folder))
+    executor = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder))
     killed, after = executor.run(jobs)
     assert (killed.outcome, leaf_of(killed).data, killed.notes) == (Outcome.OK, b"1", (ONCE,))
     assert (leaf_of(after).data, after.notes) == (b"2", ())
@@ -301,7 +309,7 @@ def test_a_job_that_is_killed_once_ends_as_it_does_the_second_time(
 def test_a_job_that_is_killed_each_time_has_crashed(idle: Bench, opener: Opener) -> None:
     """Whoever kills it: that no limit did is noted."""
     jobs = [idle.job("os.kill(os.getpid(), signal.SIGKILL)")]
-    (killed,) = LocalExecutor(opener, slots=1, turns=DeviceLock(idle.folder)).run(jobs)
+    (killed,) = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs)
     assert killed.error is not None
     assert (killed.outcome, killed.error.type, killed.notes) == (
         Outcome.CRASHED, "SIGKILL", (TWICE,),
@@ -315,7 +323,7 @@ def test_a_killed_import_fails_no_job_of_the_file(idle: Bench, opener: Opener) -
         KILLED_ONCE.format(marker=str(idle.folder / "marker"))
     )
     job = idle.job("return 1", top=top)
-    (finished,) = LocalExecutor(opener, slots=1, turns=DeviceLock(idle.folder)).run([job])
+    (finished,) = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder)).run([job])
     assert (finished.outcome, finished.notes) == (Outcome.OK, (ONCE,))
 
 
@@ -333,7 +341,7 @@ def test_a_worker_killed_while_it_starts_is_started_again(
             raise left.pop()
         return opener(planned)
 
-    executor = LocalExecutor(killed, slots=1, turns=DeviceLock(idle.folder))
+    executor = LocalExecutor(killed, slots=1, device_lock=DeviceLock(idle.folder))
     (finished,) = executor.run([idle.job("return 1")])
     assert finished.outcome is outcome
 

@@ -212,7 +212,7 @@ def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[FinishedJo
     before, tempfile.tempdir = tempfile.tempdir, str(temporary)
     try:
         executor = LocalExecutor(
-            lambda one: Worker(python_of(one)), slots=len(jobs), turns=DeviceLock(folder)
+            lambda one: Worker(python_of(one)), slots=len(jobs), device_lock=DeviceLock(folder)
         )
         found: dict[str, list[FinishedJob]] = {}
         for finished in executor.run(jobs):
