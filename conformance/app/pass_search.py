@@ -81,6 +81,7 @@ class PassSearch:
         good: StoredJob | None = None
         with temporary_folder("passes") as folder:
             blobs = BlobStore(folder)
+            # The good cell is left before the bad one is entered: both may need one accelerator.
             for good_cell in others:
                 with self._open_trials(good_cell, blobs) as trials:
                     (good,) = trials.samples[UNCHANGED]

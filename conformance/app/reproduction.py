@@ -107,7 +107,7 @@ def search_origin(
     question = SearchOptions(
         good=options.good, bad=cell.release, platform=place, wanted=options.wanted
     )
-    # A case names its devices and its reference: its ends are comparable without a scan.
+    # The ends of a script may be alike, as it has no reference: then all points are tried.
     found = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
     answer = found.answer
     return FirstBadRelease(

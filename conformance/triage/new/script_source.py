@@ -111,6 +111,7 @@ class ScriptSource:
         lines, literal = self._lines.copy(), _find_literal_lines(self.text)
         indentation = self._find_indentation(nodes[0])
         first, last = _first_line(nodes[0]) - 1, nodes[-1].end_lineno or 0
+        # Comments above a statement are about it, and move with it.
         while first and lines[first - 1].strip()[:1] in {"", "#"}:
             first -= 1
         for number in range(first, last):

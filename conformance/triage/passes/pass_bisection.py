@@ -138,6 +138,7 @@ class SettingTrials(Trials[Setting]):
     def _probe(self, points: Sequence[Setting], *, again: bool) -> Iterator[tuple[Setting, Record]]:
         del again  # no result is cached
         for setting in points:
+            # Only the first trial of an option is pending: its confirmation is a new one.
             pending = self.pending.pop(setting, None)
             yield setting, pending.result() if pending else self.try_setting(setting)
 
@@ -176,6 +177,8 @@ class PassBisection:
         flags = list_flags(self.cell) if settings and self._answer.is_compiled else ()
         pool = ThreadPoolExecutor(1, "options")
         try:
+            # An option needs the whole program from the start, in a process of its own, and passes
+            # are compiled in another: both go on at the same time.
             self.trials.pending |= {
                 option: pool.submit(self.trials.try_setting, option) for option in options
             }

@@ -140,7 +140,7 @@ def list_options(values: Mapping[str, Any]) -> Iterator[Setting]:
     """
     for name in OPTIONS:
         if name not in values:
-            continue
+            continue  # releases add and remove options
         if name in _WORDS:
             first, second = _WORDS[name]
             value: Any = second if values[name] == first else first

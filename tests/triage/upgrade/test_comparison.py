@@ -1,4 +1,4 @@
-"""What is asked of a search for the package of a change, and what of it is told."""
+"""The predicate and the answer of a search for the package behind a change."""
 
 from __future__ import annotations
 
