@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import PartitionSpec as P  # noqa: F401 - the topics take it from here
+from jax.sharding import PartitionSpec as P  # noqa: F401 - imported by the topics
 
 SHARDS = 4
 CELLS = 16
@@ -13,14 +13,14 @@ CFL = 0.4
 
 
 def wave(env, low=1.0):
-    """Return a float32 profile that stays away from zero, so that relative tolerances mean much."""
+    """Return a positive float32 profile, away from zero so that relative tolerances mean much."""
     x = (np.arange(CELLS) + 0.5) / CELLS
     noise = 0.05 * env.rng(0).random(CELLS)
     return (low + 1.0 + np.sin(2 * np.pi * x) + noise).astype(np.float32)
 
 
 def from_left(u, axis="x", shards=SHARDS):
-    """Return every cell's left neighbour; the halo comes from the shard on the left."""
+    """Return the left neighbour of every cell; the halo comes from the shard on the left."""
     halo = lax.ppermute(u[-1:], axis, [(i, (i + 1) % shards) for i in range(shards)])
     return jnp.concatenate([halo, u[:-1]])
 
@@ -31,7 +31,7 @@ def upwind(u, left, dt):
 
 
 def stable_step(u):
-    """Return the CFL limit of the cells at hand: of a shard inside shard_map, of all outside."""
+    """Return the CFL limit of the given cells: a shard inside shard_map, all cells outside."""
     return CFL / (CELLS * abs(u).max())
 
 

@@ -1,12 +1,12 @@
-"""How a loop's initial carry is made decides whether the loop type checks.
+"""How the initial carry of a loop is made decides whether the loop type checks.
 
-A loop over shards often starts from something made on the spot: zeros, a constant, a NumPy array.
+A loop over shards often starts from a value made on the spot: zeros, a constant, a NumPy array.
 Such a value is the same on every shard, and the first iteration makes it different. Up to 0.5.3
-the replication check found that by itself (it iterated to a fixed point and inserted
-`pbroadcast`). Since varying manual axes are part of the types (0.6.0) the carry must have one
-type from start to end, so the start has to be *marked*: `lax.pvary`, later
+the replication check found this without help: it iterated to a fixed point and inserted
+`pbroadcast`. From 0.6.0 on varying manual axes are part of the types, and the carry must have one
+type from start to end, so the start has to be *marked*: by `lax.pvary`, later by
 `lax.pcast(..., to="varying")`. The programs here have one meaning in any release, so their
-reference is the value and a refusal is a deviation, even where it is by design.
+reference is the value, and a refusal is a deviation, even where it is by design.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
 from ._helpers import SHARDS, P, wave
 
+defaults(devices=4)
 
-def initial(env, start, u):
-    """Return zeros (or `u` itself) made in one of the ways that users make them."""
+
+def make_start(env, start, u):
+    """Return zeros (or `u` itself), made in one of the ways in which users make them."""
     return {
         "argument": lambda: u,
         "zeros": lambda: jnp.zeros(u.shape, u.dtype),
@@ -37,14 +39,38 @@ def initial(env, start, u):
     }[start]()
 
 
-def summed(u, start):
-    """Return what three additions of `u` make of the start."""
+def add_three_times(u, start):
+    """Return the start after three additions of `u`."""
     return (4 if start == "argument" else 3) * u
+
+
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
+START_DOES_NOT_VARY = deviation(
+    "jax>=0.6",
+    params=("zeros", "host_zeros"),
+    error="TypeError",
+    match="carry input and carry output must have equal types",
+    reason="by design: a start that does not vary must be marked as varying",
+    issue="jax-ml/jax#27903",
+)
+ZEROS_LIKE_FORGETS_AXES = deviation(
+    "jax>=0.6,<0.7",
+    params=("zeros_like",),
+    error="TypeError",
+    match="carry input and carry output must have equal types",
+    reason="zeros_like took shape and dtype of its argument but not the axes it varies over",
+    issue="jax-ml/jax#29965",
+)
 
 
 @program(
     source="jax-ml/jax#27903",
-    devices=4,
     params={
         "argument": {"start": "argument"},
         "zeros": {"start": "zeros"},
@@ -53,160 +79,128 @@ def summed(u, start):
         "product": {"start": "product"},
         "marked": {"start": "marked"},
     },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax>=0.6",
-            params=("zeros", "host_zeros"),
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="by design: a start that does not vary must be marked varying",
-            issue="jax-ml/jax#27903",
-        ),
-        deviation(
-            "jax>=0.6,<0.7",
-            params=("zeros_like",),
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="zeros_like took shape and dtype of its argument but not what it varies over",
-            issue="jax-ml/jax#29965",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_WHILE, START_DOES_NOT_VARY, ZEROS_LIKE_FORGETS_AXES],
 )
 def while_from(env, start):
-    """A `while_loop` that accumulates a shard, from six starts.
+    """A `while_loop` that accumulates a shard runs or is refused, depending on its start.
 
-    `0 * u` varies because `u` does and needs no new function; `zeros_like(u)` does so from 0.7
-    on. `zeros` and NumPy zeros never do: mark them.
+    `0 * u` varies because `u` does, and needs no new function. `zeros_like(u)` varies from 0.7 on.
+    `zeros` and NumPy zeros never vary: mark them.
     """
 
     def loop(u):
-        first = initial(env, start, u)
+        first = make_start(env, start, u)
         return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] + u, c[1] + 1), (first, 0))[0]
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         loop, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x")
     )
-    return Program(mapped, args=(wave(env),), reference=lambda u: summed(u, start))
+    return Program(mapped_fn, args=(wave(env),), reference=lambda u: add_three_times(u, start))
+
+
+FORI_START_DOES_NOT_VARY = deviation(
+    "jax>=0.6",
+    params=("zeros",),
+    error="TypeError",
+    match="carry input and carry output must have equal types",
+    reason="by design: a start that does not vary must be marked as varying",
+    issue="jax-ml/jax#27903",
+)
 
 
 @program(
     source="jax-ml/jax#27903",
-    devices=4,
     params={"zeros": {"start": "zeros"}, "zeros_like": {"start": "zeros_like"}},
-    deviations=[
-        deviation(
-            "jax>=0.6",
-            params=("zeros",),
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="by design: a start that does not vary must be marked varying",
-            issue="jax-ml/jax#27903",
-        ),
-        deviation(
-            "jax>=0.6,<0.7",
-            params=("zeros_like",),
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="zeros_like took shape and dtype of its argument but not what it varies over",
-            issue="jax-ml/jax#29965",
-        ),
-    ],
+    deviations=[FORI_START_DOES_NOT_VARY, ZEROS_LIKE_FORGETS_AXES],
 )
 def fori_from(env, start):
-    """The same accumulation by a `fori_loop` of three: a scan, which always had a rule.
+    """The same accumulation by a `fori_loop` of three iterations, a scan, which always had a rule.
 
-    Here the change of 0.6.0 took something away: from zeros this ran up to 0.5.3, where the
-    check promoted the carry, and is a TypeError since. A `fori_loop` of known length was the way
-    around the missing rule for `while`, so code that survived then is code that breaks now.
+    For this loop 0.6.0 was a loss: from zeros it ran up to 0.5.3, where the check promoted the
+    carry, and is a TypeError from 0.6.0 on. A `fori_loop` of known length was the workaround for
+    the missing rule for `while`, so the code that worked then is the code that breaks now.
     """
 
     def loop(u):
-        return lax.fori_loop(0, 3, lambda _, c: c + u, initial(env, start, u))
+        return lax.fori_loop(0, 3, lambda _, c: c + u, make_start(env, start, u))
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         loop, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x")
     )
-    return Program(mapped, args=(wave(env),), reference=lambda u: summed(u, start))
+    return Program(mapped_fn, args=(wave(env),), reference=lambda u: add_three_times(u, start))
 
 
-@program(source="jax-ml/jax#27903", devices=4)
+@program(source="jax-ml/jax#27903")
 def fori_from_what_varies(env):
-    """The same `fori_loop` from three starts that vary as a shard does runs on every release."""
+    """The same `fori_loop` runs on every release from three starts that vary as a shard does."""
     starts = ("argument", "product", "marked")
 
     def loop(u):
-        add = lambda _, c: c + u  # noqa: E731 - as short as it is
-        return {start: lax.fori_loop(0, 3, add, initial(env, start, u)) for start in starts}
+        add = lambda _, c: c + u  # noqa: E731 - short
+        return {start: lax.fori_loop(0, 3, add, make_start(env, start, u)) for start in starts}
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         loop, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x")
     )
-    reference = lambda u: {start: summed(u, start) for start in starts}  # noqa: E731
-    return Program(mapped, args=(wave(env),), reference=reference)
+    reference = lambda u: {start: add_three_times(u, start) for start in starts}  # noqa: E731
+    return Program(mapped_fn, args=(wave(env),), reference=reference)
 
 
-@program(source="jax-ml/jax#27664", devices=4)
+@program(source="jax-ml/jax#27664")
 def zeros_unchecked(env):
-    """With the check off any start will do, on every release: nothing varies in the types."""
+    """With the check off every start is accepted, on every release: nothing varies in the types."""
 
     def loop(u):
         first = jnp.zeros(u.shape, u.dtype)
-        body = lambda c: (c[0] + u, c[1] + 1)  # noqa: E731 - as short as it is
+        body = lambda c: (c[0] + u, c[1] + 1)  # noqa: E731 - short
         return {
             "while": lax.while_loop(lambda c: c[1] < 3, body, (first, 0))[0],
             "fori": lax.fori_loop(0, 3, lambda _, c: c + u, first),
         }
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         loop, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x"), check=False
     )
-    reference = lambda u: {"while": 3 * u, "fori": 3 * u}  # noqa: E731 - of both alike
-    return Program(mapped, args=(wave(env),), reference=reference)
+    reference = lambda u: {"while": 3 * u, "fori": 3 * u}  # noqa: E731 - the same for both
+    return Program(mapped_fn, args=(wave(env),), reference=reference)
+
+
+REDUCED_CARRY_UNMARKED = deviation(
+    "jax>=0.6",
+    params=("bare",),
+    error="TypeError",
+    match="carry input and carry output must have equal types",
+    reason="by design: a body that reduces its carry must mark it as varying again",
+    issue="jax-ml/jax#27903",
+)
 
 
 @program(
     source="jax-ml/jax#27903",
-    devices=4,
     params={"bare": {"mark": False}, "marked": {"mark": True}},
-    deviations=[
-        deviation(
-            "jax>=0.6",
-            params=("bare",),
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="by design: a body that reduces its carry must mark it as varying again",
-            issue="jax-ml/jax#27903",
-        )
-    ],
+    deviations=[REDUCED_CARRY_UNMARKED],
 )
 def carry_reduced_by_body(env, mark):
-    """The carry starts different on each shard and the body makes it equal, by a `pmean`.
+    """The carry starts different on each shard, and the body makes it equal by a `pmean`.
 
-    The mirror image of starting from zeros, and refused as well: a value that does not vary
-    could stand in for one that does, but the loop does not do that by itself. Its message says
-    that the types differ and, unlike for the start, names no remedy; marking the body's result
-    is one.
+    This is the reverse of a start from zeros, and is refused as well: a value that does not vary
+    could replace a value that varies, but the loop does not convert it. The message states that the
+    types differ and, unlike the message about a start, names no remedy. Marking the result of the
+    body is a remedy.
     """
 
     def body(_, u):
         mean = lax.pmean(u, "x") + 1
         return env.compat.pvary(mean, "x") if mark else mean
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         lambda u: lax.fori_loop(0, 3, body, u),
         mesh=env.mesh(SHARDS, "x"),
         in_specs=P("x"),
         out_specs=P("x"),
     )
     return Program(
-        mapped,
+        mapped_fn,
         args=(wave(env),),
         reference=lambda u: np.tile(u.reshape(SHARDS, -1).mean(0, np.float64) + 3, SHARDS).astype(
             np.float32
@@ -214,56 +208,57 @@ def carry_reduced_by_body(env, mark):
     )
 
 
+GATHERED_NOT_KNOWN_TO_BE_EQUAL = deviation(
+    "jax<0.6",
+    params=("all_gather",),
+    error="ValueError",
+    match="require replication which can't be statically inferred",
+    reason="all_gather gives equal values, but the check does not know that they are equal",
+    issue="jax-ml/jax#19601",
+)
+GATHERED_TYPED_AS_VARYING = deviation(
+    "jax>=0.6",
+    params=("all_gather",),
+    error="TypeError",
+    match="carry input and carry output must have equal types",
+    reason="all_gather gives equal values typed as varying; a psum is typed as replicated",
+    issue="jax-ml/jax#19601",
+)
+NO_INVARYING_TARGET = deviation(
+    "jax>=0.8.2,<0.10",
+    params=("all_gather_invarying",),
+    error="ValueError",
+    match="unexpected `to` value for `jax.lax.all_gather`",
+    reason="all_gather took `to=` before it accepted this value",
+    issue="jax-ml/jax#19601",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={
         "psum": {"how": "psum"},
         "all_gather": {"how": "varying"},
         "all_gather_invarying": {"how": "invarying"},
     },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("all_gather",),
-            error="ValueError",
-            match="require replication which can't be statically inferred",
-            reason="all_gather gives equal values that the check does not know to be equal",
-            issue="jax-ml/jax#19601",
-        ),
-        deviation(
-            "jax>=0.6",
-            params=("all_gather",),
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="all_gather gives equal values typed as varying; a psum is typed as replicated",
-            issue="jax-ml/jax#19601",
-        ),
-        deviation(
-            "jax>=0.8.2,<0.10",
-            params=("all_gather_invarying",),
-            error="ValueError",
-            match="unexpected `to` value for `jax.lax.all_gather`",
-            reason="`to=` was there before this choice of it",
-            issue="jax-ml/jax#19601",
-        ),
-    ],
+    deviations=[GATHERED_NOT_KNOWN_TO_BE_EQUAL, GATHERED_TYPED_AS_VARYING, NO_INVARYING_TARGET],
 )
 def power_iteration(env, how):
-    """Ten steps of the power method: matrix sharded, vector replicated in the carry.
+    """Ten steps of the power method with a sharded matrix and a replicated vector in the carry.
 
-    Both ways to put the product together make it equal on all shards. Only the `psum` of
-    column blocks is known to: the `all_gather` of row blocks counts as varying, which was
-    refused at the end, as `out_specs=P()`, up to 0.5.3 and is refused in the loop since.
-    Where `all_gather` takes `to="invarying"` (from 0.10.0), that says what is meant.
+    Both ways to assemble the product make it equal on all shards, but only for the `psum` of column
+    blocks is this known. The `all_gather` of row blocks counts as varying: up to 0.5.3 this was
+    refused at the end, as `out_specs=P()`, and from 0.6.0 on it is refused in the loop. Where
+    `all_gather` takes `to="invarying"` (from 0.10.0), that argument states that the result is
+    equal.
     """
     if how == "invarying" and "to" not in inspect.signature(lax.all_gather).parameters:
-        env.unsupported("lax.all_gather has no `to=` here")
+        env.unsupported("lax.all_gather has no `to=` in this release")
     matrix = (env.rng(1).random((8, 8)) + np.eye(8)).astype(np.float32)
 
     def columns(part, v):
-        mine = lax.dynamic_slice(v, (lax.axis_index("x") * 2,), (2,))
-        return lax.psum(part @ mine, "x")
+        block = lax.dynamic_slice(v, (lax.axis_index("x") * 2,), (2,))
+        return lax.psum(part @ block, "x")
 
     def rows(part, v):
         to = {"to": "invarying"} if how == "invarying" else {}
@@ -282,13 +277,13 @@ def power_iteration(env, how):
             v = v / v.max()
         return v.astype(np.float32)
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         solve,
         mesh=env.mesh(SHARDS, "x"),
         in_specs=(P(None, "x") if how == "psum" else P("x"), P()),
         out_specs=P(),
     )
-    return Program(mapped, args=(matrix, np.ones(8, np.float32)), reference=numpy_solve)
+    return Program(mapped_fn, args=(matrix, np.ones(8, np.float32)), reference=numpy_solve)
 
 
 REMEDY = r"jax\.lax\.(\w+)\(\.\.\., \('(\w+)',\)(?:, to='(\w+)')?\)"
@@ -296,17 +291,16 @@ REMEDY = r"jax\.lax\.(\w+)\(\.\.\., \('(\w+)',\)(?:, to='(\w+)')?\)"
 
 @probe(
     source="jax-ml/jax#27903",
-    devices=4,
     releases="jax>=0.6",
     params={"while": {"static": False}, "fori": {"static": True}},
 )
 def error_names_its_remedy(env, static):
-    """The TypeError about an unmarked start names a function; that function repairs the loop.
+    """The TypeError about an unmarked start names a function, and that function repairs the loop.
 
-    The message is what people search for, and it was reworded more than once ("varying manual
-    axes do not match", later "manual axis types do not match"; `pvary`, later `pcast`), so this
-    does not compare words: it reads the remedy out of the message, applies it, and wants the
-    loop to run, with a function that the same release does not call deprecated.
+    Users search for the message, and it was reworded more than once ("varying manual axes do not
+    match", later "manual axis types do not match"; `pvary`, later `pcast`). So this case does not
+    compare words: it reads the remedy from the message, applies it, and requires that the loop
+    runs, with a function that the same release does not call deprecated.
     """
 
     def run(mark):
@@ -328,11 +322,11 @@ def error_names_its_remedy(env, static):
     except TypeError as error:
         message = str(error)
     name, axis, to = re.search(REMEDY, message).groups()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         remedy = getattr(lax, name)
         repaired = run(lambda first: remedy(first, (axis,), **({"to": to} if to else {})))
-    deprecated = any(issubclass(w.category, DeprecationWarning) for w in caught)
+    deprecated = any(issubclass(w.category, DeprecationWarning) for w in caught_warnings)
     return Observed(
         {"repaired": repaired, "axis": axis, "deprecated": deprecated},
         {"repaired": 3 * u, "axis": "x", "deprecated": False},

@@ -1,8 +1,8 @@
 """Fixed-point iterations whose residual is summed over shards, alone and inside time steps.
 
-The second half of jax#27664: implicit solvers iterate within each time step until a global
-residual is small. The number of iterations is data-dependent, every shard must do the same
-number of them (they exchange halos), and the residual is what makes them agree.
+This is the second half of jax#27664: implicit solvers iterate within each time step until a
+global residual is small. The number of iterations depends on the data. Every shard must make the
+same number of iterations, because shards exchange halos, and the residual makes them agree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.kit import Program, deviation, program
 
 from ._helpers import CELLS, SHARDS, P, from_left, stable_step, wave
 
-# far from what any iteration's residual comes close to, so that rounding cannot change the count
+# no iteration has a residual close to this, so rounding cannot change the count
 TOLERANCE = 1.7e-7
 
 
@@ -25,7 +25,7 @@ def relax(left, source, weight=1.0):
 
 
 def sweep_until_small(source, weight=1.0, *, in_condition=False):
-    """Return a shard's solution and the number of sweeps, stopping on a psum'd residual."""
+    """Return the solution of a shard and the number of sweeps until the residual sum is small."""
 
     def residual(new, old):
         return lax.psum(jnp.sum((new - old) ** 2), "x") / CELLS
@@ -57,9 +57,19 @@ def numpy_sweeps(source, weight=1.0):
     return u, sweeps
 
 
-def rounded(u, *counts):
-    """Return the reference: cells in the type of the result, counts of whatever width."""
+def round_reference(u, *counts):
+    """Return the reference: cells in the dtype of the result, and counts of any width."""
     return (u.astype(np.float32), *(np.int64(count) for count in counts))
+
+
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
 
 
 @program(
@@ -67,22 +77,13 @@ def rounded(u, *counts):
     devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1, "collective-permute": 1}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def residual_in_carry(env, check):
-    """Relaxation until the residual, kept in the carry, is small.
+    """Relaxation runs until the residual, which the carry holds, is small.
 
-    The residual may start as the Python float 1.0: it does not vary and neither does what
-    replaces it, a `psum`. What decides the next iteration is thereby the same on every shard.
+    The residual may start as the Python float 1.0: it does not vary, and neither does the `psum`
+    that replaces it. So the decision about the next iteration is the same on every shard.
     """
     solve = env.compat.shard_map(
         sweep_until_small,
@@ -91,7 +92,7 @@ def residual_in_carry(env, check):
         out_specs=(P("x"), P()),
         check=check,
     )
-    return Program(solve, args=(wave(env),), reference=lambda b: rounded(*numpy_sweeps(b)))
+    return Program(solve, args=(wave(env),), reference=lambda b: round_reference(*numpy_sweeps(b)))
 
 
 @program(
@@ -99,22 +100,13 @@ def residual_in_carry(env, check):
     devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1, "collective-permute": 1}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def residual_in_condition(env, check):
-    """The same iteration with the reduction in the loop's condition.
+    """The same iteration with the reduction in the condition of the loop.
 
-    A collective in `cond_fun` is evaluated once more than the body. It compiles to one
-    all-reduce, in the condition's computation.
+    A collective in `cond_fun` is evaluated once more than the body. It compiles to one all-reduce,
+    in the computation of the condition.
     """
     solve = env.compat.shard_map(
         lambda source: sweep_until_small(source, in_condition=True),
@@ -123,7 +115,7 @@ def residual_in_condition(env, check):
         out_specs=(P("x"), P()),
         check=check,
     )
-    return Program(solve, args=(wave(env),), reference=lambda b: rounded(*numpy_sweeps(b)))
+    return Program(solve, args=(wave(env),), reference=lambda b: round_reference(*numpy_sweeps(b)))
 
 
 @program(
@@ -131,22 +123,13 @@ def residual_in_condition(env, check):
     devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 2, "collective-permute": 1}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def implicit_adaptive_steps(env, check):
-    """The reporter's program: adaptive global time step, a fixed-point iteration inside each.
+    """The program in the report: global adaptive time steps, each with a fixed-point iteration.
 
-    Two nested loops, each with its own reduction: a `pmin` for the step, a `psum` for the
-    residual. The step size is closed over by the inner loop and so becomes a constant of it.
+    The two nested loops have a reduction each: a `pmin` for the step and a `psum` for the residual.
+    The inner loop closes over the step size, which becomes a constant of that loop.
     """
 
     def step(carry):
@@ -161,7 +144,7 @@ def implicit_adaptive_steps(env, check):
             dt = min(4 * stable_step(u), 0.5 - t)
             u, more = numpy_sweeps(u, dt * CELLS)
             t, sweeps = t + dt, sweeps + more
-        return rounded(u, sweeps)
+        return round_reference(u, sweeps)
 
     solve = env.compat.shard_map(
         lambda u: lax.while_loop(lambda c: c[0] < 0.5, step, (0.0, u, 0))[1:],
@@ -173,26 +156,27 @@ def implicit_adaptive_steps(env, check):
     return Program(solve, args=(wave(env),), reference=numpy_steps)
 
 
+NO_RULE_FOR_WHILE_IN_SCAN = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the rule of a scan also checks its body, and the while there has no rule",
+    issue="jax-ml/jax#27664",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
     devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="a scan has a rule, but it looks into its body, where the while has none",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE_IN_SCAN],
 )
 def implicit_fixed_steps(env, check):
     """A known number of steps (a scan) around the iteration (a while).
 
-    A loop of known length has always had a replication rule, but a rule for the outer loop
-    needs one for everything inside.
+    A loop of known length has always had a replication rule, but the rule for the outer loop needs
+    rules for everything inside.
     """
 
     def numpy_steps(u):
@@ -200,7 +184,7 @@ def implicit_fixed_steps(env, check):
         for _ in range(3):
             u, more = numpy_sweeps(u, 0.5)
             sweeps += more
-        return rounded(u, sweeps)
+        return round_reference(u, sweeps)
 
     def step(_, carry):
         u, more = sweep_until_small(carry[0], 0.5)
@@ -220,25 +204,16 @@ def implicit_fixed_steps(env, check):
     source="jax-ml/jax#27664",
     devices=8,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def rows_converge_separately(env, check):
-    """Two independent problems on a 2 by 4 mesh, each reduced along its own row only.
+    """Two independent problems on a 2 by 4 mesh, each reduced only along the row that holds it.
 
     The residual varies over `y` and not over `x`: the rows run different numbers of sweeps.
-    Residual and count therefore start marked over `y` alone, and `out_specs=P("y")` can be
-    checked. An all-reduce has groups of devices, one for each row, so that no row waits for the
-    other. A `ppermute` has none: put a halo exchange along `x` in this loop and, on CPUs, it
-    waits for all eight devices and hangs, for the types have nothing against it.
+    Residual and count therefore start marked over `y` alone, and `out_specs=P("y")` can be checked.
+    An all-reduce has groups of devices, one for each row, so no row waits for the other. A
+    `ppermute` has no groups: a halo exchange along `x` in this loop would wait, on CPUs, for all
+    eight devices and hang, and the types would not refuse it.
     """
 
     def solve(source):
@@ -265,7 +240,7 @@ def rows_converge_separately(env, check):
         rows = [numpy_row(source) for source in sources]
         return np.float32([u for u, _ in rows]), np.int32([sweeps for _, sweeps in rows])
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         solve,
         mesh=env.mesh((2, SHARDS), ("y", "x")),
         in_specs=P("y", "x"),
@@ -273,4 +248,4 @@ def rows_converge_separately(env, check):
         check=check,
     )
     sources = np.stack([wave(env), 100 * wave(env)])
-    return Program(mapped, args=(sources,), reference=numpy_rows)
+    return Program(mapped_fn, args=(sources,), reference=numpy_rows)

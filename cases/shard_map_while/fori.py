@@ -1,7 +1,7 @@
 """`fori_loop` inside `shard_map`: a scan when its length is known, a while when it is not.
 
-The two have had different rules for replication and still have different derivatives, so the
-same line of a user's program changes behaviour when its trip count stops being a Python number.
+The two have had different replication rules and still have different derivatives, so the same
+line of a program changes its behaviour when the trip count is no longer a Python number.
 """
 
 from __future__ import annotations
@@ -11,14 +11,33 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Program, deviation, program
+from conformance.kit import Program, defaults, deviation, program
 
 from ._helpers import CELLS, SHARDS, P, from_left, upwind, wave
+
+defaults(devices=4)
+
+
+NO_RULE_FOR_WHILE_OR_PMAX = deviation(
+    "jax<0.6",
+    params=("argument", "reduced"),
+    error="NotImplementedError",
+    match="No replication rule for (while|pmax)",
+    reason="a trip count that is not a constant makes the loop a while, which had no rule",
+    issue="jax-ml/jax#27664",
+)
+LOOP_SHARDINGS_REFUSED = deviation(
+    "jax<0.4.33",
+    params=("argument_check_off", "reduced_check_off"),
+    error="XlaRuntimeError",
+    match="Inconsistent while sharding among instructions",
+    reason="lowering gave parts of the loop shardings that XLA's verifier took to be inconsistent",
+    issue="PRONTOLab/GB-25#258",
+)
 
 
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={
         "constant": {"count": "constant", "check": True},
         "argument": {"count": "argument", "check": True},
@@ -26,31 +45,14 @@ from ._helpers import CELLS, SHARDS, P, from_left, upwind, wave
         "argument_check_off": {"count": "argument", "check": False},
         "reduced_check_off": {"count": "reduced", "check": False},
     },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("argument", "reduced"),
-            error="NotImplementedError",
-            match="No replication rule for (while|pmax)",
-            reason="a trip count that is not a constant makes the loop a while, without a rule",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax<0.4.33",
-            params=("argument_check_off", "reduced_check_off"),
-            error="XlaRuntimeError",
-            match="Inconsistent while sharding among instructions",
-            reason="lowering gave the loop's parts shardings that XLA's verifier took for a clash",
-            issue="PRONTOLab/GB-25#258",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_WHILE_OR_PMAX, LOOP_SHARDINGS_REFUSED],
 )
 def trip_count(env, count, check):
     """Five explicit steps, where five is a constant, an argument, or a `pmax` over shards.
 
-    Only the constant makes a scan, and under jit only that passed the check up to 0.5.3. The error
-    spoke of `while` to people who had written none. With the check off, 0.4.30 and 0.4.31 got as
-    far as XLA, whose verifier refused the loop's shardings.
+    Only the constant makes a scan, and under jit only the constant passed the check up to 0.5.3.
+    The error mentioned `while` to users who had written none. With the check off, 0.4.30 and 0.4.31
+    reached XLA, whose verifier refused the shardings of the loop.
     """
 
     def run(u, wanted):
@@ -66,43 +68,43 @@ def trip_count(env, count, check):
             u = upwind(u, np.roll(u, 1), 0.005)
         return u.astype(np.float32)
 
-    wanted = np.int32([2, 5, 3, 1] if count == "reduced" else [5])
-    mapped = env.compat.shard_map(
+    counts = np.int32([2, 5, 3, 1] if count == "reduced" else [5])
+    mapped_fn = env.compat.shard_map(
         run,
         mesh=env.mesh(SHARDS, "x"),
         in_specs=(P("x"), P("x") if count == "reduced" else P()),
         out_specs=P("x"),
         check=check,
     )
-    return Program(mapped, args=(wave(env), wanted), reference=numpy_run)
+    return Program(mapped_fn, args=(wave(env), counts), reference=numpy_run)
+
+
+NO_RULE_FOR_WHILE_UNDER_CHECK = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="a trip count that is not a constant makes the loop a while, which had no rule",
+    issue="jax-ml/jax#27664",
+)
+LOOP_SHARDINGS_REFUSED_UNCHECKED = deviation(
+    "jax<0.4.33",
+    params=("check_off",),
+    error="XlaRuntimeError",
+    match="Inconsistent while sharding among instructions",
+    reason="lowering gave parts of the loop shardings that XLA's verifier took to be inconsistent",
+    issue="PRONTOLab/GB-25#258",
+)
 
 
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="a trip count that is not a constant makes the loop a while, without a rule",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax<0.4.33",
-            params=("check_off",),
-            error="XlaRuntimeError",
-            match="Inconsistent while sharding among instructions",
-            reason="lowering gave the loop's parts shardings that XLA's verifier took for a clash",
-            issue="PRONTOLab/GB-25#258",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_WHILE_UNDER_CHECK, LOOP_SHARDINGS_REFUSED_UNCHECKED],
 )
 def count_of_each_shard(env, check):
     """Every shard multiplies by its own number of factors; nothing communicates in the loop."""
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         lambda u, n: lax.fori_loop(0, n[0], lambda _, u: u * 1.5, u),
         mesh=env.mesh(SHARDS, "x"),
         in_specs=(P("x"), P("x")),
@@ -111,34 +113,31 @@ def count_of_each_shard(env, check):
     )
     counts = np.int32([3, 0, 1, 6])
     return Program(
-        mapped,
+        mapped_fn,
         args=(wave(env), counts),
         reference=lambda u, n: (u * 1.5 ** np.repeat(n, CELLS // SHARDS)).astype(np.float32),
     )
 
 
-@program(
-    source="jax-ml/jax#27664",
-    devices=4,
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="a trip count that is not a constant makes the loop a while, without a rule",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="a trip count that is not a constant makes the loop a while, which had no rule",
+    issue="jax-ml/jax#27664",
 )
+
+
+@program(source="jax-ml/jax#27664", deviations=[NO_RULE_FOR_WHILE])
 def no_iterations(env):
-    """A trip count of zero: the carry comes out as it went in, and no shard waits for another."""
-    mapped = env.compat.shard_map(
+    """A trip count of zero returns the carry unchanged, and no shard waits for another."""
+    mapped_fn = env.compat.shard_map(
         lambda u, n: lax.fori_loop(0, n, lambda _, u: u + lax.pmean(u, "x"), u),
         mesh=env.mesh(SHARDS, "x"),
         in_specs=(P("x"), P()),
         out_specs=P("x"),
     )
-    return Program(mapped, args=(wave(env), np.int32(0)), reference=lambda u, _: u)
+    return Program(mapped_fn, args=(wave(env), np.int32(0)), reference=lambda u, _: u)
 
 
 def fourth_power(u):
@@ -146,67 +145,71 @@ def fourth_power(u):
     return lax.fori_loop(0, 3, lambda _, power: power * u, u)
 
 
+PSUM_TRANSPOSED_TO_PSUM = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    outcome="ok",
+    reason="psum was transposed to psum: the gradient was multiplied by the number of shards",
+    issue="jax-ml/jax#3970",
+)
+PSUM_TRANSPOSED_UNCHECKED = deviation(
+    params=("check_off",),
+    outcome="ok",
+    reason="without the check psum is transposed to psum: multiplied by the number of shards",
+    issue="jax-ml/jax#3970",
+)
+
+
 @program(
     source="jax-ml/jax#3970",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            outcome="ok",
-            reason="psum transposed to psum: the gradient came out times the number of shards",
-            issue="jax-ml/jax#3970",
-        ),
-        deviation(
-            params=("check_off",),
-            outcome="ok",
-            reason="without the check psum transposes to psum: times the number of shards",
-            issue="jax-ml/jax#3970",
-        ),
-    ],
+    deviations=[PSUM_TRANSPOSED_TO_PSUM, PSUM_TRANSPOSED_UNCHECKED],
 )
 def gradient_inside(env, check):
-    """Gradient, taken inside shard_map, of a `psum` of what a loop of known length computed.
+    """The gradient, taken inside shard_map, of a `psum` of the result of a loop of known length.
 
-    The global loss is the sum of u**4 over all cells, so the derivative by a cell is 4 u**3.
-    From 0.6.0 on, with the check on, it is. Before, and to this day with the check off, it is
-    four times as much on four shards: `psum` was its own transpose, so every shard's unit
-    cotangent was added up. No error, no warning: scale of the learning rate.
+    The global loss is the sum of u**4 over all cells, so the derivative by a cell is 4 u**3. From
+    0.6.0 on, with the check on, the gradient is right. Up to 0.5.3, and on all releases with the
+    check off, it is four times as large on four shards: `psum` is its own transpose there, so the
+    unit cotangents of all shards are added. There is no error and no warning: the factor scales the
+    learning rate.
     """
 
     def loss(u):
         return lax.psum(jnp.sum(fourth_power(u)), "x")
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         jax.grad(loss),
         mesh=env.mesh(SHARDS, "x"),
         in_specs=P("x"),
         out_specs=P("x"),
         check=check,
     )
-    return Program(mapped, args=(wave(env),), reference=lambda u: 4 * u**3)
+    return Program(mapped_fn, args=(wave(env),), reference=lambda u: 4 * u**3)
+
+
+INSERTED_PSUM_NOT_BATCHED = deviation(
+    "jax>=0.8.1,<0.9",
+    params=("check_on",),
+    outcome="ok",
+    match="same_as vmap_of_one: raised TypeError: .*'axis_index_groups'",
+    platform="cpu",
+    reason="the inserted psum cannot be batched",
+    issue="jax-ml/jax#34249",
+)
 
 
 @program(
     source="jax-ml/jax#3970",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     same_as=("jit", "aot", "vmap_of_one", "unsharded"),
-    deviations=[
-        deviation(
-            "jax>=0.8.1,<0.9",
-            params=("check_on",),
-            outcome="ok",
-            match="same_as vmap_of_one: raised TypeError: .*'axis_index_groups'",
-            platform="cpu",
-            reason="the psum that the types insert cannot be batched",
-            issue="jax-ml/jax#34249",
-        )
-    ],
+    deviations=[INSERTED_PSUM_NOT_BATCHED],
 )
 def gradient_outside(env, check):
-    """The same gradient, taken outside: right; checked, not to be batched on 0.8.1 to 0.8.3."""
+    """The same gradient taken outside is right.
+
+    With the check on, it cannot be batched on 0.8.1 to 0.8.3.
+    """
 
     def loss(u):
         return env.compat.shard_map(
@@ -222,42 +225,24 @@ def gradient_outside(env, check):
 
 @program(
     source="jax-ml/jax#27803",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="a trip count that is not a constant makes the loop a while, without a rule",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax<0.4.33",
-            params=("check_off",),
-            error="XlaRuntimeError",
-            match="Inconsistent while sharding among instructions",
-            reason="lowering gave the loop's parts shardings that XLA's verifier took for a clash",
-            issue="PRONTOLab/GB-25#258",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_WHILE_UNDER_CHECK, LOOP_SHARDINGS_REFUSED_UNCHECKED],
 )
 def tangent_of_dynamic_count(env, check):
     """Forward mode through a loop of unknown length, with a reduction in the body.
 
-    A while has no reverse mode, but its tangents ride along in the carry: they too have to
-    start and stay varying.
+    A while has no reverse mode, but its tangents are part of the carry: they, too, must start as
+    varying and remain varying.
     """
 
     def run(u, n):
         return lax.fori_loop(0, n, lambda _, u: u * lax.pmean(jnp.mean(u), "x"), u)
 
     def tangent(u, v, n):
-        mapped = env.compat.shard_map(
+        mapped_fn = env.compat.shard_map(
             run, mesh=env.mesh(SHARDS, "x"), in_specs=(P("x"), P()), out_specs=P("x"), check=check
         )
-        return jax.jvp(lambda u: mapped(u, n), (u,), (v,))[1]
+        return jax.jvp(lambda u: mapped_fn(u, n), (u,), (v,))[1]
 
     def numpy_tangent(u, v, n):
         u, v = np.asarray(u, np.float64), np.asarray(v, np.float64)

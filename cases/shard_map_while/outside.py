@@ -1,7 +1,7 @@
 """The loop around `shard_map`, `shard_map` under `vmap`, and loops run without `jit`.
 
-Pulling the loop out of `shard_map` was the other way around the missing rule for `while`: the
-condition then sees global arrays and no replication is to be proven.
+Moving the loop out of `shard_map` was the other workaround for the missing rule for `while`: the
+condition then reads global arrays, and no replication has to be proven.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
 from ._helpers import SHARDS, P, from_left, numpy_upwind, stable_step, upwind, wave
 
+defaults(devices=4)
 
-def one_step(env, check):
-    """Return a mapped single step: cells and end time left to the next cells and time."""
+
+def map_one_step(env, check):
+    """Return a mapped single step: cells, time and end time give the next cells and time."""
 
     def step(u, t, end):
         dt = jnp.minimum(lax.pmin(stable_step(u), "x"), end - t)
@@ -32,29 +34,29 @@ def one_step(env, check):
     )
 
 
+NO_RULE_FOR_PMIN_UNDER_CHECK = deviation(
+    "jax<0.4.34",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for pmin",
+    reason="the replication check had no rule for pmin and pmax, in or out of a loop",
+    issue="jax-ml/jax#20335",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1, "collective-permute": 1, "all-gather": 0}},
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for pmin",
-            reason="the replication check knew no pmin and no pmax, in or out of a loop",
-            issue="jax-ml/jax#20335",
-        )
-    ],
+    deviations=[NO_RULE_FOR_PMIN_UNDER_CHECK],
 )
 def while_around_step(env, check):
-    """A `while_loop` whose body calls a mapped step: no rule for `while` was ever needed.
+    """A `while_loop` whose body calls a mapped step never needed a rule for `while`.
 
-    What did fail, before 0.4.34 and with the check on, was the `pmin` of the step itself.
-    The cells stay sharded from one iteration to the next: nothing is gathered at the boundary.
+    Before 0.4.34 and with the check on, the `pmin` of the step itself failed. The cells stay
+    sharded from one iteration to the next: nothing is gathered at the boundary.
     """
-    step = one_step(env, check)
+    step = map_one_step(env, check)
 
     def run(u, end):
         def body(carry):
@@ -67,27 +69,27 @@ def while_around_step(env, check):
     return Program(run, args=(wave(env), np.float32(0.25)), reference=numpy_upwind)
 
 
+NO_RULE_FOR_PMIN = deviation(
+    "jax<0.4.34",
+    error="NotImplementedError",
+    match="No replication rule for pmin",
+    reason="the replication check had no rule for pmin and pmax, in or out of a loop",
+    issue="jax-ml/jax#20335",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"constant": {"static": True}, "argument": {"static": False}},
-    deviations=[
-        deviation(
-            "jax<0.4.34",
-            error="NotImplementedError",
-            match="No replication rule for pmin",
-            reason="the replication check knew no pmin and no pmax, in or out of a loop",
-            issue="jax-ml/jax#20335",
-        )
-    ],
+    deviations=[NO_RULE_FOR_PMIN],
 )
 def fori_around_step(env, static):
-    """A `fori_loop` around the mapped step, with a trip count that is known or not.
+    """A `fori_loop` around the mapped step has a trip count that is known or not.
 
-    Outside of shard_map the difference does not show on any release; whatever fails (the `pmin`
-    before 0.4.34) fails for both.
+    Outside of shard_map the difference does not show on any release: each failure (the `pmin`
+    before 0.4.34) occurs for both.
     """
-    step = one_step(env, check=True)
+    step = map_one_step(env, check=True)
 
     def run(u, n):
         def body(_, carry):
@@ -105,8 +107,8 @@ def fori_around_step(env, static):
     return Program(run, args=(wave(env), np.int32(6)), reference=numpy_run)
 
 
-def run_to(end):
-    """Return a shard's whole time loop as a function of the cells and a replicated end time."""
+def make_time_loop(end):
+    """Return the whole time loop of a shard, a function of cells and a replicated end time."""
 
     def run(u, end=end):
         def body(carry):
@@ -119,29 +121,33 @@ def run_to(end):
     return run
 
 
+NO_RULE_FOR_INNER_WHILE = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the inner loop is still inside shard_map",
+    issue="jax-ml/jax#27664",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the inner loop is inside shard_map still",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_INNER_WHILE],
 )
 def loops_on_both_sides(env, check):
-    """A while outside that calls a mapped while, until the solution is flat enough.
+    """A while outside of shard_map calls a mapped while until the solution is flat enough.
 
-    The outer condition reduces a global array without a collective in the source; the compiler
-    adds it.
+    The outer condition reduces a global array without a collective in the source; the compiler adds
+    the collective.
     """
     run = env.compat.shard_map(
-        run_to(0.125), mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x"), check=check
+        make_time_loop(0.125),
+        mesh=env.mesh(SHARDS, "x"),
+        in_specs=P("x"),
+        out_specs=P("x"),
+        check=check,
     )
 
     def flatten(u):
@@ -161,7 +167,7 @@ def loops_on_both_sides(env, check):
 
 
 def grow(u, n):
-    """Return a shard's cells after n steps that add a share of the sum over all cells."""
+    """Return the cells of a shard after n steps that add a share of the sum over all cells."""
 
     def body(carry):
         u, i = carry
@@ -171,17 +177,17 @@ def grow(u, n):
 
 
 def numpy_grow(runs, counts):
-    """Return several runs of `grow`, each with its own number of steps."""
+    """Return the results of several runs of `grow`, each with its own number of steps."""
     runs = np.asarray(runs, np.float64)
     for i in range(max(counts)):
         runs = np.where((i < counts)[:, None], runs + runs.sum(1, keepdims=True) / 64, runs)
     return runs.astype(np.float32)
 
 
-def batched(env, where, check):
+def batch_grow(env, where, check):
     """Return `grow` mapped over shards and batched by `vmap`, outside or inside of shard_map."""
 
-    def mapped(f, *lead):
+    def map_shards(f, *lead):
         return env.compat.shard_map(
             f,
             mesh=env.mesh(SHARDS, "x"),
@@ -190,78 +196,84 @@ def batched(env, where, check):
             check=check,
         )
 
-    return jax.vmap(mapped(grow)) if where == "outside" else mapped(jax.vmap(grow), None)
+    return jax.vmap(map_shards(grow)) if where == "outside" else map_shards(jax.vmap(grow), None)
 
 
-def three_runs(env):
-    """Return the cells of three runs and their numbers of steps, none among them."""
+def make_three_runs(env):
+    """Return the cells of three runs and their numbers of steps; one run has no steps."""
     return np.stack([wave(env, low) for low in (1, 2, 3)]), np.int32([2, 0, 5])
+
+
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
+GROUPS_PASSED_TO_CHECKED_PSUM = deviation(
+    "jax>=0.8.1,<0.9",
+    error="TypeError",
+    match="_psum_invariant_abstract_eval",
+    reason="the batching rule passed an argument that the checked psum no longer has",
+    issue="jax-ml/jax#34249",
+)
 
 
 @program(
     source="jax-ml/jax#34249",
-    devices=4,
     params={"outside": {"where": "outside"}, "inside": {"where": "inside"}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax>=0.8.1,<0.9",
-            error="TypeError",
-            match="_psum_invariant_abstract_eval",
-            reason="the batching rule of a checked psum handed on an argument it no longer takes",
-            issue="jax-ml/jax#34249",
-        ),
-    ],
+    deviations=[NO_RULE_FOR_WHILE, GROUPS_PASSED_TO_CHECKED_PSUM],
 )
 def batch_of_runs(env, where):
-    """Three runs of different length, batched by `vmap` outside or inside of shard_map.
+    """Three runs of different length are batched by `vmap` outside or inside of shard_map.
 
-    Under `vmap` the runs share one loop that goes on until the last is done, the others held
-    still by a select: the collectives in the body are then executed for all of them.
+    Under `vmap` the runs share one loop that continues until the last run is done, and a select
+    keeps the finished runs unchanged. So the collectives in the body are executed for all runs.
     """
-    return Program(batched(env, where, check=True), args=three_runs(env), reference=numpy_grow)
-
-
-@program(source="jax-ml/jax#34249", devices=4)
-def batch_of_unchecked_runs(env):
-    """The same batches with the check off, outside and inside: right on every release."""
-    ways = {where: batched(env, where, check=False) for where in ("outside", "inside")}
     return Program(
-        lambda *args: {where: way(*args) for where, way in ways.items()},
-        args=three_runs(env),
-        reference=lambda *args: dict.fromkeys(ways, numpy_grow(*args)),
+        batch_grow(env, where, check=True), args=make_three_runs(env), reference=numpy_grow
     )
+
+
+@program(source="jax-ml/jax#34249")
+def batch_of_unchecked_runs(env):
+    """The same batches with the check off, outside and inside, are right on every release."""
+    batches = {where: batch_grow(env, where, check=False) for where in ("outside", "inside")}
+    return Program(
+        lambda *args: {where: batch(*args) for where, batch in batches.items()},
+        args=make_three_runs(env),
+        reference=lambda *args: dict.fromkeys(batches, numpy_grow(*args)),
+    )
+
+
+NO_RULE_FOR_WHILE_UNDER_CHECK = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
 
 
 @probe(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE_UNDER_CHECK],
 )
 def without_jit(env, check):
-    """The mapped time loop called without `jit`, against the reference.
+    """The mapped time loop runs without `jit` and agrees with the reference.
 
-    Called eagerly, shard_map runs its body one operation at a time on all shards, and a loop is
-    one operation; the check then follows values, not a trace.
+    Called eagerly, shard_map runs its body one operation at a time on all shards, and a loop is one
+    operation. The check then follows values, not a trace.
     """
     u = wave(env)
     run = env.compat.shard_map(
-        run_to(0.25), mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x"), check=check
+        make_time_loop(0.25),
+        mesh=env.mesh(SHARDS, "x"),
+        in_specs=P("x"),
+        out_specs=P("x"),
+        check=check,
     )
     return Observed(run(u), numpy_upwind(u, 0.25)[1])

@@ -1,4 +1,4 @@
-"""What is different, and what must not be, when shards lie in several processes."""
+"""Behaviour that differs, or must not differ, when shards are in several processes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from ._helpers import SHARDS, P
 LATE = np.repeat(np.float32([1, 2, 3, 40]), 4)
 
 
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="No replication rule for while",
+    params=["check_on"],
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
+
+
 @program(
     source="jax-ml/jax#38503",
     devices=4,
     platforms=("cpu-mp",),
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="No replication rule for while",
-            params=["check_on"],
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def last_shard_decides(env, check):
-    """Halving until all are small, where the shards of the first process are so much sooner.
+    """Halving until all shards are small, where those of the first process are small much sooner.
 
-    The condition is summed over all shards, so no process may leave the loop before another: one
-    that stops entering a collective leaves the others waiting for ever, without an error.
+    The condition is summed over all shards, so no process may leave the loop before another: a
+    process that stops entering a collective leaves the others waiting for ever, without an error.
     """
 
     def unfinished(carry):
@@ -47,10 +48,21 @@ def last_shard_decides(env, check):
         u, count = lax.while_loop(unfinished, lambda c: (c[0] / 2, c[1] + 1), (u, count))
         return u, count[None]
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         run, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=(P("x"), P("x")), check=check
     )
-    return Program(mapped, args=(LATE,), reference=lambda u: (u / 64, np.full(SHARDS, 6, np.int32)))
+    return Program(
+        mapped_fn, args=(LATE,), reference=lambda u: (u / 64, np.full(SHARDS, 6, np.int32))
+    )
+
+
+NO_RULE_FOR_COND = deviation(
+    "jax<0.4.36",
+    error="NotImplementedError",
+    match="No replication rule for cond",
+    params=["check_on"],
+    reason="the replication check had no rule for cond; switch it off in these releases",
+)
 
 
 @program(
@@ -58,21 +70,13 @@ def last_shard_decides(env, check):
     devices=4,
     platforms=("cpu-mp",),
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.4.36",
-            error="NotImplementedError",
-            match="No replication rule for cond",
-            params=["check_on"],
-            reason="the replication check knew no cond; switch it off there",
-        )
-    ],
+    deviations=[NO_RULE_FOR_COND],
 )
 def branch_of_one_process(env, check):
     """A sum within each process, in a branch that only the first process takes.
 
-    All that take part in the sum agree on the condition, and no other process is asked for; the
-    condition may well differ between processes.
+    All participants of the sum agree on the condition, and no other process is needed. The
+    condition may differ between processes.
     """
 
     def run(u):
@@ -81,7 +85,7 @@ def branch_of_one_process(env, check):
             first, lambda x: x + env.compat.pvary(lax.psum(x, "x"), "x"), lambda x: x, u
         )
 
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         run,
         mesh=env.mesh((2, 2), ("process", "x")),
         in_specs=P(("process", "x")),
@@ -94,12 +98,12 @@ def branch_of_one_process(env, check):
         own = u.reshape(2, 2, 2)
         return np.concatenate([own[0] + own[0].sum(0), own[1]]).ravel()
 
-    return Program(mapped, args=(values,), reference=expected)
+    return Program(mapped_fn, args=(values,), reference=expected)
 
 
 @probe(source="jax-ml/jax#28009", devices=4, platforms=("cpu-mp2",))
 def batch_of_each_process(env):
-    """Each process loads its own half of a batch; together they are one array, with one mean."""
+    """Each process loads half of a batch; together the halves are one array, with one mean."""
     mesh = env.mesh(SHARDS, "x")
     own = np.arange(8, dtype=np.float32).reshape(4, 2) + 100 * jax.process_index()
     batch = jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), own)
@@ -110,12 +114,12 @@ def batch_of_each_process(env):
 
 @probe(source="jax-ml/jax#25783", devices=4, platforms=("cpu-mp2",))
 def said_by_one_and_by_all(env):
-    """A value that one process has reaches all; one that each has its own of is stacked.
+    """A value of one process reaches all processes; values of each process are stacked.
 
-    A gathered NumPy array has an axis of processes more; tiled, it has not.
+    A gathered NumPy array has an additional axis of processes, unless it is tiled.
     """
     own = np.float32([1, 2]) * (1 + jax.process_index())
-    seen = {
+    observed = {
         "from the first": multihost_utils.broadcast_one_to_all(own),
         "from the last": multihost_utils.broadcast_one_to_all(
             own, is_source=jax.process_index() == 1
@@ -129,33 +133,34 @@ def said_by_one_and_by_all(env):
         "stacked": np.float64([[1, 2], [2, 4]]),
         "tiled": np.float64([1, 2, 2, 4]),
     }
-    return Observed({name: np.asarray(value) for name, value in seen.items()}, reference=reference)
+    return Observed(
+        {name: np.asarray(value) for name, value in observed.items()}, reference=reference
+    )
 
 
-@probe(
-    source="jax-ml/jax#25783",
-    platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax<0.5",
-            outcome="ok",
-            reason="a single process returned its array without the axis of processes",
-            issue="jax-ml/jax#25783",
-        )
-    ],
+NO_AXIS_OF_PROCESSES = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="a single process returned its array without the axis of processes",
+    issue="jax-ml/jax#25783",
 )
+
+
+@probe(source="jax-ml/jax#25783", platforms=("cpu",), deviations=[NO_AXIS_OF_PROCESSES])
 def gathered_by_the_only_process(env):
     """A single process gathers with an axis of processes, as several do; without it up to 0.4.38.
 
     Pass `tiled=True` for the shape of a single process on every release.
     """
     own = np.float32([1, 2])
-    seen = {
+    observed = {
         "stacked": multihost_utils.process_allgather(own),
         "tiled": multihost_utils.process_allgather(own, tiled=True),
     }
     reference = {"stacked": np.float64([[1, 2]]), "tiled": np.float64([1, 2])}
-    return Observed({name: np.asarray(value) for name, value in seen.items()}, reference=reference)
+    return Observed(
+        {name: np.asarray(value) for name, value in observed.items()}, reference=reference
+    )
 
 
 @probe(
@@ -165,7 +170,7 @@ def gathered_by_the_only_process(env):
     params={"call": {"fetch": False}, "fetch": {"fetch": True}},
 )
 def what_no_process_has_alone(env, fetch):
-    """NumPy arguments cannot be split by a call, nor results be fetched, across processes.
+    """Across processes, a call cannot split NumPy arguments, and results cannot be fetched.
 
     Both would need data of another process: they are refused, not guessed.
     """
@@ -183,27 +188,29 @@ def what_no_process_has_alone(env, fetch):
     return Observed(kind, reference="RuntimeError" if fetch else "ValueError")
 
 
+PROGRAMS_DIFFER_SILENTLY = deviation(
+    error="RanksDiffer",
+    match="jaxpr",
+    reason="each process traces a different program: accepted silently",
+)
+
+
 @program(
     source="jax-ml/jax#28009",
     devices=4,
     platforms=("cpu-mp",),
-    deviations=[
-        deviation(
-            error="RanksDiffer",
-            match="jaxpr",
-            reason="each process traces a program of its own: accepted silently",
-        )
-    ],
+    deviations=[PROGRAMS_DIFFER_SILENTLY],
 )
 def program_of_each_process(env):
-    """A traced function that looks at `jax.process_index()`: each process compiles another program.
+    """A traced function that reads `jax.process_index()`: each process compiles another program.
 
-    All must run the same one. It is not refused, and without a collective each computes its own.
+    All processes must run the same program. The difference is not refused, and without a collective
+    each process computes a different result.
     """
     mesh = env.mesh(SHARDS, "x")
-    mapped = env.compat.shard_map(
+    mapped_fn = env.compat.shard_map(
         lambda u: u + jax.process_index(), mesh=mesh, in_specs=P("x"), out_specs=P("x")
     )
     return Program(
-        mapped, args=(np.zeros(8, np.float32),), reference=raises("ValueError|TypeError")
+        mapped_fn, args=(np.zeros(8, np.float32),), reference=raises("ValueError|TypeError")
     )

@@ -1,10 +1,10 @@
-"""Time loops whose adaptive step is global: the program that jax#27664 was opened for.
+"""Time loops whose adaptive step is global: the program for which jax#27664 was opened.
 
-An explicit solver may only advance by the smallest stable step of any shard, so the step is a
+An explicit solver may advance only by the smallest stable step of any shard, so the step is a
 `pmin` and the number of steps is not known beforehand: a `while_loop` inside `shard_map`. Up to
-0.5.3 the replication check had no rule for `while` and refused every such program, whatever it
-computed; the only way out was to switch the check off. From 0.6.0 on replication is part of the
-types (varying manual axes, VMA) and the loop is checked like anything else.
+0.5.3 the replication check had no rule for `while` and refused every such program, whichever
+values it computed; the only workaround was to switch the check off. From 0.6.0 on replication is
+part of the types (varying manual axes, VMA), and the loop is checked like anything else.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Program, deviation, program
+from conformance.kit import Program, defaults, deviation, program
 
 from ._helpers import SHARDS, P, from_left, numpy_upwind, stable_step, upwind, wave
 
+defaults(devices=4)
+
 
 def advance(end):
-    """Return a shard's time loop to `end`; gives time, cells, number of steps."""
+    """Return the time loop of a shard to `end`; it gives time, cells and number of steps."""
 
     def body(carry):
         t, u, steps = carry
@@ -29,30 +31,30 @@ def advance(end):
     return lambda u: lax.while_loop(lambda carry: carry[0] < end, body, (0.0, u, 0))
 
 
+NO_RULE_FOR_WHILE_UNDER_CHECK = deviation(
+    "jax<0.6",
+    params=("check_on",),
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1, "collective-permute": 1}},
     same_as=("jit", "aot", "vmap_of_one"),
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE_UNDER_CHECK],
 )
 def adaptive_time_step(env, check):
     """Burgers' equation to t = 0.25 with the largest step that is stable on every shard.
 
-    The carry mixes what differs between shards (the cells) with what does not (time, step
-    count): time stays replicated because the step went through `pmin`, which is what lets
-    `out_specs=P()` be checked. Marking values as varying is a matter of types: the loop holds
-    one all-reduce and one halo exchange, check or no check.
+    The carry mixes values that differ between shards (the cells) with values that do not (time,
+    step count). Time stays replicated because the step is a `pmin`, and so `out_specs=P()` can be
+    checked. Marking values as varying is a matter of types: the loop has one all-reduce and one
+    halo exchange, with the check on or off.
     """
     u = wave(env)
     step = env.compat.shard_map(
@@ -67,24 +69,15 @@ def adaptive_time_step(env, check):
 
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE_UNDER_CHECK],
 )
 def end_time_argument(env, check):
-    """The end time is a replicated argument the loop closes over, not a constant.
+    """The end time is a replicated argument that the loop closes over, not a constant.
 
-    Closed-over values become constants of the condition and of the body, whose variance has to
-    be known as well as the carry's: the rule of a loop is about three lists, not one.
+    Closed-over values become constants of the condition and of the body, and their variance must be
+    known as well as that of the carry: the rule of a loop has three lists to check, not only the
+    carry.
     """
     args = (wave(env), np.float32(0.125))
     step = env.compat.shard_map(
@@ -97,26 +90,26 @@ def end_time_argument(env, check):
     return Program(step, args=args, reference=numpy_upwind)
 
 
+NO_RULE_FOR_WHILE = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="No replication rule for while",
+    reason="the replication check had no rule for while; switch it off in these releases",
+    issue="jax-ml/jax#27664",
+)
+
+
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"where": {"branch": False}, "cond": {"branch": True}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE],
 )
 def rejected_steps(env, branch):
-    """A controller that halves a step which changes any cell by too much, and doubles it else.
+    """A controller halves a step that changes any cell by too much, and doubles it otherwise.
 
-    Acceptance is decided by a `pmax`, so all shards agree; selecting with `where` and branching
-    with `cond` are the same program. A `cond` on a decision that shards disagree about would
-    be another matter (jax#40823).
+    A `pmin` decides whether to accept a step, so all shards agree. Selecting with `where` and
+    branching with `cond` are the same program. A `cond` on a decision that differs between shards
+    would be another matter (jax#40823).
     """
 
     def attempt(u, left, dt):
@@ -149,8 +142,8 @@ def rejected_steps(env, branch):
     return Program(loop, args=(wave(env),), reference=numpy_controlled)
 
 
-def local_clock(env, axes):
-    """Return a loop without a pmin: every shard steps by its own stable step until 0.1."""
+def make_local_clock(env, axes):
+    """Return a loop without a pmin: every shard uses its own stable step until 0.1."""
 
     def body(carry):
         t, steps, u = carry
@@ -173,26 +166,16 @@ def numpy_local_clock(u):
 
 @program(
     source="jax-ml/jax#27664",
-    devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("check_on",),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        )
-    ],
+    deviations=[NO_RULE_FOR_WHILE_UNDER_CHECK],
 )
 def local_time_step(env, check):
-    """Without a `pmin` every shard runs its own number of iterations, which is allowed.
+    """Without a `pmin` every shard may run its own number of iterations.
 
-    Nothing inside the loop communicates, so shards need not agree on the trip count. The clock
-    and the counter are made varying before the loop because they come out different.
+    Nothing inside the loop communicates, so shards need not agree on the trip count. The clock and
+    the counter are made varying before the loop because they differ between shards after it.
     """
-    loop = local_clock(env, "x")
+    loop = make_local_clock(env, "x")
     clocks = env.compat.shard_map(
         lambda u: tuple(leaf[None] for leaf in loop(u)),
         mesh=env.mesh(SHARDS, "x"),
