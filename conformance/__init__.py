@@ -11,28 +11,29 @@ __version__ = "0.1.0"
 
 
 def snapshot(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Call a function, in a script of which each such call is to be compared between releases.
+    """Call a function, and mark the call as a case for comparisons between releases.
 
-    `conformance upgrade FROM TO script.py` makes a case of each call that is not within a function
-    of the script; elsewhere it is only a call.
+    `conformance upgrade FROM TO script.py` makes a case of each call at the top level of the
+    script. In any other run of the script it only calls the function.
 
     Args:
-        function: Anything that `jax.jit` takes.
-        *args: What it is called with.
-        **kwargs: The same, by name.
+        function: Function, as for `jax.jit`.
+        *args: Positional arguments of the function.
+        **kwargs: Keyword arguments of the function.
 
     Returns:
-        What the function returns.
+        The result of the function.
     """
     return function(*args, **kwargs)
 
 
 @contextmanager
 def timed(region: str) -> Iterator[None]:
-    """Time a region of a script, as `conformance bisect --when time` compares it.
+    """Measure the time of a region of a script, for `conformance bisect --when time`.
 
-    The fastest of several entries counts: the first one compiles. Wait for results within the
-    region, e.g. with `jax.block_until_ready`. Elsewhere nothing is measured.
+    If the region is entered several times, the fastest counts, because the first one compiles. Wait
+    for results within the region, e.g. with `jax.block_until_ready`. In any other run of the script
+    nothing is recorded.
 
     Args:
         region: Name of the region, as `--region` takes it.
@@ -43,5 +44,6 @@ def timed(region: str) -> Iterator[None]:
     finally:
         line = json.dumps(["region", region, time.perf_counter() - start])
         if note := os.environ.get("CONFORMANCE_TIMES"):
+            # Appended line by line: a script that crashes later has recorded its regions.
             with open(note, "a", encoding="utf-8") as file:  # noqa: PTH123 - start-up time
                 file.write(line + "\n")

@@ -21,6 +21,7 @@ from conformance.files import describe_os_error, write_atomically
 _LOG: Final = logging.getLogger("conformance.cache")
 _DIGEST: Final = 64
 """Length of the hexadecimal digest of an entry; a line break and the content follow."""
+# For the whole process: many objects are made for one folder, and one note is enough.
 _reported: set[tuple[Path, str]] = set()
 VARIABLE = "CONFORMANCE_CACHE"
 
@@ -46,6 +47,7 @@ class CacheFolder:
         """
         try:
             data = path.read_bytes()
+        # A miss, not damage: a file in place of the folder is reported when an entry is written.
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:

@@ -44,7 +44,7 @@ def read_regular(path: Path, largest: int | None = None) -> bytes:
         raise
     try:
         found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):  # `open` would raise it with a message of its own
+        if stat.S_ISDIR(found.st_mode):  # `open` would raise it with another message
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file")
@@ -67,7 +67,7 @@ def readable_json(data: Any) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Write a file completely or not at all.
+    """Write a file completely, or leave it unchanged.
 
     Args:
         path: File to write; missing folders are created.
@@ -79,6 +79,7 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
         InfrastructureError: If the disk fails; the file then keeps its old content.
     """
     try:
+        # Before mkdir, which makes them indistinguishable from others. Evaluated by the next line.
         created = takewhile(lambda folder: not folder.exists(), path.parents)
         to_sync = [path.parent, *(folder.parent for folder in created)] if durable else []
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,15 +104,15 @@ def _try_unnamed_write(path: Path, data: bytes, *, durable: bool) -> bool:
     """
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except (
-        AttributeError,
-        OSError,
-    ):  # any other problem is reported by the write under a temporary name
+    except (AttributeError, OSError):
+        # macOS and some file systems have no O_TMPFILE. Any other problem is reported by the write
+        # under a temporary name.
         return False
     with os.fdopen(descriptor, "wb") as file:
         _write(file, data, durable=durable)
         try:
             _link(descriptor, path)
+        # linkat never replaces a file, but a rename does.
         except FileExistsError:
             with temporary_file(path) as temporary:
                 _link(descriptor, temporary)
@@ -173,6 +174,7 @@ def temporary_file(path: Path) -> Iterator[Path]:
     Raises:
         OSError: If the disk fails; the file then keeps its old content.
     """
+    # In the same folder: a rename to another file system is a copy, and not atomic.
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     try:
         yield temporary

@@ -17,6 +17,7 @@ def pause_garbage_collection() -> Iterator[None]:
     For work that creates many objects that stay alive and few cycles: the collector would walk
     all of them again and again and free nothing, which takes up to a tenth of the time.
     """
+    # Blocks may be nested: only the outermost enables it again.
     enabled = gc.isenabled()
     gc.disable()
     try:

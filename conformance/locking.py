@@ -22,6 +22,7 @@ QUIET: Final = 1.0
 """Seconds to wait before the user is informed."""
 SUFFIX: Final = ".held"
 _PAUSE: Final = 0.05
+# NFS emulates flock with fcntl locks, which report EACCES or EAGAIN.
 _LOCKED_BY_OTHERS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 
 
@@ -104,6 +105,7 @@ def _acquire(path: Path, descriptor: int, inform: Callable[[str], None], patienc
     informed = False
     while True:
         try:
+            # Not waiting in flock: the user is informed meanwhile, and Ctrl-C is handled at once.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in _LOCKED_BY_OTHERS:
@@ -119,6 +121,7 @@ def _acquire(path: Path, descriptor: int, inform: Callable[[str], None], patienc
                 f"{path}: another process has been changing it for {waited:.0f} s; "
                 "wait until it ends, and try again"
             )
+        # A usual write is over before: a line about it would only be noise.
         if waited > QUIET and not informed:
             inform(f"{path}: waiting for another process that changes it")
             informed = True

@@ -67,9 +67,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the bench of the cells when cells were asked for."""
+    """Register the bench if cells are selected."""
     if not (config.option.matrix or config.option.cell):
         return
+    # `-n 2` sets `load`; another mode was chosen by the user, and stays.
     if getattr(config.option, "dist", "no") == "load":
         # Jobs of one cell share a worker: importing jax is what costs.
         config.option.dist = "loadgroup"
@@ -82,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(eq=False)  # pytest 8 keeps its plugins in a set
 class Bench:
-    """The cells of a session, their workers, and where results go."""
+    """The cells of a pytest session, their workers, and the run directory."""
 
     config: pytest.Config
     _results: Results | None = None
@@ -90,24 +91,24 @@ class Bench:
     _cases: dict[str, Case] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = self.config.option.run_dir
-        if self.writes and given is not None:
-            RunDirectory(given).check_empty()
+        chosen = self.config.option.run_dir
+        if self.is_writer and chosen is not None:
+            RunDirectory(chosen).check_empty()
         self.context = ProjectContext(self.config.invocation_params.dir)
         matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
         cells, _ = self.context.select_cells(matrix, selectors)
         self.preparation = Session(context=self.context).prepare(cells)
 
     @property
-    def writes(self) -> bool:
-        """Whether results are written here: by the controller, not by xdist's workers."""
+    def is_writer(self) -> bool:
+        """Whether this process writes results: the controller does, not the workers of xdist."""
         return not hasattr(self.config, "workerinput")
 
-    def once(self, cases: Sequence[Case]) -> None:
-        """Check that no case has the id of another one's.
+    def reject_duplicates(self, cases: Sequence[Case]) -> None:
+        """Check that no case has the id of a case of an earlier file.
 
         Raises:
-            BrokenCasesError: If one has: results are kept by id.
+            BrokenCasesError: If there are such cases: results are stored by id.
         """
         known = {case.id: self._cases.setdefault(case.id, case) for case in cases}
         twice = list(find_duplicates([*(c for c in known.values() if c not in cases), *cases]))
@@ -117,10 +118,10 @@ class Bench:
     @cached_property
     def directory(self) -> RunDirectory:
         """The run directory, the same in every xdist worker."""
-        given = getattr(self.config, "workerinput", {}).get(DIRECTORY)
-        if given is None and self.config.option.run_dir is None:
+        inherited = getattr(self.config, "workerinput", {}).get(DIRECTORY)
+        if inherited is None and self.config.option.run_dir is None:
             return allocate_run(self.context.project.root)
-        return RunDirectory(Path(given or self.config.option.run_dir))
+        return RunDirectory(Path(inherited or self.config.option.run_dir))
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -129,7 +130,7 @@ class Bench:
 
     @cached_property
     def session(self) -> Session:
-        """What opens the cells' workers and keeps their results."""
+        """The session that opens the workers of the cells and stores their results."""
         option = self.config.option
         return Session(
             context=self.context, fresh=option.fresh, require_platform=option.require_platform
@@ -144,7 +145,7 @@ class Bench:
 
     @cached_property
     def runner(self) -> JobRunner:
-        """Runs jobs and judges them against the goldens beside the cases."""
+        """Runs jobs, and judges them against the goldens of the cases."""
         return self.session.make_job_runner(self.executor, self.directory.blobs)
 
     def run(self, job: Job) -> Record:
@@ -153,13 +154,13 @@ class Bench:
         return record
 
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell an xdist worker where results go."""
+        """Pass the run directory to an xdist worker."""
         node.workerinput[DIRECTORY] = str(self.directory.path)
 
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
-        """Collect case files; those that hold no case are left to others."""
+        """Collect case files; test modules and private modules are left to other plugins."""
         if file_path.suffix != ".py" or file_path.name.startswith(("_", "conftest", "test_")):
             return None
         return CaseFile.from_parent(parent, path=file_path, bench=self)
@@ -168,13 +169,14 @@ class Bench:
     def pytest_pycollect_makemodule(
         self, module_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
-        """Keep pytest from importing a case file that was named on the command line."""
+        """Keep pytest from importing a case file that is an argument of the command line."""
         collected = self.pytest_collect_file(module_path, parent)
-        return None if collected is None else _Nothing.from_parent(parent, path=module_path)
+        return None if collected is None else _EmptyModule.from_parent(parent, path=module_path)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put the jobs of a cell together, so that its worker is started once."""
         order = {p.cell.id: n for n, p in enumerate(self.preparation.cells)}
+        # Sorting is stable: other tests come first, and the cases of a cell keep their order.
         items.sort(key=lambda i: order[i.job.planned.cell.id] if isinstance(i, CaseItem) else -1)
 
     @pytest.hookimpl(wrapper=True)
@@ -184,16 +186,17 @@ class Bench:
         """Attach the record to the report of the call."""
         report = yield
         if isinstance(item, CaseItem) and call.when == "call" and item.record is not None:
+            # As text: xdist sends only basic types between processes.
             setattr(report, RECORD, msgspec.json.encode(item.record).decode())
         if isinstance(item, CaseItem) and isinstance(report.longrepr, tuple):
-            # A skip: where the case stands, not this plugin.
+            # A skip: it is reported at the case, not at the line of this plugin that skips.
             report.longrepr = (str(item.path), item.job.case.line, report.longrepr[2])
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write the record to the run directory, in the controller alone."""
+        """Write the record to the run directory, if this is the controller."""
         text = getattr(report, RECORD, None)
-        if text is None or not self.writes:
+        if text is None or not self.is_writer:
             return
         record = msgspec.json.decode(text, type=Record)
         file, _, _ = report.nodeid.partition("::")
@@ -201,13 +204,15 @@ class Bench:
         try:
             if self._results is None:
                 self._results = Results(self.directory)
-                self._write_run(self._paths())  # now too: pytest may be killed
+                self._write_run(self._paths())  # a second time at the end: pytest may be killed
             self._results.append(record)
         except ConformanceError as error:
+            # Without records the session has no result: every further test would be run for
+            # nothing.
             pytest.exit(str(error), returncode=error.exit_code)
 
     def pytest_sessionfinish(self) -> None:
-        """End the worker, and say in `run.json` what was run."""
+        """End the worker, and write the jobs that ran to `run.json`."""
         self.executor.close()
         if self._results is None:
             return
@@ -237,7 +242,7 @@ class Bench:
         return [Path(argument.partition("::")[0]).resolve() for argument in self.config.args]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name the run directory, and the cells that were left out."""
+        """Print the run directory, and the excluded cells."""
         for exclusion in self.preparation.exclusions:
             terminalreporter.write_line(f"excluded {exclusion.cell}: {exclusion.reason}")
         if self._results is not None:
@@ -250,8 +255,8 @@ class CellExecutor:
 
     Attributes:
         open_worker: Opens the worker of a cell.
-        device_lock: Accelerators of this host.
-        identities: Nothing: the plugin does not report them.
+        device_lock: Lock of the accelerators of this host.
+        identities: Always empty: the plugin does not report them.
     """
 
     open_worker: OpenWorker
@@ -274,8 +279,8 @@ class CellExecutor:
             self._current = None
 
 
-class _Nothing(pytest.File):
-    """A module that is collected as something else."""
+class _EmptyModule(pytest.File):
+    """A module without tests, in place of a case file that is collected by `CaseFile`."""
 
     def collect(self) -> Iterator[pytest.Item]:
         return iter(())
@@ -292,7 +297,7 @@ class CaseFile(pytest.File):
         """Read the file statically and yield a node for each cell."""
         try:
             cases: Sequence[Case] = discover([self.path.resolve()], self.bench.context.case_index)
-            self.bench.once(cases)
+            self.bench.reject_duplicates(cases)
         except BrokenCasesError as error:
             raise self.CollectError(str(error)) from None
         for planned in self.bench.preparation.cells:
@@ -325,20 +330,22 @@ class CaseItem(pytest.Item):
     def __init__(self, *, case: Case, planned: PlannedCell, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.job = Job(case=case, planned=planned)
-        self.why = find_exclusion_reason(case, planned)
+        self.exclusion = find_exclusion_reason(case, planned)
         self.record: Record | None = None
+        # xdist sends all items of a group to one worker, which opens the cell once.
         self.add_marker(pytest.mark.xdist_group(name=planned.cell.id))
         for word in (case.family, case.kind, f"jax{planned.release}"):
             self.extra_keyword_matches.add(word)
 
     def runtest(self) -> None:
         """Run the job; the verdict is the result."""
-        if self.why:
-            pytest.skip(self.why)
+        if self.exclusion:
+            pytest.skip(self.exclusion)
         bench = self.config.pluginmanager.get_plugin("conformance-bench")
         assert isinstance(bench, Bench)  # noqa: S101 - registered before anything is collected
         self.record = bench.run(self.job)
         reasons = "\n".join(self.record.reasons)
+        # Not a skip: a test that could not run must not pass for one that did.
         if self.record.unexpected or self.record.verdict is Verdict.INFRA:
             side = StoredJob(self.record, bench.directory.blobs)
             lines = render_traceback(side, [str(bench.context.project.root)])
@@ -355,7 +362,7 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return where the case stands, for editors and reports."""
+        """Return the file and the line of the case, for editors and reports."""
         return self.path, self.job.case.line - 1, self.name
 
 

@@ -41,7 +41,7 @@ def raises(type: str, match: str = "") -> Raises:  # noqa: A002 - reads as in py
         match: Regular expression searched in the message.
 
     Returns:
-        The reference to hand to `Program` or `Observed`.
+        The `reference` of a `Program` or of `Observed`.
     """
     return Raises(type, match)
 
@@ -115,6 +115,7 @@ def deviation(
         reason: Reason in a few words.
         issue: Upstream thread, `owner/repo#N`.
     """
+    # The arguments are dropped: discovery has read them from the source.
     return Declaration()
 
 
@@ -171,6 +172,8 @@ def defaults(
     """
 
 
+# Keywords are spelled out in each decorator, so that editors complete them and a misspelled one
+# fails.
 def program(
     *,
     source: str = "",
@@ -208,13 +211,13 @@ def program(
             `{"filecheck": {"hlo": "CHECK: all-reduce"}}`, also for `stablehlo` and `jaxpr`. They
             are matched in what `conformance diff CASE --cell CELL --ir hlo` prints, which holds
             over releases. A pattern for an IR that was not observed is not met.
-        policy: What a change of `facts`, `jaxpr`, `stablehlo`, `stablehlo-tpu`, `stablehlo-cuda`,
-            `stablehlo-rocm` or `hlo` against the golden does: `gate` (fails the run), `warn` or
-            `inform`; by default facts gate, jaxpr and StableHLO warn, HLO informs.
+        policy: Effect of a change of `facts`, `jaxpr`, `stablehlo`, `stablehlo-tpu`,
+            `stablehlo-cuda`, `stablehlo-rocm` or `hlo` against the golden: `gate` (fails the run),
+            `warn` or `inform`; by default facts gate, jaxpr and StableHLO warn, HLO informs.
         x64: Whether 64-bit types are enabled.
         timeout: Wall-clock limit, in seconds.
         memory: Limit of resident memory of all its processes together, in MiB.
-        observation_mb: Limit of what one job observes (values, references and artifacts
+        observation_mb: Limit of the observation of a job (values, references and artifacts
             together), in MiB; at most 1024.
         xla_flags: Flags added to XLA_FLAGS, with their dashes.
         config: `jax.config` values set before the case is built.
@@ -228,7 +231,7 @@ def program(
             `unsharded` (every mesh of `env.mesh` has one device).
 
     Returns:
-        A decorator that leaves the function as it is.
+        A decorator that returns the function unchanged.
     """
     return _marker("program")
 
@@ -259,7 +262,7 @@ def probe(
     why the probe has no reference; `conformance list` and the case's page show it.
 
     Returns:
-        A decorator that leaves the function as it is.
+        A decorator that returns the function unchanged.
     """
     return _marker("probe")
 

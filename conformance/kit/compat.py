@@ -81,6 +81,7 @@ def axis_size(name: str) -> int:
     """Return the size of a named axis; `lax.axis_size` from 0.6.1, else psum of 1."""
     if hasattr(lax, "axis_size"):
         return int(lax.axis_size(name))
+    # psum of a Python number is computed while tracing: no collective is left in the program.
     return int(lax.psum(1, name))
 
 
@@ -110,8 +111,10 @@ def make_mesh(
     Raises:
         NotImplementedError: If the release has no explicit axes.
     """
+    # Not `jax.make_mesh`: it is missing up to 0.4.34, and may reorder the devices.
     mesh_type = jax.sharding.Mesh
     axis_type = getattr(jax.sharding, "AxisType", None)
+    # The keyword came in 0.4.38, was removed in 0.5.1 and came back in 0.5.3.
     if axis_type is None or "axis_types" not in _mesh_keywords():
         if explicit:
             raise NotImplementedError(f"jax {jax.__version__} has no explicit mesh axes")
@@ -136,7 +139,7 @@ def set_mesh(mesh: Any) -> contextlib.AbstractContextManager[Any]:
         return jax.set_mesh(mesh)
     if hasattr(jax.sharding, "use_mesh"):
         return jax.sharding.use_mesh(mesh)
-    return mesh
+    return mesh  # a mesh is itself a context manager
 
 
 def enable_x64(value: bool = True) -> contextlib.AbstractContextManager[Any]:
@@ -153,7 +156,7 @@ def compute_on(f: Callable[..., Any], where: str = "device_host") -> Callable[..
 
     Bridges the decorator factory `compute_on(where)(f)` (to 0.11.0), under which results stay
     in the device's memory, and `compute_on(f, compute_type=where, out_memory_spaces=...)`
-    (from 0.11.1), which is told so.
+    (from 0.11.1), which requests the device's memory.
 
     Args:
         f: Function to place.

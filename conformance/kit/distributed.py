@@ -92,8 +92,8 @@ def number_devices(devices: Collection[Any]) -> dict[Any, int]:
 
     Returns:
         Ids of the devices. Among ranks, where ids have gaps, consecutive indices among all devices;
-        if all devices belong to this process, indices within it, so that all ranks have equal
-        descriptions of their own arrays.
+        if all devices belong to this process, indices within it, so that all ranks describe their
+        arrays equally.
     """
     if not is_distributed():
         return {device: device.id for device in devices}
@@ -110,6 +110,7 @@ def spread(value: Any, sharding: Any) -> Any:
         sharding: Sharding over devices of several processes.
     """
     array = np.asarray(value)
+    # As `jax.device_put` does: without x64, float64 becomes float32.
     array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
     return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
@@ -129,9 +130,8 @@ def describe_argument(leaf: Any) -> Any:
     if not _is_own(leaf):
         return leaf
     dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
-    weak = (
-        {"weak_type": True} if getattr(leaf, "weak_type", False) else {}
-    )  # 0.4.31 has no weak_type
+    # Only if it is needed: ShapeDtypeStruct of 0.4.31 has no keyword `weak_type`.
+    weak = {"weak_type": True} if getattr(leaf, "weak_type", False) else {}
     return jax.ShapeDtypeStruct(leaf.shape, dtype, **weak)
 
 
@@ -154,6 +154,7 @@ def place_arguments(tree: Any, shardings: Any) -> Any:
 def _is_own(leaf: Any) -> bool:
     """Say whether a leaf is a whole array in this process without a requested device."""
     if isinstance(leaf, jax.Array):
+        # A key has no NumPy array from which other ranks could take their part.
         key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return not key and not getattr(leaf, "committed", getattr(leaf, "_committed", False))
     return isinstance(leaf, (np.ndarray, np.generic))

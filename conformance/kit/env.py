@@ -56,6 +56,7 @@ class Env:
     def __init__(self, cell: CellInfo) -> None:
         self.cell = cell
         self.compat = compat
+        # With each description itself: otherwise the id of one that was freed could be used again.
         self._described: dict[int, tuple[Any, Any]] = {}
 
     @property
@@ -141,6 +142,7 @@ class Env:
         """
         if not self.compile_only:
             return traced.lower()
+        # Without shardings a program would be lowered for the default backend, the CPU.
         with jax.default_device(self.devices[0]):
             return traced.lower()
 
@@ -181,6 +183,7 @@ class Env:
 
     def rng(self, seed: int = 0) -> np.random.Generator:
         """Return a NumPy generator with the same stream on every host and NumPy release."""
+        # Not `default_rng`: a NumPy release may give it another bit generator.
         return np.random.Generator(np.random.PCG64(seed))
 
     def unsupported(self, reason: str) -> NoReturn:

@@ -20,7 +20,9 @@ def equations(jaxpr: Any) -> Iterator[Any]:
     for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         yield eqn
         for value in eqn.params.values():
+            # `cond` has a tuple of jaxprs in its parameter `branches`.
             for part in value if isinstance(value, (tuple, list)) else (value,):
+                # By attribute: the classes moved from `jax.core` to `jax.extend.core` in 0.6.0.
                 if hasattr(part, "eqns") or hasattr(part, "jaxpr"):
                     yield from equations(part)
 

@@ -65,7 +65,7 @@ def back_up(file: Path, wait: float) -> None:
         CorruptStoreError: If the store is damaged.
     """
     backup = find_backup(file)
-    with _alone(file), _replacing(backup) as temporary:
+    with _lock_replacement(file), _replace_at_end(backup) as temporary:
         with (
             contextlib.closing(sqlite3.connect(file, timeout=wait)) as source,
             contextlib.closing(sqlite3.connect(temporary)) as target,
@@ -94,7 +94,7 @@ def restore(file: Path, wait: float) -> str:
         InfrastructureError: If the disk refuses.
     """
     backup, aside = find_backup(file), file.with_name(file.name + DAMAGED)
-    with _alone(file):
+    with _lock_replacement(file):
         fault = find_damage(file, wait)
         if not fault:  # another process has restored it
             return ""
@@ -103,9 +103,10 @@ def restore(file: Path, wait: float) -> str:
                 f"{file}: damaged: {fault}; expected a good backup at {backup}; move the file "
                 "away and add the runs again: conformance history add reports/runs"
             )
-        with _replacing(file) as temporary:
+        with _replace_at_end(file) as temporary:
             temporary.write_bytes(backup.read_bytes())
             aside.unlink(missing_ok=True)
+            # A link, not a rename: the store exists at every moment, and is replaced atomically.
             os.link(file, aside)
             for ending in _JOURNALS:  # SQLite would apply them to the restored file
                 file.with_name(file.name + ending).unlink(missing_ok=True)
@@ -130,8 +131,8 @@ def find_damage(file: Path, wait: float) -> str:
 
 
 @contextlib.contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Let one process at a time replace files."""
+def _lock_replacement(file: Path) -> Iterator[None]:
+    """Hold the lock under which one process at a time replaces the store or its backup."""
     try:
         with FileLock(file.with_name(f".{file.name}.lock")):
             yield
@@ -140,7 +141,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _replacing(file: Path) -> Iterator[Path]:
+def _replace_at_end(file: Path) -> Iterator[Path]:
     """Yield the name of a file that replaces another at the end."""
     try:
         with temporary_file(file) as temporary:

@@ -153,6 +153,7 @@ class Database:
         with self._transaction(writing=True) as connection:
             if self.address.file is None:
                 connection.execute(text(f"SET LOCAL lock_timeout = {int(self.wait * 1000)}"))
+                # One writer, as with a file: run numbers are computed from the newest run.
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
             yield connection
 
@@ -160,6 +161,7 @@ class Database:
     def _transaction(self, *, writing: bool) -> Iterator[Connection]:
         options: dict[str, Any] = {"writing": writing}
         if self.address.file is None and not writing:
+            # The default of PostgreSQL, READ COMMITTED, shows each statement another state.
             options["isolation_level"] = "REPEATABLE READ"
         with (
             self._translate_errors(),
@@ -200,6 +202,8 @@ class Database:
             ConformanceError: If the database cannot be used.
         """
         with self.reading() as connection:
+            # Read first: most stores are at the newest version, and readers must not wait for a
+            # writer.
             if self._version(connection) == VERSION:
                 return
         with self.writing() as connection:
@@ -244,6 +248,7 @@ class Database:
             error: The error of SQLite.
         """
         file = self.address.file or Path(self.address.name)
+        # The lower byte: extended codes, e.g. SQLITE_BUSY_SNAPSHOT, add details above it.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in _HELD:
             return self._make_lock_error()
@@ -273,6 +278,8 @@ def _open_file(address: Address, wait: float) -> Engine:
 
     def _begin(connection: Connection) -> None:
         writing = connection.get_execution_options().get("writing", False)
+        # IMMEDIATE: two writers that began by reading could not both get the lock, and one would
+        # fail.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
     event.listen(engine, "connect", _set_autocommit)

@@ -46,12 +46,13 @@ def load_last_night(
     last = found[-1]
     states = store.states_at(last.number)
     # The store also has regressions of other matrices.
-    open_ones = [
-        one
-        for one in store.regressions()[0]
-        if one.is_open and any((one.case, place) in states for place in one.open_places)
+    ongoing = [
+        regression
+        for regression in store.regressions()[0]
+        if regression.is_open
+        and any((regression.case, place) in states for place in regression.open_places)
     ]
-    cause_by = {(one.case, str(one.state.verdict), one.state.cause): one.id for one in open_ones}
+    cause_by = {_make_symptom(regression): regression.id for regression in ongoing}
     return Night(
         run=last.name,
         started=last.started,
@@ -59,7 +60,7 @@ def load_last_night(
             JobAt(case=case, place=place): _make_job(case, state, cause_by)
             for (case, place), state in states.items()
         },
-        causes={one.id: _make_cause(one, runs) for one in open_ones},
+        causes={regression.id: _make_cause(regression, runs) for regression in ongoing},
     )
 
 
@@ -67,21 +68,27 @@ def load_known_regressions(store: Store) -> frozenset[tuple[str, str, str]]:
     """Return case, verdict and cause of each regression that has an issue."""
     found, _ = store.regressions()
     return frozenset(
-        (one.case, str(one.state.verdict), one.state.cause)
-        for one in found
-        if one.status is RegressionStatus.KNOWN
+        _make_symptom(regression)
+        for regression in found
+        if regression.status is RegressionStatus.KNOWN
     )
 
 
-def _make_cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
-    shown = [run for run in runs if one.first <= run.number <= one.last]
+def _make_symptom(regression: Regression) -> tuple[str, str, str]:
+    """Return case, verdict and cause: jobs of one case that fail alike have one regression."""
+    return regression.case, str(regression.state.verdict), regression.state.cause
+
+
+def _make_cause(regression: Regression, runs: Sequence[StoredRun]) -> CauseSince:
+    shown = [run for run in runs if regression.first <= run.number <= regression.last]
     return CauseSince(
-        id=one.id,
-        verdict=str(one.state.verdict),
-        reason=one.state.reason,
-        jobs=tuple(JobAt(case=one.case, place=place) for place in one.open_places),
+        id=regression.id,
+        verdict=str(regression.state.verdict),
+        reason=regression.state.reason,
+        jobs=tuple(JobAt(case=regression.case, place=place) for place in regression.open_places),
         run=shown[0].name if shown else "",
         since=shown[0].started if shown else "",
+        # At least 1: its runs may have been pruned.
         nights=max(1, len(shown)),
     )
 

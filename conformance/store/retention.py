@@ -43,6 +43,7 @@ def prune(connection: Connection, before: datetime) -> RemovedRuns:
     runs, states = schema.runs.c, schema.states.c.id
     rows = connection.execute(select(runs.seq, runs.started).order_by(runs.seq)).all()
     first = _find_first_kept([(seq, started) for seq, started in rows], before)
+    # Referring rows first: PostgreSQL checks foreign keys at each statement.
     for obsolete in (
         delete(schema.runs).where(runs.seq < first),
         delete(schema.plans).where(schema.plans.c.id.not_in(select(runs.plan))),
@@ -65,6 +66,8 @@ def _count_rows(connection: Connection, table: Table) -> int:
 def _find_first_kept(runs: Sequence[tuple[int, str]], before: datetime) -> int:
     """Return the number of the first run that stays; 0 without runs."""
     for seq, started in runs:
+        # Only the beginning can be removed: changes are relative to the run before. The newest run
+        # stays, as the next one is compared with it.
         if not _is_before(started, before) or seq == runs[-1][0]:
             return seq
     return 0
@@ -93,10 +96,12 @@ def _delete_old_changes(first: int) -> Delete:
 
 def _remove_jobs(connection: Connection) -> None:
     """Remove the jobs that no remaining run has, with their changes."""
+    # Not in SQL: plans are compressed arrays.
     ran = map(schema.unpack_jobs, connection.execute(select(schema.plans.c.jobs)).scalars())
     every = connection.execute(select(schema.jobs.c.id)).scalars()
     idle = {*every}.difference(*(jobs.tolist() for jobs in ran))
     for column in (schema.changes.c.job, schema.jobs.c.id):
         if idle:
             gone = delete(column.table).where(column == bindparam("idle"))
+            # One row each, not IN: databases limit the number of parameters of a statement.
             connection.execute(gone, [{"idle": job} for job in idle])

@@ -85,6 +85,7 @@ def make_entry(directory: RunDirectory, digest: Digest) -> StoreEntry:
     )
 
 
+# PostgreSQL refuses NUL in texts, and surrogates have no UTF-8.
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
@@ -100,13 +101,16 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
         Its number, None if the store already has it.
     """
     digest, runs = entry.digest, schema.runs.c
-    once = (runs.name == digest.run, runs.started == digest.started)
-    same = select(runs.seq).where(*once, runs.finished == digest.finished)
+    # With its times: the name of a run directory may be used again.
+    same = select(runs.seq).where(
+        runs.name == digest.run, runs.started == digest.started, runs.finished == digest.finished
+    )
     if connection.execute(same).first() is not None:
         return None
     seq = _find_next(connection, runs.seq)
     places = make_stable_cell_ids(digest.cells)
     jobs = _add_changes(connection, seq, _number_states(connection, entry, places))
+    # Sorted, as equal sets of jobs must have one key.
     key, packed = schema.pack_jobs(np.sort(np.array(jobs, np.int64)))
     row = {
         "seq": seq, "name": digest.run, "started": digest.started, "finished": digest.finished,
@@ -133,6 +137,7 @@ def make_storable(text: str) -> str:
 
 
 def _find_next(connection: Connection, column: Column[int]) -> int:
+    # No sequence is needed: only one connection writes at a time.
     return (connection.execute(select(func.max(column))).scalar_one() or 0) + 1
 
 
@@ -155,6 +160,7 @@ def _number_states(connection: Connection, entry: StoreEntry, places: Mapping[st
     rows: dict[str, dict[str, Any]] = {}
     keys: dict[JobState, str] = {}
     for state in entry.digest.states:
+        # Hashed as stored: states that become equal must have one key.
         row = {name: make_storable(str(getattr(state, name))) for name in state.__struct_fields__}
         keys[state] = hashlib.sha256(msgspec.json.encode([*row.values()])).hexdigest()
         rows[keys[state]] = row
@@ -182,6 +188,7 @@ def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
             added.append({"id": job, "case": case, "place": place, "state": state})
         elif before != state:
             updated.append({"job": job, "now": state})
+        # A job that did not change has no row: most runs are almost equal to the run before.
         if before != state:
             changes.append({"job": job, "run": seq, "state": state, "repeated": repeated})
         ran.append(job)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = "0001"
 """The newest version: that of the last migration."""
+# Not Alembic's default name: other applications may use the same database.
 VERSION_TABLE: Final = "conformance_version"
 
 metadata: Final = MetaData()
@@ -98,6 +99,7 @@ changes: Final = Table(
     Column("state", ForeignKey("states.id"), nullable=False),
     Column("repeated", Boolean, nullable=False),
     Index("changes_by_run", "run"),
+    # Stored in the order of the key: with row ids SQLite would store each key twice.
     sqlite_with_rowid=False,
 )
 """States of jobs in runs that differ from the state before, and whether they were repeated."""
@@ -112,6 +114,7 @@ links: Final = Table(
 """Issues of regressions, with the newest run at the time of the link."""
 
 
+# Little-endian on every machine: keys are hashes of these bytes.
 _STEP_TYPE: Final = np.dtype("<u4")
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
+# The type of `Digest.grid`.
 _INDEX: Final = np.dtype("<u4")
 
 
@@ -150,6 +151,7 @@ class StoreSnapshot:
         runs = []
         for row in self._connection.execute(query.order_by(table.c.seq)).mappings():
             columns = dict(row)
+            # JSON has no tuples.
             columns["cells"] = {place: (*cell,) for place, cell in row["cells"].items()}
             runs.append(StoredRun(number=columns.pop("seq"), **columns))
         return runs
@@ -197,6 +199,7 @@ class StoreSnapshot:
             where: Conditions on the replayed changes, none by default.
         """
         changes = schema.changes.c
+        # A number in the array below; SQLAlchemy would convert each value to a bool first.
         repeated = type_coerce(changes.repeated, Integer)
         query = select(changes.run, changes.job, changes.state, repeated).where(*where)
         rows = self._connection.execute(query).all()
@@ -204,6 +207,7 @@ class StoreSnapshot:
         table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * 4).reshape(-1, 4)
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         runs, starts = np.unique(table[:, 0], return_index=True)
+        # Not strict: without any change np.split still returns an empty part.
         changed = dict(zip(runs.tolist(), np.split(table[:, 1:], starts[1:]), strict=False))
         shown = np.zeros(len(self._jobs.case), np.int64)
         for run in sorted(changed.keys() | self._plan_of.keys()):
@@ -236,6 +240,7 @@ class StoreSnapshot:
         Args:
             run: Number of the run.
         """
+        # From the first run on: a job that did not change in this run has no row for it.
         for step in self._replay(schema.changes.c.run <= run):
             if step.run == run and step.plan is not None:
                 jobs, ran = self._jobs, self._plans[step.plan]
@@ -300,8 +305,10 @@ class _Layout:
         """
         numbers, state = np.unique(shown, return_inverse=True)
         table = np.zeros((len(self._cases), len(self._places)), _INDEX)
+        # 0 is a job that did not run.
         table[self._row, self._column] = state + 1
         cells = [run.cells[place] for place in self._places]
+        # Columns are sorted by cell, as in a digest of a run directory: places sort differently.
         order = sorted(range(len(cells)), key=lambda at: cells[at][0])
         return Digest(
             run=run.name,

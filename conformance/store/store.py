@@ -53,6 +53,8 @@ class Store:
             except OSError as error:
                 raise disk_error(self._file, error) from None
             with self._translate_file_errors():
+                # Checked without a lock first: almost every store is intact. `restore` checks
+                # again.
                 repair = find_damage(self._file, wait) and restore(self._file, wait)
             if repair:
                 inform(repair)
@@ -68,7 +70,7 @@ class Store:
             The number of each run, None if the store already has it.
 
         Raises:
-            ConformanceError: If the store cannot be written; it is then as it was before.
+            ConformanceError: If the store cannot be written; it is then unchanged.
         """
         with self._writing() as connection:
             return [run_insertion.insert_run(connection, entry) for entry in entries]
@@ -116,7 +118,8 @@ class Store:
         _check_issue(issue)
         with self._writing() as connection:
             tracker = StoreSnapshot(connection).track_regressions()
-            found = [one.id for one in tracker.list_regressions() if one.id.startswith(regression)]
+            candidates = (known.id for known in tracker.list_regressions())
+            found = [candidate for candidate in candidates if candidate.startswith(regression)]
             if len(found) != 1:
                 where = self._database.address.name
                 raise UsageError(
@@ -124,14 +127,15 @@ class Store:
                     "expected 1; conformance history regressions shows their ids"
                 )
             _link(connection, found, issue)
+            # A new snapshot: a snapshot caches the links that it has read.
             linked = tracker.list_regressions(StoreSnapshot(connection).links)
-            return next(one for one in linked if one.id == found[0])
+            return next(known for known in linked if known.id == found[0])
 
     def link_all(self, regressions: Collection[str], issue: str) -> None:
         """Link an issue to several regressions at once, in place of earlier links.
 
         Args:
-            regressions: Their whole ids.
+            regressions: Full ids of the regressions.
             issue: `owner/repository#number`.
 
         Raises:
@@ -164,7 +168,7 @@ class Store:
             before: The time, with its zone.
 
         Raises:
-            ConformanceError: If the store cannot be written; it is then as it was before.
+            ConformanceError: If the store cannot be written; it is then unchanged.
         """
         with self._writing() as connection:
             return prune(connection, before)
@@ -181,6 +185,7 @@ class Store:
             yield connection
         if self._file is not None:
             with self._translate_file_errors():
+                # After the commit: SQLite copies committed pages only.
                 back_up(self._file, self._wait)
 
     @contextlib.contextmanager
@@ -199,9 +204,10 @@ def _check_issue(issue: str) -> None:
 def _link(connection: Connection, regressions: Collection[str], issue: str) -> None:
     """Link an issue to regressions, as of the newest run; an empty issue removes the links."""
     links = schema.links
-    for one in regressions:
-        connection.execute(delete(links).where(links.c.regression == one))
+    # Deleted and inserted: an upsert is spelled differently for SQLite and PostgreSQL.
+    for regression in regressions:
+        connection.execute(delete(links).where(links.c.regression == regression))
     if issue:
         newest = connection.execute(select(func.max(schema.runs.c.seq))).scalar_one()
-        rows = [{"regression": one, "issue": issue, "run": newest} for one in regressions]
+        rows = [{"regression": known, "issue": issue, "run": newest} for known in regressions]
         connection.execute(insert(links), rows)
