@@ -16,7 +16,7 @@ from conformance.ir.change import IrDiff, Severity
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.ir.text_diff import IrText, diff_texts
 from conformance.judge.agreement import is_same_error, make_recorded_error
-from conformance.judge.conformance import describe_ending
+from conformance.judge.conformance import describe_outcome
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Outcome
 
@@ -211,7 +211,7 @@ def _is_same_form(a: IrRecord, b: IrRecord) -> bool:
 def _describe_difference(a: Observation, b: Observation) -> str:
     """Return how outcome, error or value differ."""
     if Outcome.OK in {a.outcome, b.outcome} and a.outcome is not b.outcome:
-        return f"{describe_ending(a)} -> {describe_ending(b)}"
+        return f"{describe_outcome(a)} -> {describe_outcome(b)}"
     if a.outcome is not Outcome.OK:
         return _describe_failures(a, b)
     if a.value is None or b.value is None:
@@ -227,12 +227,12 @@ def _describe_failures(a: Observation, b: Observation) -> str:
     before, after = make_recorded_error(a), make_recorded_error(b)
     if is_same_error(before, after):
         return ""
-    if describe_ending(a) != describe_ending(b):
-        return f"{describe_ending(a)} -> {describe_ending(b)}"
+    if describe_outcome(a) != describe_outcome(b):
+        return f"{describe_outcome(a)} -> {describe_outcome(b)}"
     # The same beginning: the first differing line of a long message is the informative one.
     lines = zip_longest(before.message.splitlines(), after.message.splitlines(), fillvalue="")
     first, second = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
-    return f"{describe_ending(a)} ... {first.strip()!r} -> {second.strip()!r}"
+    return f"{describe_outcome(a)} ... {first.strip()!r} -> {second.strip()!r}"
 
 
 @dataclass(frozen=True, slots=True)

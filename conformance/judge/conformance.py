@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from conformance.model.observation import Observation
 
 
-Answer = tuple[Conformance, tuple[str, ...]]
+ConformanceReport = tuple[Conformance, tuple[str, ...]]
+"""Whether an observation conforms, and sentences with the reasons."""
 SHARDING: Final = "sharding"
 """Optional key of a row of the facts `parameters` and `results`."""
 
 
-def judge_conformance(case: Case, observation: Observation) -> Answer:
+def judge_conformance(case: Case, observation: Observation) -> ConformanceReport:
     """Judge an observation by the case's own reference and claims.
 
     Args:
@@ -51,7 +52,7 @@ def judge_conformance(case: Case, observation: Observation) -> Answer:
 
 
 def is_expected(expected_types: str, pattern: str, error: ErrorInfo | None) -> bool:
-    """Say whether an error is of one of the types named, with a message that matches.
+    """Say whether an error has one of the named types and a message that matches.
 
     Args:
         expected_types: Class names joined by `|`, with or without module; empty is any.
@@ -66,10 +67,12 @@ def is_expected(expected_types: str, pattern: str, error: ErrorInfo | None) -> b
     """
     if error is None:
         return not expected_types and not pattern
+    # Only the class counts: jax moves its exceptions between modules, e.g. `jax._src.errors`.
     names = {name.strip().rpartition(".")[2] for name in expected_types.split("|")} - {""}
     if names and error.type.rpartition(".")[2] not in names:
         return False
     try:
+        # Searched and not matched, as `pytest.raises(match=)` does.
         return re.search(pattern, error.message) is not None
     except re.error as wrong:
         raise UsageError(
@@ -77,8 +80,8 @@ def is_expected(expected_types: str, pattern: str, error: ErrorInfo | None) -> b
         ) from None
 
 
-def describe_ending(observation: Observation) -> str:
-    """Return how a job ended in a few words, e.g. `raised TypeError at trace: bad shape`.
+def describe_outcome(observation: Observation) -> str:
+    """Return the outcome of a job in a few words, e.g. `raised TypeError at trace: bad shape`.
 
     Args:
         observation: Observation of the job.
@@ -94,7 +97,7 @@ def describe_ending(observation: Observation) -> str:
     return f"{text}: {first[:200]}" if first else text
 
 
-def _judge_success(case: Case, observation: Observation) -> Answer:
+def _judge_success(case: Case, observation: Observation) -> ConformanceReport:
     reasons = list(find_unmet_claims(case.facts, observation.facts, observation.texts))
     checked = bool(case.facts)
     match observation.reference:
@@ -112,6 +115,7 @@ def _judge_success(case: Case, observation: Observation) -> Answer:
             reasons.extend(() if compared.agrees else compared.messages)
         case _:
             pass  # compile-only: there is no value for the reference to be compared with
+    # Without any check that applies in this cell, a run that succeeded proves nothing.
     checked = checked or bool(find_checked_variants(case, observation))
     for sentences in compare_variants(case, observation).values():
         reasons.extend(sentences)
@@ -120,19 +124,22 @@ def _judge_success(case: Case, observation: Observation) -> Answer:
     return (Conformance.CONFORMS if checked else Conformance.UNKNOWN), ()
 
 
-def _judge_failure(case: Case, observation: Observation) -> Answer:
+def _judge_failure(case: Case, observation: Observation) -> ConformanceReport:
     expected = observation.reference
     if isinstance(expected, ExpectedError):
         raised = observation.outcome is Outcome.RAISED
         if raised and is_expected(expected.type, expected.match, observation.error):
             return Conformance.CONFORMS, ()
-        reason = f"{describe_ending(observation)}; reference expects {_spell(expected)}"
+        reason = f"{describe_outcome(observation)}; reference expects {_spell(expected)}"
         return Conformance.DEVIATES, (reason,)
     # Processes of one program must agree, even if nothing is known about the right result.
     differ = observation.error is not None and observation.error.type == RANKS_DIFFER
-    meant = expected is not None or case.facts or case.deviations or case.same_as
-    if meant or differ:
-        return Conformance.DEVIATES, (f"{describe_ending(observation)}; the case expects a result",)
+    # A deviation alone shows that success is expected: it declares a failure to be wrong.
+    expects_result = expected is not None or case.facts or case.deviations or case.same_as
+    if expects_result or differ:
+        return Conformance.DEVIATES, (
+            f"{describe_outcome(observation)}; the case expects a result",
+        )
     return Conformance.UNKNOWN, ()
 
 
@@ -153,6 +160,8 @@ def find_unmet_claims(
     for name, claimed in claims.items():
         if name == FILECHECK:
             yield from _find_unmet_patterns(claimed, texts or {})
+        # A fact is missing if its HLO could not be read; passing then would hide the claim for
+        # good.
         elif name not in facts:
             yield f"fact {name} was not observed, claimed {claimed}"
         elif not _meets(_normalise_fact(facts[name]), _normalise_fact(claimed)):
@@ -167,6 +176,7 @@ def _meets(fact: Any, claimed: Any) -> bool:
 
 
 def _meets_row(row: Any, claimed: Any) -> bool:
+    # Releases and platforms differ in whether their HLO states shardings.
     if isinstance(row, dict) and isinstance(claimed, dict) and SHARDING not in claimed:
         row = {name: value for name, value in row.items() if name != SHARDING}
     return bool(row == claimed)
@@ -186,6 +196,7 @@ def _normalise_fact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_normalise_fact(item) for item in value]
     if isinstance(value, dict):
+        # A claim may list a collective with the count 0; the facts list only those that occur.
         return {str(key): _normalise_fact(item) for key, item in value.items() if item != 0}
     return value
 
@@ -206,7 +217,7 @@ def select_deviations(
         versions: Package versions of the cell.
 
     Returns:
-        Those whose release range, platform and packages cover the cell.
+        The deviations whose release range, platform and packages cover the cell.
     """
     return tuple(d for d in case.deviations if d.covers(release, platform, versions))
 
@@ -223,7 +234,7 @@ def matches_deviation(
         deviation: The declared deviation.
         observation: Observation of the job.
         conforms: Whether the observation conforms.
-        reasons: Reasons why it does not.
+        reasons: Reasons why the observation does not conform.
 
     Returns:
         True when outcome, error type and message are as declared. For `outcome="ok"` the program
@@ -232,6 +243,8 @@ def matches_deviation(
     if observation.outcome != deviation.outcome:
         return False
     if observation.outcome is Outcome.OK:
+        # A program that ran raised no error, so the pattern is matched with the differences
+        # instead.
         return conforms is Conformance.DEVIATES and is_expected(
             "", deviation.match, _make_error(reasons)
         )
@@ -239,7 +252,7 @@ def matches_deviation(
 
 
 def describe_deviation(deviation: Deviation) -> str:
-    """Return a deviation in a few words: range, platform and thread.
+    """Return a deviation in a few words: range, platform and issue.
 
     Args:
         deviation: The declared deviation.

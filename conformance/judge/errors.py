@@ -9,6 +9,7 @@ from functools import lru_cache
 VERSION = 3
 """Version of the normal form; recorded with each golden error, another one is tainted."""
 
+# Goldens are read in pull requests: a longer message identifies the error no better.
 MAX_LINES = 24
 MAX_CHARS = 2000
 _MAX_INPUT = 1 << 16
@@ -37,7 +38,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         # Frames of a traceback quoted inside a message: depth and lines belong to jax's inside.
         (r"^[ \t]*File \"[^\"\n]*\", line \d+(?:, in .*)?(?:\n {4,}.*)*\n?", "", re.MULTILINE),
-        # Where XLA suspects the fault: the frames of whoever called it.
+        # Where XLA suspects the fault: the frames of the caller, which differ between processes.
         (
             r"^[ \t]*Suspected Python Code Location:[ \t]*(?:\n|\Z)(?:.*\][ \t]*(?:\n|\Z))*",
             "",
@@ -52,12 +53,15 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^[IWEF]\d{4} [\d:.]+ +\d+ [\w./-]+:(?:\d+|<n>)\] ", "", re.MULTILINE),
         # Absolute paths keep their last component.
         (r"(?<![\w./:)<>~-])/(?:[\w.+@~=-]+/)+(?=[\w<])", "", 0),
+        # Lines of source move with every release of jax and with every edit of a case.
         (rf"(\.(?:{_SUFFIXES})):\d+(?::\d+)?\b", r"\1:<n>", 0),
         (r"\bline \d+(?:, column \d+)?\b", "line <n>", 0),
         (r"\b(source_(?:end_)?(?:line|column)|stack_frame_id)=\d+", r"\1=<n>", 0),
+        # Short hexadecimal numbers are kept: they are values and flags, not addresses.
         (r"\b0x[0-9a-fA-F]{5,}\b", "<address>", 0),
         (r"Var\(id=\d+\)", "Var(id=<n>)", 0),
         (r"\bid=\d{6,}\b", "id=<n>", 0),
+        # A process of fewer than three digits is a rank of a distributed job, which has a meaning.
         (r"\b(pid|tid|thread)([ =:#]+)\d+\b", r"\1\2<n>", re.IGNORECASE),
         (r"\b(process)([ =:#]+)\d{3,}\b", r"\1\2<n>", re.IGNORECASE),
         (r"\btmp[a-z0-9_]{8}\b", "<tmp>", 0),
@@ -77,6 +81,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\2Tracer(\1)",
             0,
         ),
+        # jax 0.4.36 made tracing stackless: tracers have no level any more.
         (r"\(level=\d+/\d+\)", "", 0),
         (r"\bDynamicJaxprTracer\(", "JitTracer(", 0),
         (r"\bPartitionSpec\(", "P(", 0),
@@ -111,6 +116,7 @@ def normalise_cause(reason: str) -> str:
     Args:
         reason: Any text.
     """
+    # Numbers last: the rules of the normal form recognise times and addresses by their digits.
     return _NUMBER.sub("#", strip_label(normalise(reason)))
 
 
@@ -123,6 +129,7 @@ def strip_label(reason: str) -> str:
     return _LABEL.sub("against ", reason)
 
 
+# Two dozen substitutions over up to 64 KiB; jobs of one root cause repeat the same message.
 @lru_cache(maxsize=1024)
 def normalise(message: str) -> str:
     """Return a message in normal form.
@@ -157,6 +164,7 @@ def _cap(text: str) -> str:
     lines = text.split("\n")
     if len(lines) <= MAX_LINES and len(text) <= MAX_CHARS:
         return text
+    # 40 characters are reserved for the line with the hash, so that the result is not cut again.
     head = "\n".join(lines[: MAX_LINES - 1])[: MAX_CHARS - 40].rstrip()
     digest = hashlib.sha256(text[len(head) :].strip().encode("utf-8", "surrogatepass")).hexdigest()
     return f"{head}\n[rest: sha256 {digest[:12]}]"

@@ -15,6 +15,7 @@ from conformance.corpus.claims import parse_checks, render_check
 if TYPE_CHECKING:
     from filecheck.ops import CheckOp
 
+# The package reports a failure on stderr only; its run method returns 1.
 _ERROR = re.compile(r"error: (.*)")
 
 
@@ -53,6 +54,7 @@ class _Text(FInput):
     @property
     def last(self) -> int:
         """Position of the last character that is no white space."""
+        # The line end that run_filecheck appends is no line of the user's text.
         return len(self.content.rstrip())
 
     def number(self, position: int) -> int:
@@ -87,12 +89,14 @@ class _Matcher(Matcher):
         if self._found is not None:
             at = self._found.start()
             return f"{name} finds line {text.number(at)}: {text.line(at)}"
+        # Other messages, e.g. of an undefined variable, explain more than the searched lines
+        # would.
         if not message.startswith(("Couldn't match", f"{check.check_name}: ")):
             return f"{name}: {message[:1].lower()}{message[1:]}"
         return f"{name} {self._explain_unmatched(check)}"
 
     def _explain_unmatched(self, check: CheckOp) -> str:
-        """Return where a positive check did not match."""
+        """Return the lines in which a positive check found no match."""
         text = self.file
         start = text.range.start
         first, last = text.number(start), text.number(min(text.range.end, text.last))
@@ -109,6 +113,7 @@ class _Matcher(Matcher):
 
     def check_not(self, op: CheckOp, search_range: InputRange) -> None:
         """Check that a pattern is absent up to the next match, which is not searched itself."""
+        # LLVM's FileCheck excludes the next match from a CHECK-NOT; the package includes it.
         start, end = search_range.start, search_range.end
         if self._latest is not None and start <= self._latest[1] < end:
             end = self._latest[1]

@@ -1,4 +1,4 @@
-"""IRs against their goldens: their forms, and the facts that gate."""
+"""Comparison of IRs with their goldens: fingerprints, and the facts that fail a run."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ _SIDES = ("parameters", "results")
 
 
 def compare_ir(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
-    """Say how one IR of a job compares with its golden.
+    """Compare one IR of a job with its golden, by fingerprint.
 
     Args:
         seen: Record of the IR.
         golden: Its golden, if any.
 
     Returns:
-        `unknown` where there is nothing to compare, by the same normal form.
+        `unknown` if either side has no fingerprint; `regrouped` if only the exact forms differ.
     """
+    # An IR with unknown grammar has no fingerprint; an equal error would not be an equal IR.
     if golden is None or not golden.canonical or not seen.canonical:
         return IrStatus.UNKNOWN
     if seen.canonical != golden.canonical:
         return IrStatus.CHANGED
+    # Goldens that predate exact fingerprints have none.
     if golden.exact and seen.exact != golden.exact:
         return IrStatus.REGROUPED
     return IrStatus.SAME
@@ -55,7 +57,7 @@ def select_gating(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one sentence for each gating fact that is not as recorded.
+    """Yield one sentence for each gating fact that differs from its golden.
 
     Args:
         seen: All facts of a job; empty without an HLO that could be read.
@@ -64,9 +66,11 @@ def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> It
     Yields:
         Name, observed, golden.
     """
+    # Without readable facts on both sides there is nothing to compare; the IR status reports it.
     if not golden or not seen:
         return
     for name in GATING:
+        # A golden of an older version of the facts lacks new ones; that is no change of JAX.
         if name not in golden or name not in seen:
             continue
         before, after = golden[name], seen[name]
@@ -77,14 +81,15 @@ def find_changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> It
 
 
 def _compare_side(name: str, seen: list[Any], golden: list[Any]) -> Iterator[str]:
-    """Compare parameters or results one by one; a sharding that one side lacks is no difference."""
+    """Compare parameters or results row by row; a sharding missing on one side is no difference."""
     if len(seen) != len(golden):
         yield f"{FACT}{name}: {len(seen)} of them, golden {len(golden)}"
         return
     for number, (after, before) in enumerate(zip(seen, golden, strict=True)):
         for key in ("type", "memory", "sharding"):
-            unsaid = key == "sharding" and (key not in after or key not in before)
-            if not unsaid and after.get(key) != before.get(key):
+            # jax 0.12.0 stopped printing shardings in optimised HLO: absence is not replication.
+            is_unstated = key == "sharding" and (key not in after or key not in before)
+            if not is_unstated and after.get(key) != before.get(key):
                 yield (
                     f"{FACT}{name}[{number}] {key}: {after.get(key, 'none')}, "
                     f"golden {before.get(key, 'none')}"

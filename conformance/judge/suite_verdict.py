@@ -1,11 +1,11 @@
-"""The verdict on a test of a pytest suite: the test itself decides between right and wrong."""
+"""The verdict on a test of a pytest suite: the test itself is the reference."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from conformance.judge.agreement import find_disagreement
-from conformance.judge.conformance import describe_deviation, describe_ending, matches_deviation
+from conformance.judge.conformance import describe_deviation, describe_outcome, matches_deviation
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.verdict import Judgement, judge_failure, make_unjudged
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -31,13 +31,13 @@ def judge_test(
     deviations: Sequence[Deviation] = (),
     attempts: Sequence[Observation] = (),
 ) -> Judgement:
-    """Judge a test: it has no golden, passing is right, and a failure deviates.
+    """Judge a test: it has no golden, a pass conforms, and a failure deviates.
 
     Args:
         observation: Observation of the test.
-        declared: Whether it failed as it declares.
-        deviations: Its known failures that cover the cell.
-        attempts: Observations of other attempts; those that say nothing about JAX are ignored.
+        declared: True for a test that failed by its own `xfail` mark.
+        deviations: Known failures of the test that cover the cell.
+        attempts: Observations of other attempts; inconclusive outcomes are ignored.
 
     Returns:
         Conformance, verdict and reasons.
@@ -48,12 +48,13 @@ def judge_test(
         return _judge_unsupported(observation, deviations)
     passed = observation.outcome is Outcome.OK
     conformance = Conformance.CONFORMS if passed else Conformance.DEVIATES
+    # Before the verdict on one attempt: a pass among failures must not count as fixed.
     if flaky := _find_disagreement(observation, attempts, deviations):
         return Judgement(conformance=conformance, verdict=Verdict.FLAKY, reasons=(flaky,))
     if passed:
         verdict, reasons = _judge_pass(deviations)
     elif declared:
-        verdict, reasons = Verdict.KNOWN, (describe_ending(observation),)
+        verdict, reasons = Verdict.KNOWN, (describe_outcome(observation),)
     else:
         verdict, reasons = _judge_failure(observation, deviations)
     return Judgement(conformance=conformance, verdict=verdict, reasons=reasons)
@@ -76,47 +77,50 @@ def _find_disagreement(
 ) -> str:
     """Return how attempts disagree, empty if they agree, or are known to disagree."""
     seen = [attempt for attempt in attempts if attempt.outcome.observed]
-    sometimes = [one for one in deviations if one.may_pass]
-    if sometimes and all(_is_sometimes(one, sometimes) for one in (observation, *seen)):
+    intermittent = [one for one in deviations if one.may_pass]
+    # Every attempt must be a declared result; a third, undeclared result is news.
+    if intermittent and all(_is_declared_result(one, intermittent) for one in (observation, *seen)):
         return ""
     found = (find_disagreement(attempt, observation, Tolerance()) for attempt in seen)
     return next(filter(None, found), "")
 
 
-def _is_sometimes(observation: Observation, sometimes: Sequence[Deviation]) -> bool:
-    """Say whether a test passed, or failed as it is known to fail sometimes."""
-    return observation.outcome is Outcome.OK or _find_shown(observation, sometimes) is not None
+def _is_declared_result(observation: Observation, intermittent: Sequence[Deviation]) -> bool:
+    """Say whether an observation is a pass or a declared intermittent failure."""
+    return (
+        observation.outcome is Outcome.OK or _match_deviation(observation, intermittent) is not None
+    )
 
 
-def _find_shown(observation: Observation, deviations: Sequence[Deviation]) -> Deviation | None:
-    """Return the deviation that a failure shows, None if it shows none."""
+def _match_deviation(observation: Observation, deviations: Sequence[Deviation]) -> Deviation | None:
+    """Return the first deviation that a failure matches, if any."""
     return next(
         (d for d in deviations if matches_deviation(d, observation, Conformance.DEVIATES)), None
     )
 
 
 def _judge_pass(deviations: Sequence[Deviation]) -> tuple[Verdict, tuple[str, ...]]:
-    gone = [one for one in deviations if not one.may_pass]
-    if not gone:
+    fixed = [deviation for deviation in deviations if not deviation.may_pass]
+    if not fixed:
         return Verdict.MATCH, ()
     return Verdict.FIXED, tuple(
-        f"{describe_deviation(one)} is fixed: the test passes; "
+        f"{describe_deviation(deviation)} is fixed: the test passes; "
         "the deviation may end at this release"
-        for one in gone
+        for deviation in fixed
     )
 
 
 def _judge_failure(
     observation: Observation, deviations: Sequence[Deviation]
 ) -> tuple[Verdict, tuple[str, ...]]:
-    if known := _find_shown(observation, deviations):
+    if known := _match_deviation(observation, deviations):
         return Verdict.KNOWN, (
-            f"{describe_deviation(known)}: {known.reason or describe_ending(observation)}",
+            f"{describe_deviation(known)}: {known.reason or describe_outcome(observation)}",
         )
     if not deviations:
-        return judge_failure(observation), (describe_ending(observation),)
+        return judge_failure(observation), (describe_outcome(observation),)
     declared = deviations[0]
-    other = f"not as the {describe_deviation(declared)} declares: {describe_ending(observation)}"
+    other = f"not as the {describe_deviation(declared)} declares: {describe_outcome(observation)}"
     return judge_failure(observation), (f"{other}; declared {_spell(declared)}",)
 
 

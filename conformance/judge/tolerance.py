@@ -1,4 +1,4 @@
-"""How far two numbers may lie apart and still be the same, by dtype.
+"""Tolerances: how far an observed number may be from the expected one, by dtype.
 
 Goldens hold on any host, so the defaults cover another instruction set or summation order, and
 are far below what a wrong result shows:
@@ -45,6 +45,7 @@ class UlpError(ConformanceError):
 
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Say whether a dtype is a real floating-point type, `ml_dtypes` included."""
+    # NumPy knows the types of ml_dtypes as void, and so are structured types.
     return dtype.kind == "f" or (dtype.kind == "V" and _finfo(dtype) is not None)
 
 
@@ -61,6 +62,7 @@ def split_complex(array: Array) -> Array:
     if array.dtype.kind != "c":
         return array
     real = np.dtype(f"f{array.dtype.itemsize // 2}")
+    # A view, so that both components keep their bits: -0.0 and payloads of NaN count in ULP.
     return np.ascontiguousarray(array).view(real).reshape((*array.shape, 2))
 
 
@@ -73,16 +75,16 @@ def view_bits(array: Array) -> Array:
 def compute_ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
     """Return the distance of each pair of elements, in ULP.
 
-    The bits are read as sign and magnitude and laid on one line of integers, on which neighbours
-    are one apart: -0.0 and +0.0 are neighbours, and so are the largest number and infinity.
+    The bits, a sign and a magnitude, are mapped to integers in the order of the numbers, so that
+    neighbours differ by 1: -0.0 and +0.0 do, and so do the largest finite number and infinity.
 
     Args:
         observed: Values, any floating or complex dtype.
         golden: Values of the same shape and dtype.
 
     Returns:
-        Distances, of the shape of `parts(golden)`; NaN against NaN is 0 whatever the payload,
-        NaN against a number is the farthest that the width allows.
+        Distances, of the shape of `split_complex(golden)`. NaN against NaN is 0 for any payload,
+        NaN against a number is the largest distance of the width.
 
     Raises:
         UlpError: If shape or dtype differ, or the dtype is not floating.
@@ -94,29 +96,14 @@ def compute_ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
         )
     left, right = split_complex(observed), split_complex(golden)
     a, b = _to_ordered(left), _to_ordered(right)
+    # Unsigned integers: a difference below 0 would wrap around, so the larger comes first.
     distance = np.where(a > b, a - b, b - a)
     left_nan, right_nan = np.isnan(left), np.isnan(right)
+    # NaN has a place in the order of bits, where a NaN and infinity would be close.
     if left_nan.any() or right_nan.any():
         distance[left_nan & right_nan] = 0
         distance[left_nan ^ right_nan] = (1 << count_bits(left.dtype)) - 1
     return distance
-
-
-def max_ulp(observed: Array, golden: Array) -> int:
-    """Return the largest distance between two arrays, in ULP.
-
-    Args:
-        observed: Values from the cell, any inexact dtype.
-        golden: Values of the same shape and dtype.
-
-    Returns:
-        Distance in units in the last place, complex numbers by component; NaN against NaN is 0,
-        +0.0 against -0.0 is 1, and empty arrays are 0 apart.
-
-    Raises:
-        UlpError: If shape or dtype differ, or the dtype is not floating.
-    """
-    return int(np.max(compute_ulp_distance(observed, golden), initial=0))
 
 
 def _to_ordered(array: Array) -> NDArray[np.uint64]:
@@ -168,7 +155,7 @@ class Tolerance:
         rtol: Relative to the golden element; None is the dtype's default, 0 is exact.
         atol: Absolute; None is 0 under a stated `rtol`, else the dtype's scale times the
             leaf's largest finite magnitude.
-        ulp: In units in the last place, in place of both; None is not stated so.
+        ulp: In units in the last place, replaces both; None if not stated in ULP.
     """
 
     rtol: float | None = None
@@ -184,8 +171,8 @@ class Tolerance:
         """
         return cls(rtol=case.rtol, atol=case.atol)
 
-    def limits(self, golden: NDArray[Any]) -> Limits:
-        """Return the tolerance that applies to one leaf.
+    def resolve(self, golden: NDArray[Any]) -> Limits:
+        """Return the limits that apply to one leaf.
 
         Args:
             golden: The leaf's elements, floating or complex.
@@ -193,6 +180,7 @@ class Tolerance:
         Returns:
             Both limits, resolved.
         """
+        # A stated budget replaces the other limits, so that a tolerance cannot loosen it.
         if self.ulp is not None:
             return Limits(rtol=0.0, atol=0.0, ulp=self.ulp)
         rtol, scale = find_defaults(golden.dtype)
@@ -210,7 +198,7 @@ class Limits:
     Attributes:
         rtol: Relative tolerance.
         atol: Absolute tolerance.
-        ulp: Distance in ULP, in place of both; None is not stated so.
+        ulp: Distance in ULP, replaces both; None if not stated in ULP.
     """
 
     rtol: float
@@ -235,10 +223,12 @@ def find_defaults(dtype: np.dtype[Any]) -> tuple[float, float]:
     name = f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name
     if name in _DEFAULTS:
         return _DEFAULTS[name]
+    # Types of 8 bits and fewer: new ones appear with releases of ml_dtypes.
     eps = float(_FINFO(dtype).eps)
     return eps, eps / 2
 
 
 def _find_largest(array: NDArray[Any]) -> float:
+    # By component, in float64: the magnitude of a finite complex64 number may overflow.
     magnitudes = np.abs(split_complex(array).astype(np.float64))
     return float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))

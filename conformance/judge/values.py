@@ -1,4 +1,4 @@
-"""Observed values against goldens (everything counts) and references (what is computed counts)."""
+"""Comparison of observed values with goldens (every property counts) and references (numbers)."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class Agreement(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One difference, of a leaf or of the whole.
+    """One difference between two values, of a leaf or of the whole value.
 
     Attributes:
-        path: Path of the leaf, `out` for the whole.
+        path: Path of the leaf, `out` for the whole value.
         aspect: `structure`, `leaves`, `kind`, `shape`, `dtype`, `weak type`, `sharding`,
             `memory kind` or `numbers`.
         agreement: `WITHIN` or `BEYOND`.
         message: Sentence with the place, the observed and the expected value.
-        count: Elements beyond the tolerance, or that differ at all when none is.
-        size: Elements of the leaf.
-        first: Index of the first such element.
-        worst: Index of the one farthest beyond the tolerance.
+        count: Number of elements beyond the tolerance; if none is, of those with other bits.
+        size: Number of elements of the leaf.
+        first: Index of the first counted element.
+        worst: Index of the counted element farthest beyond the tolerance.
         max_ulp: Largest distance in units in the last place; 0 for exact types.
         max_abs: Largest absolute error.
         max_rel: Largest relative error; infinite against zero.
@@ -87,12 +87,12 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing lies beyond the tolerance."""
+        """Whether no difference is beyond the tolerance."""
         return self.agreement is not Agreement.BEYOND
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """One sentence a difference, the worst kind only."""
+        """One sentence for each difference of the worst agreement."""
         worst = self.agreement
         return tuple(d.message for d in self.differences if d.agreement is worst)
 
@@ -141,6 +141,7 @@ def compare_values(
         memory kind, numbers; a leaf of another kind, shape or dtype is not compared further. An
         unknown sharding agrees with any.
     """
+    # The common case of a run: equal bytes need no arrays.
     if observed == golden:
         return Comparison()
     if observed.structure != golden.structure:
@@ -151,8 +152,8 @@ def compare_values(
         return Comparison(differences=(paths,))
     stated = tolerance or Tolerance()
     pairs = zip(observed.leaves, golden.leaves, strict=True)
-    found = (d for o, g in pairs for d in _golden_leaf(o, g, stated, word))
-    return Comparison(differences=tuple(found))
+    differences = (d for o, g in pairs for d in _compare_golden_leaf(o, g, stated, word))
+    return Comparison(differences=tuple(differences))
 
 
 def compare_reference(
@@ -166,17 +167,17 @@ def compare_reference(
 ) -> Comparison:
     """Compare an observation with the reference of its case.
 
-    Leaves are matched by path, so a tuple may stand for a list. NumPy float64, complex128 and
-    int64 stand for mathematics: they are rounded to the observed dtype, which is not itself
-    compared. Any other array dtype is meant, and must be the same. Weak type, sharding and memory
-    kind belong to goldens and facts, and never count. Python leaves are compared by value.
+    Leaves are matched by path, so a tuple agrees with a list. NumPy float64, complex128 and int64
+    are plain numbers: they are rounded to the observed dtype, which is not compared. Any other
+    array dtype must be equal. Weak type, sharding and memory kind belong to goldens and facts,
+    and are ignored. Python leaves are compared by value.
 
     Args:
         observed: Observed value.
         reference: Value of the reference.
         rtol: Relative tolerance of the case; None is the observed dtype's default, 0 is exact.
         atol: Absolute tolerance of the case.
-        budgets: Tolerances in ULP that take the place of both; the first for a leaf counts.
+        budgets: Tolerances in ULP that replace both; the first that matches a leaf applies.
         word: Name of the reference in messages.
 
     Returns:
@@ -188,15 +189,15 @@ def compare_reference(
     expected = {leaf.path: leaf for leaf in reference.leaves}
     stated = Tolerance(rtol=rtol, atol=atol)
 
-    def allowed(path: str) -> Tolerance:
+    def select_tolerance(path: str) -> Tolerance:
         ulp = find_ulp(path, budgets)
         return stated if ulp is None else Tolerance(ulp=ulp)
 
-    found = (
-        _reference_leaf(leaf, expected[leaf.path], allowed(leaf.path), word)
+    differences = (
+        _compare_reference_leaf(leaf, expected[leaf.path], select_tolerance(leaf.path), word)
         for leaf in observed.leaves
     )
-    return Comparison(differences=tuple(d for d in found if d is not None))
+    return Comparison(differences=tuple(d for d in differences if d is not None))
 
 
 def _compare_paths(
@@ -204,6 +205,8 @@ def _compare_paths(
 ) -> Difference | None:
     got = [leaf.path for leaf in observed.leaves]
     wanted = [leaf.path for leaf in expected.leaves]
+    # A golden also fixes the order of leaves, which users see as the order
+    # of a dict or a tuple.
     if got == wanted or (not ordered and sorted(got) == sorted(wanted)):
         return None
     missing = [path for path in wanted if path not in got]
@@ -214,12 +217,13 @@ def _compare_paths(
     return make_violation("out", "leaves", text)
 
 
-def _golden_leaf(
+def _compare_golden_leaf(
     observed: Leaf, golden: Leaf, tolerance: Tolerance, word: str
 ) -> Iterator[Difference]:
     path = observed.path
     for aspect in ("kind", "shape", "dtype"):
         got, expected = getattr(observed, aspect), getattr(golden, aspect)
+        # Each of them decides how the bytes are read, so no further comparison is meaningful.
         if got != expected:
             yield make_violation(path, aspect, f"{path} {aspect} {got}, {word} {expected}")
             return
@@ -228,6 +232,7 @@ def _golden_leaf(
         one, other = words[observed.weak_type], words[golden.weak_type]
         text = f"{path} is {one}ly typed, {word} {other}ly"
         yield make_violation(path, "weak type", text)
+    # Releases without a readable sharding record none, which is no change of placement.
     if observed.sharding != golden.sharding and observed.sharding and golden.sharding:
         text = f"{path} sharding {observed.sharding}, {word} {golden.sharding}"
         yield make_violation(path, "sharding", text)
@@ -246,10 +251,10 @@ def _compare_elements(
     if _is_text(observed):
         return _compare_text(observed, golden, word)
     arrays = to_array(observed), to_array(golden)
-    return compare_numbers(observed.path, *arrays, tolerance, _label(word))
+    return compare_numbers(observed.path, *arrays, tolerance, _select_label(word))
 
 
-def _reference_leaf(
+def _compare_reference_leaf(
     observed: Leaf, reference: Leaf, tolerance: Tolerance, word: str
 ) -> Difference | None:
     path = observed.path
@@ -258,33 +263,37 @@ def _reference_leaf(
     if observed.shape != reference.shape:
         text = f"{word} of {path} has shape {reference.shape}, value {observed.shape}"
         return make_violation(path, "shape", text)
-    if not _same_dtype(observed, reference):
+    if not _is_same_dtype(observed, reference):
         text = f"{path} dtype {observed.dtype}, {word} {reference.dtype}"
         return make_violation(path, "dtype", text)
     got, wanted = _unify_dtypes(to_array(observed), to_array(reference))
-    return compare_numbers(path, got, wanted, tolerance, _label(word))
+    return compare_numbers(path, got, wanted, tolerance, _select_label(word))
 
 
-def _label(word: str) -> str:
+def _select_label(word: str) -> str:
     """Return the label of numbers; sentences about attempts and variants already name them."""
     return word if word in {GOLDEN, REFERENCE} else ""
 
 
-def _same_dtype(observed: Leaf, reference: Leaf) -> bool:
+def _is_same_dtype(observed: Leaf, reference: Leaf) -> bool:
     if observed.dtype == reference.dtype or reference.kind == "python":
         return True
+    # A key of a PRNG is not a number, even where its bits are those of an integer array.
     if "key" in {observed.kind, reference.kind}:
         return False
     return reference.kind == "numpy" and reference.dtype in _MATHEMATICS
 
 
 def _unify_dtypes(observed: Array, reference: Array) -> tuple[Array, Array]:
-    """Return both in one dtype where one holds the other's meaning, else unchanged."""
+    """Return both arrays in one dtype if the observation is inexact, else unchanged."""
     inexact = observed.dtype.kind == "c" or is_float(observed.dtype)
+    # Rounding a float reference to an integer type would hide a wrong fraction.
     if not inexact:
         return observed, reference
+    # Casting the reference to a real type would drop its imaginary part, e.g. of an eigenvalue.
     if reference.dtype.kind == "c" and observed.dtype.kind != "c":
         observed = observed.astype(_COMPLEX.get(observed.dtype.name, np.complex64))
+    # A reference beyond the range of the observed dtype becomes infinite, as the result must.
     with np.errstate(all="ignore"):
         return observed, reference.astype(observed.dtype)
 
@@ -329,30 +338,35 @@ def compare_numbers(
     inexact = observed.dtype.kind == "c" or is_float(observed.dtype)
     if inexact and observed.dtype == expected.dtype:
         with np.errstate(all="ignore"):
-            return _compare_floats(path, observed, expected, tolerance.limits(expected), word)
-    return _compare_exactly(path, _widen(observed), _widen(expected), word)
+            return _compare_floats(path, observed, expected, tolerance.resolve(expected), word)
+    return _compare_exactly(path, _widen_ml_dtypes(observed), _widen_ml_dtypes(expected), word)
 
 
 def _compare_floats(
     path: str, observed: Array, expected: Array, limits: Limits, word: str
 ) -> Difference | None:
+    # By component: a complex result may be wrong in a small part next to a large one.
     left, right = split_complex(observed), split_complex(expected)
+    # Bits, since == does not tell -0.0 from 0.0 and never equates NaNs.
     differs = view_bits(left) != view_bits(right)
     if not differs.any():
         return None
     ulps = compute_ulp_distance(left, right)
     left64, right64 = left.astype(np.float64), right.astype(np.float64)
     errors = _compute_errors(left64, right64)
+    # NaN in the limit would make the limit of its element NaN, and every comparison False.
     allowed = limits.atol + limits.rtol * np.abs(np.where(np.isnan(right64), 0, right64))
     excess: Array
     if limits.exact or limits.ulp is not None:
         outside, excess = ulps > (limits.ulp or 0), ulps
-    else:  # infinite limits would let an infinity pass for a number
+    else:
+        # An infinite expected number has an infinite limit, within which any number would lie.
         outside = ~(errors <= allowed) | (errors == np.inf)
         excess = errors - np.where(np.isfinite(allowed), allowed, 0)
     agreement = Agreement.BEYOND if outside.any() else Agreement.WITHIN
     counted = outside if agreement is Agreement.BEYOND else differs
     complex_ = observed.ndim != left.ndim
+    # A complex element counts once, though both of its components may differ.
     flags = counted.any(axis=-1) if complex_ else counted
     first = _unravel(int(np.argmax(flags)), flags.shape)
     worst_part = _unravel(int(np.argmax(np.where(counted, excess, -np.inf))), left.shape)
@@ -398,6 +412,7 @@ def _make_difference(
 
 def _compute_integer_errors(observed: Array, expected: Array) -> tuple[float, float]:
     """Return the largest absolute and relative error; infinite if float64 cannot hold the types."""
+    # Object arrays and types of ml_dtypes have no exact conversion to float64.
     if not {observed.dtype.kind, expected.dtype.kind} <= set("biuf"):
         return np.inf, np.inf
     right = expected.astype(np.float64)
@@ -411,14 +426,14 @@ def _render_pair(observed: Any, expected: Any, word: str) -> str:
 
 
 def _compute_errors(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return absolute errors: 0 where both are NaN or the same infinity, inf where one is."""
+    """Return absolute errors: 0 where both are NaN or the same infinity, inf where only one is."""
     errors = np.abs(left - right)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     return np.where(same, 0.0, np.where(np.isfinite(errors), errors, np.inf))
 
 
-def _widen(array: Array) -> Array:
-    """Return elements NumPy can compare with any other number: narrow integers widened."""
+def _widen_ml_dtypes(array: Array) -> Array:
+    """Return elements that NumPy can compare with any number: types of ml_dtypes widened."""
     if array.dtype.kind != "V":
         return array
     return array.astype(np.float64 if is_float(array.dtype) else np.int64)

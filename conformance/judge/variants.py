@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conformance.model.value import Leaf, Value
 
 SAME_AS: Final = "same_as"
-"""Beginning of a sentence about a variant, before its name."""
+"""Prefix of a sentence about a variant, before its name."""
 VMAP_OF_ONE: Final = "vmap_of_one"
 
 
@@ -33,7 +33,7 @@ def compare_variants(case: ClaimsVariants, observation: Observation) -> dict[str
     """Return the differences between a program and its variants, by variant.
 
     Values are compared as with a reference: within the case's tolerance; weak type, sharding and
-    memory kind do not count, and NumPy's own float64, complex128 and int64 stand for numbers.
+    memory kind do not count, and NumPy float64, complex128 and int64 agree with any dtype.
 
     Args:
         case: The case, or another claim.
@@ -52,7 +52,7 @@ def compare_variants(case: ClaimsVariants, observation: Observation) -> dict[str
 
 
 def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tuple[str, ...]:
-    """Return the variants of a case that were run."""
+    """Return the variants of a case that were run and can be compared."""
     if observation.outcome is not Outcome.OK or observation.value is None:
         return ()
     ways = observation.variants
@@ -60,7 +60,7 @@ def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tup
 
 
 def describe_variant(seen: VariantResult) -> str:
-    """Return how a variant ended in a few words, e.g. `raised TypeError: bad shape`."""
+    """Return the outcome of a variant in a few words, e.g. `raised TypeError: bad shape`."""
     words, error = seen.outcome.value, seen.error
     if error is None:
         return words
@@ -77,12 +77,14 @@ def _find_differences(
         return
     value = seen.value
     if variant == VMAP_OF_ONE:
-        odd = [leaf for leaf in value.leaves if _is_mapped(leaf) and leaf.shape[:1] != (1,)]
-        if odd:
+        unmapped = [leaf for leaf in value.leaves if _is_mapped(leaf) and leaf.shape[:1] != (1,)]
+        if unmapped:
             yield from (
-                f"{leaf.path} has shape {leaf.shape}, expected a leading axis of 1" for leaf in odd
+                f"{leaf.path} has shape {leaf.shape}, expected a leading axis of 1"
+                for leaf in unmapped
             )
             return
+        # `vmap` over one example adds a leading axis of 1, which the program itself does not have.
         value = _drop_axis(value)
     compared = compare_reference(observation.value, value, case.rtol, case.atol, word=variant)
     yield from () if compared.agrees else compared.messages

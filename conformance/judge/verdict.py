@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from conformance.judge.agreement import compare_golden, find_disagreement
 from conformance.judge.conformance import (
     describe_deviation,
-    describe_ending,
+    describe_outcome,
     judge_conformance,
     matches_deviation,
     select_deviations,
@@ -37,7 +37,8 @@ TAINTED: Final = "golden is tainted"
 """Beginning of the reason if a golden has another format or normal form."""
 FIX_CASE: Final = "the case itself is wrong: fix it"
 """Advice for a case that the harness cannot use: its observation must not become a golden."""
-Answer = tuple[Verdict, tuple[str, ...]]
+VerdictReport = tuple[Verdict, tuple[str, ...]]
+"""A verdict, and its reasons, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +60,16 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Evidence:
-    """The facts that the verdict depends on.
+    """The comparisons that the verdict depends on.
 
     Attributes:
         case: The case.
         seen: The observation.
-        conforms: Whether it conforms.
-        why: Reasons why it does not.
+        conforms: Conformance of the observation.
+        why: Reasons why the observation does not conform.
         golden: The golden that applies, unless absent or tainted.
-        tainted: Whether there is one, but of another version.
-        agreement: How far the observation agrees with the golden; EQUAL without one.
+        tainted: True for a golden of another format or normal form, which cannot be compared.
+        agreement: Agreement of the observation with the golden; EQUAL without a golden.
         changes: Differences from the golden.
     """
 
@@ -86,8 +87,9 @@ class _Evidence:
         """Whether there is a golden, and it agrees within tolerance."""
         return self.golden is not None and self.agreement is not Agreement.BEYOND
 
-    def accepting(self, text: str) -> str:
+    def add_accept_command(self, text: str) -> str:
         """Return a reason with the command that accepts the observation, if it can be accepted."""
+        # Accepting would record the mistake of the case as the behaviour of JAX.
         if is_case_error(self.seen.error):
             return f"{text}; {FIX_CASE}"
         return f"{text}{IF_INTENDED}conformance accept {quote(self.case.id)}"
@@ -112,7 +114,7 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
         versions: Package versions of the cell.
         observation: Observation of the job.
         golden: Golden of the case for platform and release, if any.
-        attempts: Other attempts of the same job; those that say nothing about JAX are ignored.
+        attempts: Other attempts of the same job; inconclusive outcomes are ignored.
 
     Returns:
         Conformance, verdict and reasons.
@@ -135,36 +137,37 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
     tolerance = Tolerance.of(case)
     evidence = _gather(case.select_platform(platform), observation, golden, tolerance)
     irs = {} if evidence.golden is None else _compare_irs(observation, evidence.golden)
+    # Before any other verdict: one attempt of an unstable job proves neither a change nor a fix.
     flaky = _find_disagreement(observation, attempts, tolerance)
     if flaky:
-        verdict, reasons = _judge_flaky(flaky)
+        verdict, reasons = Verdict.FLAKY, (flaky,)
     else:
         verdict, reasons = _decide(evidence, select_deviations(case, release, platform, versions))
     return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons, ir=irs)
 
 
 def _compare_irs(seen: Observation, golden: GoldenEntry) -> dict[str, IrStatus]:
-    return {ir: compare_ir(kept, golden.ir.get(ir)) for ir, kept in seen.ir.items()}
+    return {ir: compare_ir(record, golden.ir.get(ir)) for ir, record in seen.ir.items()}
 
 
 def _find_gating(case: Case, seen: Observation, golden: GoldenEntry) -> Iterator[str]:
     """Yield differences of the facts and IRs that gate by the case's policy."""
     if case.policy_of("facts") is Policy.GATE:
         yield from find_changed_facts(seen.facts, golden.facts)
-    for ir, found in _compare_irs(seen, golden).items():
-        if found is IrStatus.CHANGED and case.policy_of(ir) is Policy.GATE:
+    for ir, status in _compare_irs(seen, golden).items():
+        if status is IrStatus.CHANGED and case.policy_of(ir) is Policy.GATE:
             yield f"{ir} changed"
 
 
 def make_unjudged(verdict: Verdict, observation: Observation) -> Judgement:
-    """Return the judgement of a job that says nothing about JAX.
+    """Return the judgement of a job with an inconclusive outcome.
 
     Args:
         verdict: The verdict.
         observation: Observation of the job.
     """
     # Not shortened: the message is one of ours, and ends with an advice.
-    reason = observation.error.message if observation.error else describe_ending(observation)
+    reason = observation.error.message if observation.error else describe_outcome(observation)
     return Judgement(conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(reason,))
 
 
@@ -178,6 +181,7 @@ def _gather(
     changes: tuple[str, ...] = ()
     if usable is not None:
         agreement, changes = compare_golden(observation, usable, tolerance)
+        # Facts of a job with another outcome or value differ as a consequence, which is no news.
         if agreement is not Agreement.BEYOND:
             gating = tuple(_find_gating(case, observation, usable))
             if gating:
@@ -194,10 +198,6 @@ def _gather(
     )
 
 
-def _judge_flaky(reason: str) -> Answer:
-    return Verdict.FLAKY, (reason,)
-
-
 def _find_disagreement(
     observation: Observation, attempts: Sequence[Observation], tolerance: Tolerance
 ) -> str:
@@ -210,18 +210,20 @@ def _find_disagreement(
     return ""
 
 
-def _decide(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
+def _decide(evidence: _Evidence, declared: tuple[Deviation, ...]) -> VerdictReport:
+    # Deviations first: a declared failure is known, also if it is the same as the golden's error.
     for deviation in declared:
         if matches_deviation(deviation, evidence.seen, evidence.conforms, evidence.why):
             return _judge_known(evidence, deviation)
     if evidence.conforms is Conformance.DEVIATES:
         return _judge_deviating(evidence, declared)
+    # Before the golden, whose difference would hide that the deviation is gone.
     refuted = [d for d in declared if _refutes(evidence, d)]
     if refuted:
         return _judge_gone(evidence, refuted)
     match evidence.seen.outcome:
         case Outcome.CRASHED | Outcome.OUT_OF_MEMORY | Outcome.TIMED_OUT:
-            return judge_failure(evidence.seen), (describe_ending(evidence.seen),)
+            return judge_failure(evidence.seen), (describe_outcome(evidence.seen),)
         case _:
             return _judge_by_golden(evidence)
 
@@ -239,13 +241,13 @@ def _refutes(evidence: _Evidence, declared: Deviation) -> bool:
     return evidence.conforms is Conformance.CONFORMS and not (ran and unchecked)
 
 
-def _judge_known(evidence: _Evidence, deviation: Deviation) -> Answer:
-    reason = _get_first(evidence.why, describe_ending(evidence.seen))
+def _judge_known(evidence: _Evidence, deviation: Deviation) -> VerdictReport:
+    reason = _get_first(evidence.why, describe_outcome(evidence.seen))
     known = f"{describe_deviation(deviation)}: {reason}"
     golden = evidence.golden
     if golden is None or evidence.agrees or _is_older(golden, deviation):
         return Verdict.KNOWN, (known,)
-    return Verdict.CHANGED, (known, *map(evidence.accepting, evidence.changes))
+    return Verdict.CHANGED, (known, *map(evidence.add_accept_command, evidence.changes))
 
 
 def _is_older(golden: GoldenEntry, deviation: Deviation) -> bool:
@@ -257,18 +259,20 @@ def _is_older(golden: GoldenEntry, deviation: Deviation) -> bool:
     return not golden.exact and not in_range(last, deviation.releases)
 
 
-def _judge_gone(evidence: _Evidence, declared: list[Deviation]) -> Answer:
+def _judge_gone(evidence: _Evidence, declared: list[Deviation]) -> VerdictReport:
     case = evidence.case
-    rotten = evidence.golden is not None and evidence.golden.exact and evidence.agrees
-    verdict, word = (Verdict.STALE, "is stale") if rotten else (Verdict.FIXED, "is fixed")
+    # An exact golden was reviewed at this release: if it agrees, the declaration was wrong
+    # already.
+    is_recorded = evidence.golden is not None and evidence.golden.exact and evidence.agrees
+    verdict, word = (Verdict.STALE, "is stale") if is_recorded else (Verdict.FIXED, "is fixed")
     return verdict, tuple(
-        f"{describe_deviation(d)} {word}: {describe_ending(evidence.seen)}, as it should; "
+        f"{describe_deviation(d)} {word}: {describe_outcome(evidence.seen)}, as it should; "
         f"end its range {d.releases or '(every release)'} in {case.file}:{case.line}"
         for d in declared
     )
 
 
-def _judge_deviating(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
+def _judge_deviating(evidence: _Evidence, declared: tuple[Deviation, ...]) -> VerdictReport:
     verdict = judge_failure(evidence.seen)
     if verdict is not Verdict.REGRESSED:
         return verdict, evidence.why
@@ -281,6 +285,7 @@ def _judge_deviating(evidence: _Evidence, declared: tuple[Deviation, ...]) -> An
 
 def _merge_reasons(why: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
     """Return the differences from reference and golden; equal differences are listed once."""
+    # Reference and golden mostly agree, and one wrong number would fill two lines of the report.
     same = {text.replace(f" {GOLDEN} ", f" {REFERENCE} ", 1): text for text in changes}
     both = f" {REFERENCE} and {GOLDEN} "
     reasons = [text.replace(f" {REFERENCE} ", both, 1) if text in same else text for text in why]
@@ -302,7 +307,7 @@ def judge_failure(seen: Observation) -> Verdict:
             return Verdict.REGRESSED
 
 
-def _judge_by_golden(evidence: _Evidence) -> Answer:
+def _judge_by_golden(evidence: _Evidence) -> VerdictReport:
     if evidence.tainted:
         accept = f"conformance accept {quote(evidence.case.id)}"
         return Verdict.NEW, (
@@ -313,14 +318,16 @@ def _judge_by_golden(evidence: _Evidence) -> Answer:
         if is_case_error(evidence.seen.error):
             text = FIX_CASE
         failed = evidence.seen.outcome is not Outcome.OK
-        return Verdict.NEW, (describe_ending(evidence.seen), text) if failed else (text,)
+        return Verdict.NEW, (describe_outcome(evidence.seen), text) if failed else (text,)
     match evidence.agreement:
         case Agreement.EQUAL:
             return Verdict.MATCH, ()
         case Agreement.WITHIN:
             return Verdict.DRIFTED, evidence.changes
         case Agreement.BEYOND:
-            return _classify_change(evidence), tuple(map(evidence.accepting, evidence.changes))
+            return _classify_change(evidence), tuple(
+                map(evidence.add_accept_command, evidence.changes)
+            )
         case _:
             assert_never(evidence.agreement)
 
@@ -330,8 +337,9 @@ def _classify_change(evidence: _Evidence) -> Verdict:
     seen_ok = evidence.seen.outcome is Outcome.OK
     if seen_ok and not recorded_ok:
         return Verdict.FIXED
-    meant = isinstance(evidence.seen.reference, ExpectedError)
-    if recorded_ok and not seen_ok and not meant:
+    # A new error that the reference asks for is a change of behaviour, no regression.
+    expects_error = isinstance(evidence.seen.reference, ExpectedError)
+    if recorded_ok and not seen_ok and not expects_error:
         return Verdict.REGRESSED
     return Verdict.CHANGED
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.specifiers import SpecifierSet
 
 from conformance.engine.job_comparison import IrLevel
-from conformance.judge.conformance import describe_ending, select_deviations
+from conformance.judge.conformance import describe_outcome, select_deviations
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
 from conformance.report.markup import fence, to_code
@@ -102,7 +102,7 @@ def _render_description(bug: UpstreamBug) -> Iterator[str]:
     if bug.case.doc:
         yield fence(bug.case.doc)
     yield f"Expected: {_describe_expected(bug)}"
-    yield f"Seen: {to_code(describe_ending(bug.observation))}"
+    yield f"Seen: {to_code(describe_outcome(bug.observation))}"
     if bug.observation.error is not None:
         yield fence(f"{bug.observation.error.type}: {bug.observation.error.message}")
     elif bug.reasons:
@@ -116,7 +116,7 @@ def _make_title(bug: UpstreamBug) -> str:
     name, release = bug.case.name, bug.planned.release
     if bug.observation.outcome is Outcome.OK:
         return f"{name}: {bug.reasons[0] if bug.reasons else 'runs'} (jax {release})"
-    return f"{name}: {describe_ending(bug.observation)} (jax {release})"
+    return f"{name}: {describe_outcome(bug.observation)} (jax {release})"
 
 
 def _describe_expected(bug: UpstreamBug) -> str:

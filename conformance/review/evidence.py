@@ -14,7 +14,7 @@ from conformance.engine.record_judge import load_observation, name_golden_varian
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.ir.text_diff import IrText, diff_texts
-from conformance.judge.conformance import describe_ending
+from conformance.judge.conformance import describe_outcome
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import Agreement, compare_reference, compare_values
 from conformance.judge.verdict import IF_INTENDED
@@ -269,7 +269,7 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
     else:
         lines.append(make_line(f"golden {_describe_ending(golden)} ({golden.span})", BEFORE))
     texts = observation.error.message.splitlines() if observation.error is not None else ()
-    seen = make_line(f"seen {describe_ending(observation)}", AFTER)
+    seen = make_line(f"seen {describe_outcome(observation)}", AFTER)
     lines += indent_lines(
         seen, limit_lines([*map(make_line, texts)], _MESSAGE, "... {} more lines")
     )

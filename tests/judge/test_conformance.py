@@ -8,7 +8,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.judge.conformance import (
-    describe_ending,
+    describe_outcome,
     find_unmet_claims,
     is_expected,
     judge_conformance,
@@ -173,7 +173,7 @@ def test_a_wrong_pattern_is_a_usage_error() -> None:
 
 def test_an_ending_is_one_line() -> None:
     """Only the first line of a message is quoted."""
-    assert describe_ending(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"
+    assert describe_outcome(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"
 
 
 def test_a_claim_of_none_is_met_by_absence() -> None:

@@ -30,33 +30,33 @@ def test_default_rtol(dtype: type, rtol: float) -> None:
 
 def test_default_atol_follows_the_largest_finite_magnitude() -> None:
     """An element near zero carries the rounding of its large neighbours, never of infinity."""
-    limits = Tolerance().limits(np.array([1e-9, -200.0, np.inf, np.nan], np.float32))
+    limits = Tolerance().resolve(np.array([1e-9, -200.0, np.inf, np.nan], np.float32))
     assert limits.atol == pytest.approx(4e-4)
 
 
 def test_stated_rtol_leaves_no_atol() -> None:
     """What a case states is all there is."""
-    limits = Tolerance(rtol=1e-3).limits(np.array([100.0]))
+    limits = Tolerance(rtol=1e-3).resolve(np.array([100.0]))
     assert (limits.rtol, limits.atol) == (1e-3, 0.0)
 
 
 def test_zero_is_exact_not_unstated() -> None:
     """Rtol 0 is exact; atol 0 alone leaves the default rtol."""
-    assert Tolerance(rtol=0).limits(np.array([1.0])).exact
-    assert str(Tolerance(atol=0).limits(np.array([1.0]))) == "rtol 1e-12"
+    assert Tolerance(rtol=0).resolve(np.array([1.0])).exact
+    assert str(Tolerance(atol=0).resolve(np.array([1.0]))) == "rtol 1e-12"
 
 
 def test_ulp_take_the_place_of_the_others() -> None:
     """A budget of 0 is exact."""
-    limits = Tolerance(rtol=1e-3, ulp=2).limits(np.array([1.0]))
+    limits = Tolerance(rtol=1e-3, ulp=2).resolve(np.array([1.0]))
     assert (str(limits), limits.exact) == ("at most 2 ulp", False)
-    assert Tolerance(ulp=0).limits(np.array([1.0])).exact
+    assert Tolerance(ulp=0).resolve(np.array([1.0])).exact
 
 
 def test_limits_are_spelled_for_messages() -> None:
     """Messages name what applied."""
     texts = [
-        str(Tolerance(rtol=r, atol=a).limits(np.ones(1)))
+        str(Tolerance(rtol=r, atol=a).resolve(np.ones(1)))
         for r, a in [(0, None), (2e-5, None), (0, 0.5)]
     ]
     assert texts == ["exact", "rtol 2e-05", "rtol 0, atol 0.5"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from conformance.judge.tolerance import UlpError, compute_ulp_distance, count_bits, max_ulp
+from conformance.judge.tolerance import UlpError, compute_ulp_distance, count_bits
 from conformance.model.value import dtype_of
 
 FLOATS = [
@@ -36,11 +36,15 @@ def test_neighbours_are_one_apart(name: str) -> None:
     assert set(gaps.tolist()) <= {1, 1 << spare}
 
 
+def _max_ulp(observed: Any, golden: Any) -> int:
+    return int(np.max(compute_ulp_distance(observed, golden), initial=0))
+
+
 @given(hnp.arrays(np.float32, 8), hnp.arrays(np.float32, 8))
 def test_distance_is_symmetric_and_zero_to_itself(a: Any, b: Any) -> None:
-    """Distance is a distance."""
-    assert max_ulp(a, b) == max_ulp(b, a)
-    assert max_ulp(a, a) == 0
+    """The distance is a metric on bits."""
+    assert _max_ulp(a, b) == _max_ulp(b, a)
+    assert _max_ulp(a, a) == 0
 
 
 @given(st.floats(-(2.0**100), 2.0**100, width=32), st.integers(0, 50))
@@ -50,52 +54,52 @@ def test_stepping_n_times_is_n_ulp(start: float, steps: int) -> None:
     end = begin
     for _ in range(steps):
         end = np.nextafter(end, np.copysign(np.float32(np.inf), begin))
-    assert max_ulp(begin, end) == steps
+    assert _max_ulp(begin, end) == steps
 
 
 def test_zeros_of_both_signs_are_one_apart() -> None:
     """-0.0 and +0.0 are neighbours."""
-    assert max_ulp(np.array([-0.0]), np.array([0.0])) == 1
+    assert _max_ulp(np.array([-0.0]), np.array([0.0])) == 1
 
 
-def test_nan_is_no_distance_from_nan_whatever_the_payload() -> None:
+def test_nan_is_no_distance_from_nan_for_any_payload() -> None:
     """Payload and sign of NaN do not count."""
     nans = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)
-    assert max_ulp(nans[:1], nans[1:]) == 0
+    assert _max_ulp(nans[:1], nans[1:]) == 0
 
 
 def test_nan_is_farthest_from_numbers() -> None:
     """NaN against a number is the most the width allows."""
-    assert max_ulp(np.array([np.nan], np.float16), np.array([1], np.float16)) == 2**16 - 1
+    assert _max_ulp(np.array([np.nan], np.float16), np.array([1], np.float16)) == 2**16 - 1
 
 
 def test_infinity_follows_the_largest_number() -> None:
     """Infinity is one ULP past the largest number, and far from its opposite."""
     largest = np.array([np.finfo(np.float64).max])
-    assert max_ulp(largest, np.array([np.inf])) == 1
-    assert max_ulp(np.array([-np.inf]), np.array([np.inf])) > 2**63
+    assert _max_ulp(largest, np.array([np.inf])) == 1
+    assert _max_ulp(np.array([-np.inf]), np.array([np.inf])) > 2**63
 
 
 def test_complex_numbers_are_compared_by_component() -> None:
     """The farther component counts."""
     one = np.array([1 + 1j], np.complex64)
     other = np.array([1 + np.nextafter(np.float32(1), np.float32(2)) * 1j], np.complex64)
-    assert max_ulp(one, other) == 1
+    assert _max_ulp(one, other) == 1
 
 
 def test_nothing_is_no_distance_apart() -> None:
     """Empty arrays are equal."""
-    assert max_ulp(np.empty((0, 3)), np.empty((0, 3))) == 0
+    assert _max_ulp(np.empty((0, 3)), np.empty((0, 3))) == 0
 
 
 @pytest.mark.parametrize("other", [np.zeros(3), np.zeros(2, np.float32), np.zeros(2, int)])
 def test_like_is_compared_with_like(other: Any) -> None:
     """Another shape or dtype is an error that names both."""
     with pytest.raises(UlpError, match=r"no ulp between float64\[2\] and"):
-        max_ulp(np.zeros(2), other)
+        _max_ulp(np.zeros(2), other)
 
 
 def test_integers_have_no_ulp() -> None:
     """Two integer arrays are refused, not measured."""
     with pytest.raises(UlpError, match="int64 is no floating-point type"):
-        max_ulp(np.zeros(2, np.int64), np.zeros(2, np.int64))
+        _max_ulp(np.zeros(2, np.int64), np.zeros(2, np.int64))

@@ -15,7 +15,7 @@ from conformance.report.site.evidence import TextRun, align_sides, render_error
 from conformance.report.site.strips import make_minor_ticks, make_upgrade_strip
 from conformance.report.text import flatten
 from conformance.report.tracebacks import collect_stacks
-from conformance.triage.upgrade.effect import COST_METRICS, Effect, describe_ending
+from conformance.triage.upgrade.effect import COST_METRICS, Effect, describe_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -230,7 +230,7 @@ class _GroupCollector:
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
             return (_format_side(change, told),)
-        return render_error(job) or (describe_ending(job),)
+        return render_error(job) or (describe_outcome(job),)
 
     def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[PlatformRows]:
         first = changes[0]

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from conformance.cells.releases import is_nightly
 from conformance.corpus.python_source import STANDARD_LIBRARY
-from conformance.judge.conformance import describe_ending
+from conformance.judge.conformance import describe_outcome
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.repro.assertions import READINGS, is_met, summarize_value
@@ -210,7 +210,7 @@ class Header:
 
 def _title(seen: Seen) -> str:
     if seen.observation.outcome is not Outcome.OK:
-        title = describe_ending(seen.observation)
+        title = describe_outcome(seen.observation)
     else:
         title = seen.reasons[0] if seen.reasons else "runs"
     if seen.conformance is Conformance.CONFORMS:

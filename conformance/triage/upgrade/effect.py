@@ -138,17 +138,17 @@ def show_change(change: Transition) -> ShownChange:
 def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
-        yield ShownChange(ENDING, *contrast(describe_ending(before), describe_ending(after)))
+        yield ShownChange(ENDING, *contrast(describe_outcome(before), describe_outcome(after)))
     if VALUE in change.changed and change.value is not None:
         yield ShownChange(VALUE, *_contrast_values(change, change.value))
     if VARIANTS in change.changed:
         ways = _describe_ways(change.before), _describe_ways(change.after)
         if ways[0] != ways[1]:
             yield ShownChange(VARIANTS, *contrast(*ways))
-    if before.conformance is not after.conformance and describe_ending(before) != describe_ending(
+    if before.conformance is not after.conformance and describe_outcome(before) != describe_outcome(
         after
     ):
-        yield ShownChange(ENDING, *contrast(describe_ending(before), describe_ending(after)))
+        yield ShownChange(ENDING, *contrast(describe_outcome(before), describe_outcome(after)))
     for sentence in find_changed_facts(after.facts, before.facts):
         name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
         yield ShownChange(name, *_contrast_facts(before.facts[name], after.facts[name]))
@@ -159,7 +159,7 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
     yield ShownChange("ir", ", ".join(change.changed), "")
 
 
-def describe_ending(record: Record) -> str:
+def describe_outcome(record: Record) -> str:
     """Return how a job ended, with the reason if it ran and deviates.
 
     Args:
