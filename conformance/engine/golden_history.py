@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.engine.record_judge import name_golden_variant
 from conformance.golden.layout import ENDING
 from conformance.golden.span_change import find_span_changes
-from conformance.golden.spans import lookup
+from conformance.golden.spans import find_span
 from conformance.golden.store import GoldenStore
 from conformance.judge.ir import find_changed_facts
 from conformance.model.value import to_python
@@ -181,6 +181,6 @@ def find_recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
         if document is None:
             continue
         spans = document.variants.get(name_golden_variant(job), {}).get(ENDING, ())
-        found = lookup(spans, job.planned.release)
+        found = find_span(spans, job.planned.release)
         if found is not None and found.exact:
             yield job, found.span.content

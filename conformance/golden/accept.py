@@ -29,7 +29,7 @@ from conformance.golden.layout import (
     content_id,
     golden_folder,
 )
-from conformance.golden.spans import insert, is_release, lookup, version
+from conformance.golden.spans import find_span, insert_release, is_release, parse_version
 from conformance.golden.writing import write_goldens
 from conformance.ir.graph import CROSS_LOWERED, STATED_BY
 from conformance.ir.normal.text import VERSION, read_head
@@ -144,12 +144,14 @@ class _Draft:
             content = OK if ending.artifact == OK else self._add(ending.artifact, *encode(ending))
             self.endings[content] = ending
         contents = {ENDING: content, **self._add_facts(candidate), **self._add_irs(candidate)}
-        found = {track: lookup(tracks.get(track, ()), release) for track in contents}
+        found = {track: find_span(tracks.get(track, ()), release) for track in contents}
         alike = all(at is not None and at.span.content == contents[t] for t, at in found.items())
         exact = all(at is not None and at.exact for at in found.values())
         # Artifacts that this outcome lacks (an IR of a program that raises) keep their goldens.
         for track in sorted(contents):
-            tracks[track] = insert(tracks.get(track, ()), release, contents[track], known_releases)
+            tracks[track] = insert_release(
+                tracks.get(track, ()), release, contents[track], known_releases
+            )
         change = {
             (True, True): AcceptEffect.UNCHANGED,
             (True, False): AcceptEffect.CHANGED,
@@ -247,7 +249,7 @@ class _Draft:
         So noise in the last bits neither splits a span nor makes a new file.
         """
         spans = tracks.get(ENDING, ())
-        found = lookup(spans, release)
+        found = find_span(spans, release)
         nearest = [found.span] if found else []
         for span in (*nearest, *reversed(spans)):
             content = span.content
@@ -286,7 +288,9 @@ def plan_accept(
     drafts: dict[str, _Draft] = {}
     conflicts: list[str] = []
     seen: dict[tuple[str, str, str], Content] = {}
-    for candidate in sorted(candidates, key=lambda c: (c.case.id, c.variant, version(c.release))):
+    for candidate in sorted(
+        candidates, key=lambda c: (c.case.id, c.variant, parse_version(c.release))
+    ):
         content = _make_ending(candidate)
         key = (candidate.case.id, candidate.variant, candidate.release)
         if key in seen:

@@ -24,7 +24,7 @@ from conformance.golden.layout import (
     is_large,
     track_of,
 )
-from conformance.golden.spans import Span, parse, version
+from conformance.golden.spans import Span, parse_span, parse_version
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class _TableReader:
         return {track: self._disjoint(spans, where) for track, spans in tracks.items()}
 
     def _disjoint(self, spans: list[Span[str]], where: str) -> Spans:
-        spans.sort(key=lambda span: version(span.first))
+        spans.sort(key=lambda span: parse_version(span.first))
         for older, newer in pairwise(spans):
             if newer.first in older:
                 raise self._error(f"{where} spans {older} and {newer} overlap", "disjoint spans")
@@ -182,7 +182,7 @@ class _TableReader:
         if content != name:
             self.files[content] = str(name)
         try:
-            return parse(key, content)
+            return parse_span(key, content)
         except ValueError as error:
             raise self._error(str(error), "first..last, PEP 440 versions") from None
 

@@ -30,7 +30,7 @@ from conformance.golden.layout import (
     golden_folder,
     track_of,
 )
-from conformance.golden.spans import Span, parse, version
+from conformance.golden.spans import Span, parse_span, parse_version
 from conformance.golden.writing import write_goldens
 from conformance.ir.graph import kind_of_artifact
 from conformance.model.value import CorruptValueError, decode_value
@@ -58,11 +58,13 @@ class _Conversion:
 
     def convert_span(self, artifact: str, key: str, name: str) -> Span[str]:
         if artifact.endswith(EXACT) or name == AS_OWN:
-            return parse(key, name)
+            return parse_span(key, name)
         matched = _NAME.fullmatch(name)
         if matched is None or matched[1] != kind_of_artifact(artifact):
             raise GoldenError.of(self.file, f"{key!r} names {name!r}", "a content", _REMEDY)
-        return parse(key, self._convert_content(artifact, self.file.with_name(name), matched[2]))
+        return parse_span(
+            key, self._convert_content(artifact, self.file.with_name(name), matched[2])
+        )
 
     def _convert_content(self, artifact: str, file: Path, digest: str) -> str:
         self.old_files.add(file)
@@ -169,7 +171,7 @@ def _convert_document(conversion: _Conversion, case_id: str) -> GoldenDocument:
                     conversion.convert_span(artifact, key, name) for key, name in spans.items()
                 )
             variants[variant] = {
-                track: tuple(sorted(spans, key=lambda span: version(span.first)))
+                track: tuple(sorted(spans, key=lambda span: parse_version(span.first)))
                 for track, spans in tracks.items()
             }
     except (ValueError, AttributeError, TypeError) as error:

@@ -39,11 +39,11 @@ class Span(Generic[T]):
         return self.first if self.first == self.last else f"{self.first}{_DOTS}{self.last}"
 
     def __contains__(self, release: str) -> bool:
-        return version(self.first) <= version(release) <= version(self.last)
+        return parse_version(self.first) <= parse_version(release) <= parse_version(self.last)
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
+class SpanMatch(Generic[T]):
     """The span that applies to a release, and whether the release lies within it."""
 
     span: Span[T]
@@ -51,7 +51,7 @@ class Found(Generic[T]):
 
 
 @lru_cache(maxsize=4096)
-def version(release: str) -> Version:
+def parse_version(release: str) -> Version:
     """Return a release as a version that can be ordered."""
     return Version(release)
 
@@ -62,11 +62,11 @@ def is_release(text: str) -> bool:
     Args:
         text: A PEP 440 version.
     """
-    found = version(text)
+    found = parse_version(text)
     return not found.is_prerelease and found.local is None
 
 
-def parse(text: str, content: T) -> Span[T]:
+def parse_span(text: str, content: T) -> Span[T]:
     """Return the span that `str(span)` wrote.
 
     Args:
@@ -82,7 +82,7 @@ def parse(text: str, content: T) -> Span[T]:
     first, dots, last = text.partition(_DOTS)
     last = last if dots else first
     try:
-        reversed_ = version(last) < version(first)
+        reversed_ = parse_version(last) < parse_version(first)
     except ValueError as error:
         raise ValueError(f"span {text!r}: {error}") from None
     if reversed_:
@@ -90,7 +90,7 @@ def parse(text: str, content: T) -> Span[T]:
     return Span(first, last, content)
 
 
-def lookup(spans: Sequence[Span[T]], release: str) -> Found[T] | None:
+def find_span(spans: Sequence[Span[T]], release: str) -> SpanMatch[T] | None:
     """Return the span that applies to a release.
 
     Args:
@@ -101,14 +101,14 @@ def lookup(spans: Sequence[Span[T]], release: str) -> Found[T] | None:
         The span it lies in; else, inexact, the nearest older one (for a release newer than all
         that is the newest); None when all are newer.
     """
-    wanted = version(release)
-    older = [span for span in spans if version(span.first) <= wanted]
+    wanted = parse_version(release)
+    older = [span for span in spans if parse_version(span.first) <= wanted]
     if not older:
         return None
-    return Found(older[-1], exact=wanted <= version(older[-1].last))
+    return SpanMatch(older[-1], exact=wanted <= parse_version(older[-1].last))
 
 
-def insert(
+def insert_release(
     spans: Sequence[Span[T]], release: str, content: T, known: Iterable[str]
 ) -> tuple[Span[T], ...]:
     """Record what one release showed.
@@ -126,21 +126,21 @@ def insert(
         in a span find what they found before.
     """
     ends = (end for span in spans for end in (span.first, span.last))
-    order = sorted({*known, *ends, release}, key=version)
+    order = sorted({*known, *ends, release}, key=parse_version)
     place = order.index(release)
     cut: list[Span[T]] = [Span(release, release, content)]
     for span in spans:
         if release not in span:
             cut.append(span)
             continue
-        if version(span.first) < version(release):
+        if parse_version(span.first) < parse_version(release):
             cut.append(Span(span.first, order[place - 1], span.content))
-        if version(release) < version(span.last):
+        if parse_version(release) < parse_version(span.last):
             cut.append(Span(order[place + 1], span.last, span.content))
-    return merge(cut)
+    return merge_spans(cut)
 
 
-def merge(spans: Iterable[Span[T]]) -> tuple[Span[T], ...]:
+def merge_spans(spans: Iterable[Span[T]]) -> tuple[Span[T], ...]:
     """Return disjoint spans in order, neighbours of the same content made one.
 
     Args:
@@ -151,7 +151,7 @@ def merge(spans: Iterable[Span[T]]) -> tuple[Span[T], ...]:
         as their neighbours.
     """
     merged: list[Span[T]] = []
-    for span in sorted(spans, key=lambda span: version(span.first)):
+    for span in sorted(spans, key=lambda span: parse_version(span.first)):
         if merged and merged[-1].content == span.content:
             merged[-1] = Span(merged[-1].first, span.last, span.content)
         else:

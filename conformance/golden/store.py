@@ -22,7 +22,7 @@ from conformance.golden.layout import (
     golden_folder,
     is_large,
 )
-from conformance.golden.spans import lookup
+from conformance.golden.spans import find_span
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.ir.normal.text import VERSION, read_head
 from conformance.model.golden import GoldenEntry, GoldenIr
@@ -76,7 +76,7 @@ class GoldenStore:
         if document.tainted:
             return GoldenEntry(span="", exact=False, tainted=True)
         tracks = document.variants.get(platform_variant, {})
-        found = lookup(tracks.get(ENDING, ()), release)
+        found = find_span(tracks.get(ENDING, ()), release)
         if found is None:
             return None
         ending = self.ending(case, found.span.content)
@@ -96,20 +96,20 @@ class GoldenStore:
         )
 
     def _lookup_facts(self, case: Case, tracks: Tracks, release: str) -> Mapping[str, Any]:
-        found = lookup(tracks.get("facts", ()), release)
+        found = find_span(tracks.get("facts", ()), release)
         return self.facts(case, found.span.content) if found is not None else {}
 
     def _lookup_ir(self, case: Case, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
-        found = lookup(tracks.get(ir, ()), release)
+        found = find_span(tracks.get(ir, ()), release)
         if found is not None and found.span.content == AS_OWN:
-            found = lookup(tracks.get(AS_OWN, ()), release)
+            found = find_span(tracks.get(AS_OWN, ()), release)
         if found is None:
             return None
         text = self.text(case, found.span.content)
         head = read_head(text)
         if head.version != VERSION:
             return None
-        exact = lookup(tracks.get(f"{ir}{EXACT}", ()), release)
+        exact = find_span(tracks.get(f"{ir}{EXACT}", ()), release)
         version, _, fingerprint = exact.span.content.partition(":") if exact else ("", "", "")
         return GoldenIr(
             canonical=head.fingerprint,

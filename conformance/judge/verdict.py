@@ -139,10 +139,10 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
     irs = {} if evidence.golden is None else _compare_irs(observation, evidence.golden)
     # Before any other verdict: one attempt of an unstable job proves neither a change nor a fix.
     flaky = _find_disagreement(observation, attempts, tolerance)
-    if flaky:
-        verdict, reasons = Verdict.FLAKY, (flaky,)
-    else:
-        verdict, reasons = _decide(evidence, select_deviations(case, release, platform, versions))
+    report: VerdictReport = (Verdict.FLAKY, (flaky,))
+    if not flaky:
+        report = _decide(evidence, select_deviations(case, release, platform, versions))
+    verdict, reasons = report
     return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons, ir=irs)
 
 

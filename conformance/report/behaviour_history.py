@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.behaviour_changes import Family
-from conformance.golden.spans import version
+from conformance.golden.spans import parse_version
 from conformance.report.grouping import group_by
 
 if TYPE_CHECKING:
@@ -136,5 +136,5 @@ def _group_releases(family: Family, changes: Sequence[GoldenChange]) -> tuple[Re
             declared=tuple(each for each in declared if each.change.shown_at == release),
             undeclared=tuple(each for each in undeclared if each.release == release),
         )
-        for release in sorted(names, key=version, reverse=True)
+        for release in sorted(names, key=parse_version, reverse=True)
     )

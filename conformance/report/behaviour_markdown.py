@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.behaviour_changes import WORDS
-from conformance.golden.spans import version
+from conformance.golden.spans import parse_version
 from conformance.judge.values import compare_values
 from conformance.model.value import CorruptValueError, to_array, to_python
 from conformance.report.grouping import group_by
@@ -89,7 +89,7 @@ class _Writer:
         count = f"{plural(len(declared), 'change')} of behaviour, by release. {HEAD}"
         parts = ["# What JAX changed", wrap(count), "## Families", _render_families(histories)]
         releases = {change.shown_at for _, change in declared}
-        for release in sorted(releases, key=version, reverse=True):
+        for release in sorted(releases, key=parse_version, reverse=True):
             heading = self._render_heading(release)
             lines = [
                 f"- {change.summary} ([{name}]({name}.md#{_make_anchor(heading)}))"
@@ -160,9 +160,9 @@ class _Writer:
 
     def _render_golden_change(self, change: GoldenChange) -> str:
         """Return a change, and its two releases if releases between them are not recorded."""
-        start, end = version(change.last), version(change.release)
+        start, end = parse_version(change.last), parse_version(change.release)
         gap = f" (nothing is recorded between {change.last} and {change.release})"
-        has_gap = any(start < version(release) < end for release in self.dates)
+        has_gap = any(start < parse_version(release) < end for release in self.dates)
         return f"{describe_golden_change(change)}{gap if has_gap else ''}"
 
     def _render_heading(self, release: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.golden_history import LoadResult, ReleasePair
-from conformance.golden.spans import version
+from conformance.golden.spans import parse_version
 from conformance.report.markup import WIDTH, to_table, wrap
 from conformance.report.text import flatten
 
@@ -59,7 +59,7 @@ def _render_share(tables: Mapping[str, Pairs]) -> str:
 
 def _is_older(pair: ReleasePair) -> bool:
     """Say whether what is read is older than who reads."""
-    return version(pair.writer) < version(pair.reader)
+    return parse_version(pair.writer) < parse_version(pair.reader)
 
 
 def _render_matrix(pairs: Pairs) -> Iterator[str]:
@@ -108,4 +108,4 @@ def _render_upright(names: Sequence[str]) -> Iterator[str]:
 
 
 def _sort_releases(releases: Iterable[str]) -> list[str]:
-    return sorted(set(releases), key=version)
+    return sorted(set(releases), key=parse_version)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.transitions import COUNTED, TransitionKind
-from conformance.golden.spans import version
+from conformance.golden.spans import parse_version
 from conformance.judge.conformance import select_deviations
 from conformance.model.run import RunCell
 from conformance.report.markup import fold, to_table
@@ -181,7 +181,7 @@ def _render_families(
 
 def _find_minor(release: str) -> str:
     """Return the line of a release: `0.6` of 0.6.2."""
-    found = version(release)
+    found = parse_version(release)
     return f"{found.major}.{found.minor}"
 
 

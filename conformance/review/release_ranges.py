@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.golden.spans import version
+from conformance.golden.spans import parse_version
 from conformance.model.ranges import in_range
 
 if TYPE_CHECKING:
@@ -32,20 +32,24 @@ def find_tightest_range(
     Returns:
         A PEP 440 specifier; empty for every release.
     """
-    first, last = (one(seen, key=version) for one in (min, max))
+    first, last = (one(seen, key=parse_version) for one in (min, max))
     without = {release for release in unseen if release not in seen}
-    order = sorted({*known, *seen, *without}, key=version)
-    newer = [release for release in order if version(release) > version(last)]
+    order = sorted({*known, *seen, *without}, key=parse_version)
+    newer = [release for release in order if parse_version(release) > parse_version(last)]
     parts: list[str] = []
-    if any(version(release) < version(first) for release in order):
-        older = [r for r in without if version(r) < version(first)]
+    if any(parse_version(release) < parse_version(first) for release in order):
+        older = [r for r in without if parse_version(r) < parse_version(first)]
         parts.append(_make_bound(">=", first, seen, older))
     if newer and newer[0] in without:
-        beyond = [r for r in without if version(r) > version(last)]
+        beyond = [r for r in without if parse_version(r) > parse_version(last)]
         parts.append(_make_bound("<", newer[0], seen, beyond))
     elif newer:
         parts.append(f"<={_format_public(last)}")
-    within = (r for r in order if r in without and version(first) < version(r) < version(last))
+    within = (
+        r
+        for r in order
+        if r in without and parse_version(first) < parse_version(r) < parse_version(last)
+    )
     parts += [
         f"!={_format_public(release)}" for release in within if in_range(release, ",".join(parts))
     ]
@@ -55,7 +59,7 @@ def find_tightest_range(
 def _make_bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
     """Return a bound: by the release that a nightly leads to, if that separates all releases."""
     # A deviation from a nightly on is one from its release on: that bound stays readable.
-    short = f"{sign}{_shorten_release(version(release).base_version)}"
+    short = f"{sign}{_shorten_release(parse_version(release).base_version)}"
     is_exact = all(in_range(r, short) for r in seen) and not any(in_range(r, short) for r in unseen)
     return short if is_exact else f"{sign}{_format_public(release)}"
 
@@ -79,7 +83,7 @@ def format_spans(releases: Collection[str], known: Iterable[str]) -> str:
     Returns:
         E.g. `0.5.0..0.6.2, 0.7.0`.
     """
-    order = sorted({*known, *releases}, key=version)
+    order = sorted({*known, *releases}, key=parse_version)
     runs = [list(run) for among, run in groupby(order, lambda r: r in releases) if among]
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{_DOTS}{run[-1]}" for run in runs)
 
@@ -100,7 +104,7 @@ def narrow_range(
     Returns:
         The narrower range; None if it has no release.
     """
-    everything = sorted({*known, *gone, *seen}, key=version)
+    everything = sorted({*known, *gone, *seen}, key=parse_version)
     left: list[str] = []
     shows = True
     for release in everything:

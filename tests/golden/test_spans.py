@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.golden.spans import Span, insert, lookup, merge, parse, version
+from conformance.golden.spans import (
+    Span,
+    find_span,
+    insert_release,
+    merge_spans,
+    parse_span,
+    parse_version,
+)
 
 KNOWN = ["0.4.30", "0.4.31", "0.4.38", "0.5.0", "0.5.3", "0.6.0", "0.9.0", "0.9.0.1", "0.10.0"]
 records = st.lists(st.tuples(st.sampled_from(KNOWN), st.sampled_from("abc")), max_size=20)
@@ -17,12 +24,12 @@ records = st.lists(st.tuples(st.sampled_from(KNOWN), st.sampled_from("abc")), ma
 def _recorded(pairs: list[tuple[str, str]]) -> tuple[Span[str], ...]:
     spans: tuple[Span[str], ...] = ()
     for release, content in pairs:
-        spans = insert(spans, release, content, KNOWN)
+        spans = insert_release(spans, release, content, KNOWN)
     return spans
 
 
 def _found(spans: tuple[Span[str], ...], release: str) -> tuple[str, bool] | None:
-    found = lookup(spans, release)
+    found = find_span(spans, release)
     return None if found is None else (found.span.content, found.exact)
 
 
@@ -40,7 +47,7 @@ def test_inserting_moves_no_other_release(
 ) -> None:
     """Releases that lay in a span keep their content, whether run or taken to be so."""
     before = _recorded(pairs)
-    after = insert(before, release, content, KNOWN)
+    after = insert_release(before, release, content, KNOWN)
     for other in KNOWN:
         was = _found(before, other)
         if other != release and was is not None and was[1]:
@@ -51,10 +58,10 @@ def test_inserting_moves_no_other_release(
 def test_spans_are_disjoint_ordered_and_merged(pairs: list[tuple[str, str]]) -> None:
     """Neighbours differ in content, and merging again changes nothing."""
     spans = _recorded(pairs)
-    assert merge(spans) == spans
-    assert merge(reversed(spans)) == spans
+    assert merge_spans(spans) == spans
+    assert merge_spans(reversed(spans)) == spans
     for one, other in itertools.pairwise(spans):
-        assert version(one.last) < version(other.first)
+        assert parse_version(one.last) < parse_version(other.first)
         assert one.content != other.content
 
 
@@ -63,32 +70,32 @@ def test_inserting_the_same_again_changes_nothing(pairs: list[tuple[str, str]]) 
     """Recording is idempotent."""
     spans = _recorded(pairs)
     for release, content in dict(pairs).items():
-        assert insert(spans, release, content, KNOWN) == spans
+        assert insert_release(spans, release, content, KNOWN) == spans
 
 
 @given(st.sampled_from(KNOWN), st.sampled_from(KNOWN))
 def test_spelling_comes_back(one: str, other: str) -> None:
-    """`parse(str(span)) == span`."""
-    first, last = sorted([one, other], key=version)
+    """`parse_span(str(span)) == span`."""
+    first, last = sorted([one, other], key=parse_version)
     span = Span(first, last, "a")
-    assert parse(str(span), "a") == span
+    assert parse_span(str(span), "a") == span
 
 
 def test_a_span_in_the_middle_is_split_at_its_neighbours() -> None:
     """Both parts end at known releases."""
-    spans = insert((Span("0.4.30", "0.10.0", "a"),), "0.5.3", "b", KNOWN)
+    spans = insert_release((Span("0.4.30", "0.10.0", "a"),), "0.5.3", "b", KNOWN)
     assert [str(span) for span in spans] == ["0.4.30..0.5.0", "0.5.3", "0.6.0..0.10.0"]
 
 
 def test_a_new_release_of_the_same_content_extends_the_newest_span() -> None:
     """No new span, no new file."""
-    spans = insert((Span("0.4.30", "0.9.0", "a"),), "0.10.0", "a", KNOWN)
+    spans = insert_release((Span("0.4.30", "0.9.0", "a"),), "0.10.0", "a", KNOWN)
     assert spans == (Span("0.4.30", "0.10.0", "a"),)
 
 
 def test_a_release_the_index_does_not_know_can_be_recorded() -> None:
     """Development builds stand between releases."""
-    spans = insert((Span("0.9.0", "0.10.0", "a"),), "0.9.1.dev1", "b", KNOWN)
+    spans = insert_release((Span("0.9.0", "0.10.0", "a"),), "0.9.1.dev1", "b", KNOWN)
     assert [str(span) for span in spans] == ["0.9.0..0.9.0.1", "0.9.1.dev1", "0.10.0"]
 
 
@@ -116,4 +123,4 @@ def test_gaps_and_newer_releases_find_the_nearest_older_span(
 def test_a_malformed_span_is_an_error(text: str) -> None:
     """Neither open nor reversed spans nor words."""
     with pytest.raises(ValueError, match="span"):
-        parse(text, "a")
+        parse_span(text, "a")

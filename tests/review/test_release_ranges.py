@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.golden.spans import version
+from conformance.golden.spans import parse_version
 from conformance.model.ranges import in_range
 from conformance.review.release_ranges import find_tightest_range, format_spans, narrow_range
 
@@ -42,11 +42,11 @@ def test_a_range_covers_what_is_seen_and_nothing_that_is_not(
 ) -> None:
     """Nor a known release beyond its ends."""
     text = find_tightest_range(seen, unseen, KNOWN)
-    first, last = (version(end(seen, key=version)) for end in (min, max))
+    first, last = (parse_version(end(seen, key=parse_version)) for end in (min, max))
     assert all(in_range(release, text) for release in seen)
     assert not any(in_range(release, text) for release in unseen - seen)
     assert not any(
-        in_range(release, text) for release in KNOWN if not first <= version(release) <= last
+        in_range(release, text) for release in KNOWN if not first <= parse_version(release) <= last
     )
 
 
@@ -76,7 +76,7 @@ def test_spans_name_what_they_are_made_of(releases: set[str]) -> None:
     told = {
         release
         for release in [*KNOWN, NIGHT, NEXT_NIGHT]
-        if any(version(s[0]) <= version(release) <= version(s[-1]) for s in spans)
+        if any(parse_version(s[0]) <= parse_version(release) <= parse_version(s[-1]) for s in spans)
     }
     assert releases <= told
     assert told & set(KNOWN) == releases & set(KNOWN)
