@@ -47,7 +47,7 @@ def decompress(data: bytes, largest: int = LARGEST) -> bytes:
     """Return the content of a zstd frame.
 
     Args:
-        data: The frame.
+        data: Bytes of the frame.
         largest: Bytes that the content may have.
 
     Raises:
@@ -110,7 +110,7 @@ class BlobStore:
         """Store a content unless the store has it, undamaged.
 
         Args:
-            data: The content.
+            data: Content to store.
 
         Returns:
             The hash of the content.

@@ -114,7 +114,7 @@ def update_calibration(
     Args:
         cache: Cache folder.
         calibrated: Case and cell of each job that was calibrated.
-        unstable: The unstable ones among them.
+        unstable: Entries of the unstable jobs among them.
         inform: Receives one line if another process updates it at the moment.
 
     Raises:
@@ -122,7 +122,7 @@ def update_calibration(
         InfrastructureError: If the disk refuses.
     """
     file = locate_calibration(cache)
-    # Read under the lock: another process may have added entries while this one ran jobs.
+    # Read under the lock: another process may have added entries while this process ran jobs.
     with lock_folders({file.parent}, inform):
         entries = load_calibration(cache).unstable
         others = [entry for entry in entries if (entry.case, entry.cell) not in calibrated]
@@ -142,7 +142,7 @@ class _Attempts:
     """The attempts of one job.
 
     Attributes:
-        job: The job.
+        job: Job that is attempted.
         first: First attempt that was observed, None until there is one.
         count: Number of observed attempts.
         differences: Difference from the first attempt, for each attempt that has one.
@@ -158,7 +158,7 @@ class Calibrator:
     """Runs jobs several times, and finds those whose attempts differ from their first one.
 
     Args:
-        jobs: The jobs.
+        jobs: Jobs to calibrate.
         executor: Runs them.
         blobs: Receives their artifacts.
     """
@@ -224,9 +224,9 @@ def find_difference(job: Job, first: Record, other: Record, blobs: BlobStore) ->
     policy is not to inform.
 
     Args:
-        job: The job.
-        first: An attempt.
-        other: Another attempt.
+        job: Job of both attempts, for its tolerance and policies.
+        first: Record of the first attempt.
+        other: Record of another attempt.
         blobs: Artifacts of both.
     """
     case = job.case

@@ -161,7 +161,7 @@ class WorkerProcess:
     def _next(
         self, channel: queue.SimpleQueue[frames.Frame | None], timeout: float
     ) -> frames.Frame:
-        # The worker enforces the timeout of a job; this one is for a worker that does not.
+        # The worker enforces the timeout of a job. This limit is for a worker that hangs itself.
         end = time.monotonic() + timeout + GRACE
         while True:
             try:
@@ -307,7 +307,7 @@ class Worker(WorkerProcess):
         """Run one job to its end.
 
         Args:
-            job: The job.
+            job: Job of the worker's cell.
 
         Returns:
             The finished job.
@@ -321,7 +321,7 @@ class Worker(WorkerProcess):
         budget = job.case.observation_mb * 2**20 * processes
         for frame in self.exchange(job.request(), job.case.timeout):
             budget -= len(frame.body)
-            if budget < 0:  # a worker enforces this limit itself, so this one cannot be trusted
+            if budget < 0:  # the worker should have enforced the limit: it cannot be trusted
                 self.kill()
                 raise WorkerDiedError(
                     f"the worker sent more than {job.case.observation_mb} MiB for one job"
@@ -338,7 +338,7 @@ class _Report:
     A job can write anything to the worker's channel. That affects its own record only.
 
     Attributes:
-        job: The job.
+        job: Job in execution.
         transcript: Collects the frames of the job.
         masking: Masks the secrets of this process in them.
         problem: Why the report is unusable, empty while it is not.
@@ -350,7 +350,7 @@ class _Report:
     problem: str = ""
 
     def take(self, frame: frames.Frame) -> FinishedJob | None:
-        """Take one frame, and return the finished job if it was the last one.
+        """Take one frame, and return the finished job if the frame was the last.
 
         Args:
             frame: A frame of the worker about this job.

@@ -48,8 +48,8 @@ class JobState(msgspec.Struct, frozen=True, array_like=True):
     """The state of a job; most jobs of a run share a few states.
 
     Attributes:
-        verdict: The verdict.
-        outcome: The outcome.
+        verdict: Verdict of the job.
+        outcome: Outcome of the job.
         conformance: Conformance to the reference.
         reason: First reason of an unexpected job, else the signature of its error.
         cause: The reason, normalised such that it is the same from run to run.

@@ -1,4 +1,4 @@
-"""The environment variables of workers, suites and scripts: an allow-list, and pinned ones."""
+"""The environment variables of workers, suites and scripts: an allow-list, and pinned values."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def make_worker_environment(
     if keep_python_path and "PYTHONPATH" in outer:
         allowed["PYTHONPATH"] = outer["PYTHONPATH"]
     # The cell's own variables are last: an accelerator needs another JAX_PLATFORMS. Variables that
-    # users pass replace no pinned one.
+    # users pass do not replace pinned ones.
     return {**allowed, **(passed or {}), **PINNED, **variables}
 
 
@@ -101,7 +101,7 @@ def is_allowed(name: str, value: str) -> bool:
     """Return whether workers get a variable of the caller by default.
 
     Args:
-        name: The variable.
+        name: Name of the variable.
         value: Its value.
     """
     return any(fnmatchcase(name, pattern) for pattern in ALLOWED) and not is_secret(name, value)
@@ -131,7 +131,7 @@ def make_option_variables(planned: PlannedCell) -> dict[str, str]:
     """Return the variables that set a cell's options; a program may still override them.
 
     Args:
-        planned: The cell.
+        planned: Cell with the options.
     """
     cell = planned.cell
     # Those of the cell last: XLA takes the last of two equal flags.

@@ -81,7 +81,7 @@ def decide_exit(
     The policy is about unexpected results. Faults of the host and of goldens always count.
 
     Args:
-        policy: The policy.
+        policy: Results for which the run fails.
         records: Records of the run.
         since: Changes since the last night; None without one, and every result is new then.
         known: Jobs with a linked issue, None without a store of issues.

@@ -167,7 +167,7 @@ def find_compatibility(
 
 
 def find_recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
-    """Yield each job whose release is within a recorded span, with the id of its ending.
+    """Yield each job whose release is within a recorded span, with the id of its recorded ending.
 
     Args:
         plan: Plan with the jobs.

@@ -27,7 +27,7 @@ class PlannedCell:
     """A cell with the facts that a plan needs before anything runs.
 
     Attributes:
-        cell: The cell.
+        cell: Cell of the plan.
         versions: Version of every package of its lock, by normalised name.
         lock_hash: Hash of the lock; for a `path:` cell, of the installed packages.
         cell_hash: Hash of everything except the case that an observation depends on; empty if
@@ -63,8 +63,8 @@ class Job:
     """One case in one cell.
 
     Attributes:
-        case: The case.
-        planned: The cell.
+        case: Case to run.
+        planned: Cell to run it in.
         alone: Whether the job runs in a separate process even if jobs of its cell share one.
         calls: Additional calls of a compiled program, to measure a warm call.
     """
@@ -119,7 +119,7 @@ def make_job_key(job: Job, kit_hash: str) -> str:
     """Return the cache key of a job; jobs with the same key make the same observation.
 
     Args:
-        job: The job.
+        job: Job to look up.
         kit_hash: Hash of the kit and the worker, which take part in every observation.
 
     Returns:
@@ -138,7 +138,7 @@ class FinishedJob:
     """A job that ended, before any judgement.
 
     Attributes:
-        job: The job.
+        job: Job that has ended.
         outcome: Outcome of the job.
         stage: Last stage reached.
         error: Error, or the reason of `unsupported` and `infra`; None for none.

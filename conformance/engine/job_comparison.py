@@ -74,7 +74,7 @@ class JobComparison:
     """Two jobs of one case.
 
     Attributes:
-        case: The case.
+        case: Case id.
         cells: Cell ids, equal if two runs are compared.
         outcomes: Outcomes of the jobs.
         difference: How outcome, error or value differ, in a sentence; empty if they agree.

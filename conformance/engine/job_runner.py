@@ -53,7 +53,7 @@ class JobRunner:
         """Run each job once, as a search does: unexpected results are not confirmed.
 
         Args:
-            jobs: The jobs.
+            jobs: Jobs to run.
             again: Whether to ignore cached results.
 
         Yields:
@@ -70,7 +70,7 @@ class JobRunner:
             else:
                 yield job, known
         for job, record, values in execute_jobs(self.executor, missing, self.blobs):
-            # Before it is judged: what is cached is an observation, whatever the goldens are.
+            # Before it is judged: the cache holds observations, which do not depend on goldens.
             self.cache.put(job, record, self.blobs)
             yield job, self._judge(job, record, values)
 
@@ -78,7 +78,7 @@ class JobRunner:
         """Run jobs, and rerun those with unexpected results.
 
         Args:
-            jobs: The jobs.
+            jobs: Jobs to run.
             calibration: The jobs that are known to be unstable on this host.
 
         Yields:
@@ -112,7 +112,7 @@ class JobRunner:
             repeated = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
             for job, record, values in execute_jobs(self.executor, repeated, self.blobs):
                 judged = self._judge(job, record, values)
-                # A record that cannot be judged counts as `infra`, not as what it reported.
+                # A record that cannot be judged counts as `infra`, in spite of its own outcome.
                 again = judged if judged.outcome is Outcome.INFRA else record
                 attempts = unconfirmed[job.id][1]
                 attempts.append(again)
@@ -130,7 +130,7 @@ class JobRunner:
         """Cache a job whose attempts agreed, so that it is not confirmed again.
 
         Args:
-            job: The job.
+            job: Job whose attempts agreed.
             record: The record of an attempt.
             attempts: Number of attempts.
         """
@@ -180,7 +180,7 @@ def judge_attempts(
 
     Args:
         judge: Judges the attempts.
-        job: The job.
+        job: Job of the attempts.
         attempts: Records of the attempts, in order.
         unstable: Calibration entry of the job, None if it is stable.
 

@@ -46,7 +46,7 @@ class CellWorker:
     Several threads may run jobs at the same time; on an accelerator one after another.
 
     Args:
-        planned: The cell.
+        planned: Cell of the worker.
         open_worker: Provides the cell's environment and starts its worker.
         device_lock: Lock of the accelerators of this host.
     """
@@ -203,7 +203,7 @@ class CellWorker:
         self.close()
 
     def close(self) -> None:
-        """End the worker; the next job starts another one."""
+        """End the worker; the next job starts another worker."""
         with self._lock:
             if self._worker is not None:
                 self._worker.close()

@@ -92,7 +92,7 @@ class LeafHeader(msgspec.Struct, frozen=True, kw_only=True):
         shape: Shape.
         weak_type: Whether the dtype is weak.
         sharding: Sharding as text, empty for none.
-        memory_kind: Memory kind, empty for the default one.
+        memory_kind: Memory kind, empty for the default kind.
         nbytes: Number of bytes.
         tiles: Parts that a rank holds, None if it holds the whole leaf.
     """
@@ -113,7 +113,7 @@ class ValueHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         structure: The pytree as text.
-        leaves: The leaves.
+        leaves: Leaves in flatten order.
     """
 
     structure: str

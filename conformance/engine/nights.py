@@ -221,7 +221,7 @@ def merge_by_culprit(since: Since, evidence: Mapping[str, Evidence]) -> Since:
     A run is compared with the night before when it ends; triage finds culprits later.
 
     Args:
-        since: The changes.
+        since: Changes from the night before.
         evidence: Results of triage, by cause id.
     """
     return msgspec.structs.replace(

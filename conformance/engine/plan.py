@@ -65,8 +65,8 @@ def find_exclusion_reason(case: Case, planned: PlannedCell) -> str:
     """Return why a case cannot run in a cell, in terms of its metadata; empty if it can.
 
     Args:
-        case: The case.
-        planned: The cell.
+        case: Case with its requirements.
+        planned: Cell with its platform and versions.
     """
     if misplaced := _find_misplacement(case, planned.cell):
         return misplaced

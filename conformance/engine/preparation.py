@@ -255,7 +255,7 @@ def plan_cell_with(
     If they conflict with its own packages, the cell is planned as unsupported.
 
     Args:
-        cell: The cell.
+        cell: Cell to plan.
         lock: Its lock.
         wanted: Requirements, as for `prepare_cells`.
         cache: Cache folder.
@@ -284,7 +284,7 @@ def plan_cell(
     """Return a planned cell.
 
     Args:
-        cell: The cell.
+        cell: Cell to plan.
         lock: Lock of the cell, None if it has none.
         overlay: Folder of packages in addition to those of the lock, None for none.
         failure: Why the cell cannot be provided.

@@ -91,7 +91,7 @@ class RankTranscripts:
         """Return how the job ended.
 
         Args:
-            job: The job.
+            job: Job of the ranks.
             done: The supervisor's report of the process.
 
         Returns:
@@ -158,7 +158,7 @@ class RankTranscripts:
         return self._collect_endings(job)
 
     def _find_decisive_end(self) -> RankEnd:
-        """Return the end that caused the others: the first one that is no abort.
+        """Return the end that caused the others: the first that is no abort.
 
         A rank aborts when it loses another one, and its end may be seen first.
         """
@@ -166,7 +166,7 @@ class RankTranscripts:
         return next((end for end in every if end.signal != signal.SIGABRT), every[0])
 
     def _collect_endings(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
-        """Return the ending of ranks that all reported one."""
+        """Return the ending of the job if every rank reported its own ending."""
         # By signature: ranks may raise the same error with other addresses or numbers.
         endings: dict[str, list[int]] = {}
         for rank, transcript in enumerate(self._ranks):

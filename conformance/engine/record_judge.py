@@ -43,7 +43,7 @@ class ExecutedJob(NamedTuple):
     """A job that was executed, before any judgement.
 
     Attributes:
-        job: The job.
+        job: Job that was executed.
         record: Its record.
         values: Values of its artifacts as they arrived, so that judging need not read the blobs.
     """
@@ -62,7 +62,7 @@ def execute_jobs(
 
     Args:
         executor: Runs the jobs.
-        jobs: The jobs.
+        jobs: Jobs to execute.
         blobs: Receives their artifacts.
 
     Yields:
@@ -86,7 +86,7 @@ def execute_jobs(
 
 
 def make_infra_end(job: Job, error: Exception) -> FinishedJob:
-    """Return the ending of a job whose report cannot be made a record or judged."""
+    """Return a finished job in place of one whose report cannot be recorded or judged."""
     text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
     cause = make_error("infra", str(escape_surrogates(text)), job)
     return FinishedJob(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=cause)
@@ -96,7 +96,7 @@ def make_record(finished: FinishedJob, blobs: BlobStore) -> Record:
     """Store the artifacts of a job, analyse its IRs, and return its record, not judged yet.
 
     Args:
-        finished: The job.
+        finished: Finished job with its artifacts.
         blobs: Receives its artifacts.
 
     Raises:
@@ -109,7 +109,7 @@ def store_artifacts(finished: FinishedJob, blobs: BlobStore) -> Record:
     """Store the artifacts of a job, and return its record without normal forms and facts.
 
     Args:
-        finished: The job.
+        finished: Finished job with its artifacts.
         blobs: Receives its artifacts.
 
     Raises:
@@ -135,7 +135,7 @@ def store_artifacts(finished: FinishedJob, blobs: BlobStore) -> Record:
 
 def _analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
     """Return a record with the current normal forms and facts of its IRs."""
-    # A run whose results are cached reads no IR, and the parsers are a quarter of our modules.
+    # A run whose results are cached reads no IR, and the parsers are a quarter of all modules.
     from conformance.engine.ir_analysis import analyse_artifacts  # noqa: PLC0415
 
     irs, facts = analyse_artifacts(artifacts)
@@ -148,7 +148,7 @@ def load_observation(
     """Return the observation of a record, its values decoded.
 
     Args:
-        record: The record.
+        record: Record of an observed or failed job.
         blobs: Its artifacts.
         values: Values of artifacts that are decoded already.
 
@@ -176,8 +176,8 @@ def load_claimed_observation(
     An IR that is not understood is left out: a claim about it is not met.
 
     Args:
-        case: The case.
-        record: The record.
+        case: Case with the claims.
+        record: Record of a job of the case.
         blobs: Its artifacts.
         values: Values of artifacts that are decoded already.
 
@@ -248,7 +248,7 @@ class Judge:
         gates then, the verdict is `infra`, with the problem as its reason.
 
         Args:
-            job: The job.
+            job: Job of the record.
             record: The record of the job.
             attempts: Records of other attempts of the same job.
             values: Values of artifacts of the record that are decoded already.
@@ -269,7 +269,7 @@ class Judge:
                 job.case, cell.release, cell.cell.platform, cell.versions, observation, golden,
                 attempts=others,
             )  # fmt: skip
-            # A crash or a deviation is one with any golden, and must not be hidden by its fault.
+            # A crash or a deviation is unexpected with any golden, and a bad one must not hide it.
             if problem and judgement.verdict.gates:
                 judgement = replace(judgement, reasons=(*judgement.reasons, problem))
             elif problem:
@@ -341,7 +341,7 @@ class Judge:
         A flaky record stays flaky: only one of its attempts is stored.
 
         Args:
-            job: The job.
+            job: Job of the record.
             record: Its final record.
 
         Raises:

@@ -78,7 +78,7 @@ class Regression:
 
     Attributes:
         id: Stable as long as case, verdict and cause are the same.
-        case: The case.
+        case: Case id.
         state: State of its first job.
         status: Current status.
         issue: Linked issue, empty for none.
@@ -175,7 +175,7 @@ class StateTable:
 
     def __init__(self, states: Mapping[int, JobState]) -> None:
         self.states = states
-        # An array indexed by state, so that a run with 50,000 jobs is one lookup of NumPy.
+        # An array indexed by state: NumPy looks up 50,000 jobs of a run at once.
         self.causes = np.full(max(states, default=0) + 1, SILENT, np.int64)
         """`FINE` or `SILENT` for each state."""
         self.unexpected = np.zeros(len(self.causes), bool)
@@ -220,7 +220,7 @@ class RegressionTracker:
             run: Number of the run.
             jobs: Jobs with a state; all others are unchanged.
             states: Number of the state of each of `jobs`.
-            table: The states.
+            table: States by number.
             ran: Jobs that ran.
             repeated: Jobs of `jobs` whose repeated attempts agreed.
         """

@@ -68,7 +68,7 @@ class ResultCache:
         """Return the cached record of a job, and copy its blobs to a run.
 
         Args:
-            job: The job.
+            job: Job to look up.
             blobs: The run's blobs.
 
         Returns:
@@ -121,7 +121,7 @@ class ResultCache:
         """Store a finished job, unless its outcome may be the host's fault.
 
         Args:
-            job: The job.
+            job: Job that has finished.
             record: Record of the job.
             run_blobs: The run's blobs.
             expected: Whether the case or its golden expect this outcome, so that a crash is no
@@ -172,7 +172,7 @@ def _is_reproducible(job: Job, record: Record, *, expected: bool) -> bool:
 
 
 def _relocate(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
-    """Return an error located in the file of this checkout: another one may have run the job."""
+    """Return an error located in the file of this checkout; the job may have run in another."""
     if error is None or not error.where:
         return error
     if PurePath(error.where.rpartition(":")[0]).parts[-2:] != case.file.parts[-2:]:

@@ -139,7 +139,7 @@ def make_culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
 
 
 def _choose_fewest(keys: Sequence[Key]) -> list[Part]:
-    """Return one part of each key, such that few different parts are chosen: a greedy set cover.
+    """Choose a part of each key such that few different parts are used: a greedy set cover.
 
     A program with the evidence of two causes is assigned to the more frequent one.
     """

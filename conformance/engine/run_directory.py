@@ -157,7 +157,7 @@ class RunDirectory:
         """Return the part of `run.json` that a type describes.
 
         Args:
-            kind: The type.
+            kind: Type of the part, a dataclass or a msgspec struct.
 
         Raises:
             CorruptRunError: If it is missing or malformed.
@@ -247,7 +247,7 @@ class RunDirectory:
         A last line without a line break was left by a killed run; it is ignored.
 
         Args:
-            kind: The type.
+            kind: Type of the part, a dataclass or a msgspec struct.
 
         Raises:
             CorruptRunError: If another line is no record; the message names it.
@@ -324,7 +324,7 @@ class Results:
         """Add one finished job.
 
         Args:
-            record: The job.
+            record: Record of the job.
             sync: Whether to wait for the disk, unless the job takes less time than that; `close`
                 waits in any case.
 
@@ -335,7 +335,7 @@ class Results:
         size = os.fstat(self._fd).st_size
         # A record that is lost in a power failure costs no more than running its job again.
         durable = sync and record.seconds.get("job", SHORT) >= SHORT
-        if not record.cached:  # the blobs of a cached one were synced by the run that made them
+        if not record.cached:  # blobs of a cached record were synced by the run that made them
             self._pending.update(record.artifacts.values())
         if durable:
             self._sync_blobs()

@@ -48,7 +48,7 @@ class Run:
     """One run of a plan.
 
     Attributes:
-        plan: The jobs.
+        plan: Plan with the jobs and exclusions.
         directory: The run directory.
         executor: Executes the jobs that are neither recorded nor cached.
         cache: Observations and verdicts of earlier runs.
@@ -180,7 +180,7 @@ def shuffle_jobs(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
     they share its import.
 
     Args:
-        jobs: The jobs.
+        jobs: Jobs of a plan.
         seed: Seed of the orders.
         number: Index of the attempt, from 0.
     """

@@ -106,7 +106,7 @@ def schedule(queues: Sequence[CellQueue], slots: int) -> Generator[FinishedJob]:
     all of its cells.
 
     Args:
-        queues: The cells.
+        queues: Cells with their jobs.
         slots: Number of threads.
     """
     board = _Board(queues)

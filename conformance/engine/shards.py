@@ -49,7 +49,7 @@ class Shard:
 
     Attributes:
         runner: Accelerator that its host needs, empty for none.
-        jobs: The jobs.
+        jobs: Jobs in the order of the plan.
         seconds: Duration of the jobs in sequence.
     """
 
@@ -148,7 +148,7 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Return the expected seconds of a job: the median of its platform if the case is unknown.
 
         Args:
-            job: The job.
+            job: Job whose duration is unknown or recorded.
         """
         known = self.seconds.get(job.planned.cell.place.kind, {})
         if job.case.id in known:

@@ -51,7 +51,7 @@ class SuiteTestChange(StrEnum):
     CHANGED = "changed"
     """It failed, and fails with another error, or no longer as declared, or only now so."""
     FLAKY = "flaky"
-    """On one side its attempts disagree."""
+    """Its attempts on one side disagree."""
     FIXED = "fixed"
     """It failed, and passes."""
     UNSKIPPED = "unskipped"
@@ -63,7 +63,7 @@ class SuiteTestChange(StrEnum):
     REMOVED = "removed"
     """Only the first side has it."""
     SILENT = "not_compared"
-    """On one side nothing is known of it."""
+    """It was not observed on one side."""
     SAME = "same"
     """It passes, fails with the same error, or is skipped, as before."""
 
@@ -165,7 +165,7 @@ def are_suite_tests(info: RunInfo, cases: Collection[str]) -> bool:
     """Say whether cases of a run are tests of a suite.
 
     Args:
-        info: The run.
+        info: Description of the run.
         cases: Ids of cases; those that the run does not have do not count.
     """
     kinds = {info.cases[case].kind for case in cases if case in info.cases}
@@ -179,7 +179,7 @@ def compare_cells(
 
     Args:
         records: Records of the run, by case and cell.
-        cases: The tests.
+        cases: Case ids of the tests.
         base: Cell id of the first side.
         others: Cell ids of the second sides.
 

@@ -71,7 +71,7 @@ class Transcript:
         """Take one event of the worker, as `conformance.worker.stages` emits them.
 
         Args:
-            header: The event.
+            header: Event as JSON data.
             body: Bytes of the event.
 
         Raises:
@@ -202,7 +202,7 @@ def load_variants(
 
     Args:
         artifacts: Blob hash by artifact.
-        blobs: The blobs.
+        blobs: Store of the artifacts.
         values: Values of artifacts that are decoded already.
 
     Raises:
@@ -227,7 +227,7 @@ def load_artifact_value(
     Args:
         name: Name of the artifact.
         artifacts: Blob hash by artifact.
-        blobs: The blobs.
+        blobs: Store of the artifacts.
         values: Values of artifacts that are decoded already.
 
     Raises:
@@ -304,7 +304,7 @@ def classify_termination(done: JobEnd, job: Job) -> tuple[Outcome, str]:
 
     Args:
         done: The supervisor's report.
-        job: The job.
+        job: Job that was ended.
     """
     match done.ended:
         case "timeout":
@@ -344,7 +344,7 @@ def make_crash_error(done: JobEnd | RankEnd, job: Job, process: str = "the proce
 
     Args:
         done: Exit status of the process, or the signal that ended it.
-        job: The job.
+        job: Job of the process.
         process: Description of the process for the message.
     """
     if done.signal is None:

@@ -222,7 +222,7 @@ def make_timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
 
     Args:
         jobs: A job for each cell, from the oldest release to the newest.
-        case: The case.
+        case: Case, for its tolerance and policies.
     """
     # A cell that could not run the case is skipped: its neighbours are compared with each other.
     observed = [job for job in jobs if job is not None and job.record.outcome.observed]

@@ -31,7 +31,7 @@ class UnsupportedCellError(ConformanceError):
 
 
 def needs_check(planned: PlannedCell) -> bool:
-    """Say whether a cell has anything that the release or the host may refuse."""
+    """Say whether a cell has a platform, an option or a flag that may be refused."""
     # A plain CPU cell works on every release; a probe would only delay its first job.
     cell = planned.cell
     return bool(cell.place.compile_only or cell.place.real or cell.config or cell.xla_flags)
@@ -42,7 +42,7 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
 
     Args:
         worker: Worker of the cell.
-        planned: The cell.
+        planned: Cell to check.
 
     Raises:
         UnsupportedCellError: If the release or this host refuses one of them.
@@ -99,7 +99,7 @@ def query_topologies(
 
     Args:
         worker: Worker of the cell.
-        planned: The cell.
+        planned: Cell with the plugin.
         platforms: Names of compile-only platforms of the cell's kind.
 
     Returns:

@@ -81,8 +81,8 @@ class Verdict(StrEnum):
         return self in GATING
 
 
-# `drifted` is within the tolerance. `infra` and `excluded` have exit statuses of their own, and a
-# `new` job fails a run only if its reference does not confirm it.
+# `drifted` is within the tolerance. `infra` and `excluded` have separate exit statuses, and a `new`
+# job fails a run only if its reference does not confirm it.
 GATING = frozenset(
     {
         Verdict.REGRESSED,

@@ -138,7 +138,7 @@ class Record:
     @property
     def golden_at_fault(self) -> bool:
         """Whether its verdict is `infra` only because of its golden."""
-        # A job that the host failed was not observed; this one was, and its golden was unreadable.
+        # An observed job is `infra` only if its golden was unreadable.
         return self.verdict is Verdict.INFRA and self.outcome.observed
 
 

@@ -38,8 +38,8 @@ class Leaf:
         shape: Dimensions; empty for scalars.
         weak_type: Whether a jax array is weakly typed.
         sharding: Device-to-tile description, `single` for one device, empty when unknown.
-        memory_kind: Memory kind when it is not the device's default, else empty.
-        data: Little-endian C-order bytes of the elements, 4-bit types one element a byte.
+        memory_kind: Memory kind, empty for the device's default.
+        data: Little-endian C-order bytes of the elements; a 4-bit element takes a byte.
     """
 
     path: str

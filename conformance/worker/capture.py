@@ -84,7 +84,7 @@ def compile_with_text(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, 
     once, so that the program is not compiled twice.
 
     Args:
-        lowered: The program.
+        lowered: Lowered program.
         compile_: Compiles it, with compiler options if there are any.
 
     Returns:
@@ -105,7 +105,7 @@ def render_hlo(lowered: Any, compiled: Any) -> str:
 
     Args:
         lowered: The lowered program, compiled again to be dumped if the backend gives no text.
-        compiled: The executable.
+        compiled: Executable of the program.
 
     Returns:
         The text of the first module; large constants are left as `{...}` where all would take
@@ -296,7 +296,7 @@ class CrossLowering:
     equal texts.
 
     Args:
-        traced: The program.
+        traced: Traced program.
         lowered: The program lowered for the platform of the cell; None if lowering failed.
         text: The StableHLO of `lowered`.
     """

@@ -104,7 +104,7 @@ def _describe_devices(env: Env) -> str:
         return f"devices {len(devices)}"
     except Unsupported as reason:
         return f"unsupported {reason}"
-    except Exception as error:  # a plugin may raise anything
+    except Exception as error:  # a plugin may raise any exception
         # A missing backend is reported as a RuntimeError, or as an error of the plugin.
         return f"unsupported {_first_line(error)}"
 

@@ -17,7 +17,7 @@ import tempfile
 MOUNTS, OWN = "/proc/self/mounts", "/proc/self/cgroup"
 PREFIX = "conformance-"
 ROOM = 64 * 2**20
-"""Bytes above a job's limit: a cgroup also counts what the kernel holds for it."""
+"""Bytes added to a job's limit, because a cgroup also counts kernel memory."""
 LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
 KILLS = {1: "memory.oom_control", 2: "memory.events"}
 REACHED = {1: "memory.failcnt", 2: "memory.events"}
@@ -53,7 +53,7 @@ class MemoryGroup:
         Raises:
             OSError: If the kernel refuses.
         """
-        # 0 is the calling process, whatever its number is in a container.
+        # 0 is the calling process, whose number may differ in a container.
         _write(f"{self._path}/cgroup.procs", "0")
 
     def has_killed(self) -> bool:
@@ -108,7 +108,7 @@ class MemoryGroups:
             return None
 
     def give_back(self, group: MemoryGroup) -> None:
-        """Remove a cgroup, or try again with the next one if it still has a process."""
+        """Remove a cgroup, or try again with the next cgroup if it still has a process."""
         # A killed process stays in its cgroup until the kernel has released its memory.
         self._used.append(group)
         self.close()

@@ -16,7 +16,7 @@ LENGTH = struct.Struct(">I")
 # Limits, because a job that writes to the channel by mistake can name any length.
 MAX_HEADER = 64 * 1024 * 1024
 MAX_BODY = 1024 * 1024 * 1024
-"""The largest limit that a case may set for what it observes."""
+"""The largest `observation_mb` that a case may set."""
 
 
 class Frame(NamedTuple):
@@ -130,7 +130,7 @@ def escape_surrogates(data: Any) -> Any:
 
 
 def write(fd: int, header: dict[str, Any], body: bytes = b"") -> None:
-    """Write one frame to a file descriptor, whole.
+    """Write a complete frame to a file descriptor.
 
     Args:
         fd: Descriptor in blocking mode.

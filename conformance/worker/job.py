@@ -233,7 +233,7 @@ def make_share_key(request: dict[str, Any]) -> str:
     """Return the key of jobs that can share a process, empty for a job that runs alone.
 
     Args:
-        request: The job.
+        request: Request with the job.
     """
     # Only compile-only jobs share: loading the compiler of an accelerator takes longer than
     # compiling a small program, and nothing is executed that could affect the next job.
@@ -243,7 +243,7 @@ def make_share_key(request: dict[str, Any]) -> str:
 
 
 def run_jobs(first: dict[str, Any], fd: int) -> None:
-    """Run jobs until one changes the process, or the limit is reached.
+    """Run jobs until a job changes the process, or `MOST_JOBS` is reached.
 
     `{"idle": True}` reports that a job has ended and the next one can be sent to standard input.
 

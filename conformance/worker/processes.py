@@ -70,7 +70,7 @@ def measure_tree(pid: int, limit: int = 0) -> int:
     are only read if the plain sum exceeds the limit.
 
     Args:
-        pid: The process.
+        pid: Process id of the root.
         limit: Bytes up to which the plain sum of resident memory is sufficient.
     """
     own, below = measure_resident(pid), list_descendants(pid)
@@ -95,7 +95,7 @@ def measure_proportional(pid: int) -> int | None:
     """Return the resident bytes of a process, shared pages divided among those that share them.
 
     Args:
-        pid: The process.
+        pid: Process id.
 
     Returns:
         The bytes, 0 if it has ended; None if this kernel does not count them.

@@ -214,7 +214,7 @@ class Launcher:
                 # Processes that the rank has started may hold its pipes open after its end.
                 if rank.open and rank.reap():
                     self._lose(rank)
-            # A rank that waits in a collective for a failed one would wait until the timeout.
+            # A rank that waits in a collective for a failed rank would wait until the timeout.
             pids = [rank.pid for rank in self._ranks if rank.open]
             if any(rank.failed for rank in self._ranks) and work.count_idle(pids) >= PATIENCE:
                 self._release_waiting()
@@ -270,7 +270,7 @@ class Launcher:
         self._relay(rank, {"lost": rank.ending})
 
     def _release_waiting(self) -> None:
-        """End the ranks that wait for a failed one."""
+        """End the ranks that wait for a failed rank."""
         for rank in self._ranks:
             if rank.open:
                 rank.open = False

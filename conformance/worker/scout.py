@@ -40,7 +40,7 @@ def scout(request: dict[str, Any], fd: int) -> None:
         else:
             set_flags(request)
             _tiny_program()
-    except BaseException as error:  # an import may raise anything
+    except BaseException as error:  # an import may raise any exception
         described = describe_error(error)
         described["where"] = find_import_site(error, request["file"])
         frames.write(fd, {"error": described})

@@ -46,7 +46,7 @@ def describe_error(error: BaseException, script: str) -> "dict[str, str]":
     """Return an exception as plain data.
 
     Args:
-        error: The exception.
+        error: Exception to describe.
         script: File of the script; `where` is its innermost line in the traceback.
     """
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == script]
@@ -56,10 +56,10 @@ def describe_error(error: BaseException, script: str) -> "dict[str, str]":
         where = f"{script}:{own[-1].lineno}" if own else ""
     try:
         message = str(error)
-    except Exception as worse:  # its message may raise anything
-        message = f"(no message: {type(worse).__name__} while it was made)"
+    except Exception as second:  # the `__str__` of an exception may raise
+        message = f"(no message: {type(second).__name__} while it was made)"
     fields = {"type": type(error).__name__, "message": message, "where": where}
-    # A message may hold what UTF-8 cannot, such as the name of a file as Python spells its bytes.
+    # A message may contain lone surrogates, e.g. in the name of a file that is not UTF-8.
     return {name: t.encode("utf-8", "backslashreplace").decode() for name, t in fields.items()}
 
 

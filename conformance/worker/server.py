@@ -54,7 +54,7 @@ class Server(RequestLoop):
     Args:
         requests: Descriptor from which requests are read.
         replies: Descriptor to which frames are written.
-        spawn: Whether each job gets a fresh interpreter instead of a fork of this one.
+        spawn: Whether each job gets a fresh interpreter instead of a fork of this process.
     """
 
     def __init__(self, requests: int, replies: int, *, spawn: bool) -> None:
@@ -84,7 +84,7 @@ class Server(RequestLoop):
         reason = scout.find_fork_hazard()
         if not reason:
             # In a child: a program that is compiled here would start threads of XLA, and a process
-            # with threads cannot be forked safely. What it imports is then imported here.
+            # with threads cannot be forked safely. Its modules are imported here afterwards.
             self._start(_warm_request())
             while self._supervisor.busy:
                 if not self._turn():

@@ -166,7 +166,7 @@ class Observer:
         self._emit({"seconds": ["cross_lower", time.perf_counter() - start]}, b"")
 
     def _capture(self, **artifacts: Callable[[], str]) -> dict[str, str]:
-        """Emit and return artifacts by name; `no_NAME` with the reason if one is unavailable."""
+        """Emit and return artifacts by name; `no_NAME` with the reason if NAME is unavailable."""
         texts: dict[str, str] = {}
         for name, render in artifacts.items():
             try:
@@ -258,7 +258,8 @@ def is_key(array: jax.Array) -> bool:
 
 def jit_program(built: Program) -> Any:
     """Return the function of a program under `jax.jit`, unchanged if it is jitted already."""
-    # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
+    # Not `hasattr(fn, "lower")`: up to 0.5.3 the wrapper of `compute_on` has the attributes of the
+    # jitted function in it, and lowering that would bypass the wrapper.
     already = isinstance(built.fn, type(jax.jit(lambda: None)))
     return built.fn if already else jax.jit(built.fn, **built.jit)
 
@@ -314,7 +315,7 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
     """Return an exception as plain data.
 
     Args:
-        error: The exception.
+        error: Exception to describe.
         fn: Function of the case; `where` is the last frame of its file.
 
     Returns:

@@ -282,7 +282,7 @@ class Supervisor:
         """Start a job in an idle process with the same share key, or in a new child.
 
         Args:
-            request: The job.
+            request: Request with the job.
             share: Key of the jobs that may follow in its process, empty for none.
 
         Raises:

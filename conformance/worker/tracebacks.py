@@ -57,7 +57,7 @@ def describe_chain(error: BaseException) -> list[dict[str, Any]]:
     Frames of the harness are omitted, and frames of libraries outside the first frame of the user.
 
     Args:
-        error: The exception.
+        error: Exception to describe.
 
     Returns:
         A dictionary for each exception: `type`, `message`, `relation` (to the exception before it:
