@@ -1,1 +1,1 @@
-"""Goldens: reviewed observations, kept beside the cases for spans of releases."""
+"""Goldens: reviewed observations, stored next to the cases for spans of releases."""

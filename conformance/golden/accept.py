@@ -50,7 +50,7 @@ class AcceptEffect(StrEnum):
     """The effect of accepting one observation on the goldens."""
 
     ADDED = "added"
-    """Nothing was recorded for the release, and what applied to it was other or nothing."""
+    """Nothing was recorded for the release, and no older span shows the same."""
     CHANGED = "changed"
     """Something else was recorded for the release."""
     EXTENDED = "extended"
@@ -67,9 +67,9 @@ class Candidate:
         case: The case.
         variant: Key of the cell variant, see `layout.variant_name`.
         release: The cell's jax release.
-        observation: What was seen.
-        text: Gives an IR of the observation in the form `neutral`, as text; called for those
-            that no golden holds yet.
+        observation: Observation of the job.
+        text: Returns an IR of the observation in the canonical form, as text; called only for
+            IRs that no golden holds yet.
     """
 
     case: Case
@@ -91,10 +91,10 @@ class AcceptEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptPlan:
-    """Files to be written, and what they change.
+    """Files to be written, and their effect on the goldens.
 
     Attributes:
-        entries: One for each candidate.
+        entries: The effect of each candidate.
         contents: Content files to write, by path.
         documents: TOML files to write, by path.
         conflicts: Candidates left out because another cell of the same case, variant and release
@@ -116,7 +116,7 @@ class _Draft:
     """The goldens of one case while candidates are added to them.
 
     Attributes:
-        case: The case whose goldens they are.
+        case: The case that the goldens belong to.
         store: The goldens before.
         document: The document before; None for a case without goldens.
         variants: Spans of content ids by cell variant and track.
@@ -145,9 +145,10 @@ class _Draft:
             self.endings[content] = ending
         contents = {ENDING: content, **self._add_facts(candidate), **self._add_irs(candidate)}
         found = {track: find_span(tracks.get(track, ()), release) for track in contents}
-        alike = all(at is not None and at.span.content == contents[t] for t, at in found.items())
+        same = all(at is not None and at.span.content == contents[t] for t, at in found.items())
         exact = all(at is not None and at.exact for at in found.values())
         # Artifacts that this outcome lacks (an IR of a program that raises) keep their goldens.
+        # Sorted, so that accepting the same run twice writes the same bytes.
         for track in sorted(contents):
             tracks[track] = insert_release(
                 tracks.get(track, ()), release, contents[track], known_releases
@@ -157,7 +158,7 @@ class _Draft:
             (True, False): AcceptEffect.CHANGED,
             (False, True): AcceptEffect.EXTENDED,
             (False, False): AcceptEffect.ADDED,
-        }[exact, alike]
+        }[exact, same]
         entry = AcceptEntry(
             case=self.case.id, variant=candidate.variant, release=release, change=change
         )
@@ -176,6 +177,8 @@ class _Draft:
             except GoldenError:
                 # Keep the name and the hash: the next reader gets the error, not a wrong golden.
                 unreadable[content] = before[content]
+        # All names follow from the spans: a new release makes `hlo.txt` an older text,
+        # `hlo.until-0.5.3.txt`.
         files = assign_file_names(self.variants, unreadable)
         folder = golden_folder(self.store.root, self.case)
         moved = {
@@ -196,6 +199,7 @@ class _Draft:
         """Return the content of the facts of a job that ended well, if its HLO was understood."""
         observation = candidate.observation
         stated = observation.ir.get(STATED_BY)
+        # An HLO that was not understood has no facts, and a golden without facts gates nothing.
         if observation.outcome is not Outcome.OK or stated is None or not stated.canonical:
             return {}
         return {"facts": self._add("facts", encode_facts(observation.facts))}
@@ -211,9 +215,13 @@ class _Draft:
         irs = candidate.observation.ir
         own = irs.get(AS_OWN)
         for ir, status in irs.items():
+            # Recorded runs may be older than this program, and their fingerprints of another
+            # normal form.
             if not status.canonical or status.version != VERSION:
                 continue
             crossed = ir in CROSS_LOWERED
+            # Many programs lower to the same StableHLO for every platform; one text serves all of
+            # them.
             if crossed and own is not None and status.canonical == own.canonical:
                 contents[ir] = AS_OWN
                 continue
@@ -229,6 +237,7 @@ class _Draft:
 
     def _find_text(self, spans: Spans, fingerprint: str) -> str | None:
         """Return the recorded text whose canonical form has a fingerprint."""
+        # Any span, not only the nearest: if jax reverts a change, the former text is used again.
         for span in spans:
             content = span.content
             if content == AS_OWN:
@@ -250,6 +259,7 @@ class _Draft:
         """
         spans = tracks.get(ENDING, ())
         found = find_span(spans, release)
+        # The nearest first: of two values within tolerance of each other, it extends a span.
         nearest = [found.span] if found else []
         for span in (*nearest, *reversed(spans)):
             content = span.content
@@ -293,6 +303,7 @@ def plan_accept(
     ):
         content = _make_ending(candidate)
         key = (candidate.case.id, candidate.variant, candidate.release)
+        # Several cells of one variant and release, e.g. of two Pythons, share one golden.
         if key in seen:
             if not is_same_ending(content, seen[key], Tolerance.of(candidate.case)):
                 conflicts.append(
@@ -325,7 +336,7 @@ def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
 
 
 def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:
-    """Make sure that what is reviewed is not written in CI.
+    """Refuse to write goldens in CI, where no person reviews them.
 
     Args:
         env: Environment variables.
@@ -333,6 +344,7 @@ def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:
     Raises:
         UsageError: If the variable CI is set.
     """
+    # GitHub, GitLab and most others set CI=true; a developer may set CI=0.
     if env.get("CI", "").lower() not in {"", "0", "false"}:
         raise UsageError("goldens are never written in CI (CI is set); accept them locally")
 
@@ -360,6 +372,7 @@ def _make_draft(store: GoldenStore, case: Case) -> _Draft:
             f"{golden_folder(store.root, case)}: goldens of an older format; convert them first: "
             "conformance accept --migrate"
         )
+    # A copy, because the store hands the same document to each of its readers.
     recorded = document.variants if document is not None else {}
     return _Draft(
         case=case,

@@ -1,4 +1,4 @@
-"""Removing goldens: those of cases that no longer exist, and contents that nothing names."""
+"""Removal of goldens of cases that no longer exist, and of contents that no document names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def find_orphans(cases: Path, known: Iterable[Case]) -> tuple[Path, ...]:
 
 
 def remove_goldens(folders: Iterable[Path]) -> None:
-    """Remove golden folders, the large values that they alone name, and topics left empty.
+    """Remove golden folders, large values that no other document names, and empty topics.
 
     Args:
         folders: As `find_orphans` returns them.
@@ -54,6 +54,7 @@ def remove_goldens(folders: Iterable[Path]) -> None:
             shutil.rmtree(folder)
         except OSError as error:
             raise disk_error(folder, error) from error
+    # After the folders: a large value is unnamed only once the documents that name it are gone.
     for topic in sorted({folder.parent for folder in folders}):
         remove_files(_find_unnamed_large(topic, {}))
         for empty in (topic / LARGE_FOLDER, topic):
@@ -62,7 +63,7 @@ def remove_goldens(folders: Iterable[Path]) -> None:
 
 
 def remove_files(files: Iterable[Path]) -> None:
-    """Remove files; those that are already missing do not matter.
+    """Remove files; missing files are ignored.
 
     Raises:
         InfrastructureError: If the disk refuses.
@@ -78,11 +79,11 @@ def find_unreferenced(documents: Mapping[Path, str]) -> tuple[Path, ...]:
     """Return the files of cases, and the large values of their topics, that no document names.
 
     Args:
-        documents: Documents of the cases by path, as they are or will be written.
+        documents: Text of the documents of the cases by path, as written or about to be.
 
     Returns:
-        The files; no large value of a topic with a document that cannot be read or has another
-        format, which may name it.
+        The files. Large values of a topic are left out if one of its documents cannot be read or
+        has another format, since it may name them.
     """
     found: list[Path] = []
     for file in documents:
@@ -93,6 +94,7 @@ def find_unreferenced(documents: Mapping[Path, str]) -> tuple[Path, ...]:
                 other
                 for other in sorted(file.parent.iterdir())
                 if other.name not in named
+                # Other files, e.g. notes of a user, are not ours to remove.
                 and (is_file_name(other.name.removesuffix(PENDING)) or _is_abandoned(other))
             )
     for topic in sorted({file.parent.parent for file in documents}):
@@ -115,6 +117,7 @@ def _find_unnamed_large(topic: Path, planned: Mapping[Path, str]) -> tuple[Path,
 def _load_document(file: Path, planned: Mapping[Path, str]) -> GoldenDocument | None:
     """Return a document, None if it cannot be read or has another format."""
     try:
+        # A planned document decides, as its file is replaced before this runs or is about to be.
         text = planned.get(file) or file.read_text(encoding="utf-8")
         document = loads(text, file)
     except (GoldenError, UnicodeDecodeError, OSError):

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The recorded ending of a job: a value, an error, or neither if it ended well without one.
+    """The recorded ending of a job: a value, an error, or neither for a success without a value.
 
     Attributes:
         value: The value of a job that ended well.
         error: The ending of a job whose outcome is not `ok`.
-        tainted: Whether it was written by another version of the normal form of errors.
+        tainted: True if written by another version of the normal form of errors.
     """
 
     value: Value | None = None
@@ -40,7 +40,7 @@ class Content:
 
     @property
     def artifact(self) -> str:
-        """The artifact that records it: `value`, `error` or `ok`."""
+        """Artifact that records the ending: `value`, `error` or `ok`."""
         if self.error is not None:
             return "error"
         return "ok" if self.value is None else "value"
@@ -77,12 +77,13 @@ def encode_facts(facts: Mapping[str, Any]) -> bytes:
     Args:
         facts: All facts of a job.
     """
+    # Facts that do not gate change with every release of XLA, and would split the span.
     gated = {"normal form": VERSION_OF_FORMS, **select_gating(dict(facts))}
     return (json.dumps(gated, sort_keys=True, indent=1) + "\n").encode()
 
 
 def decode_facts(data: bytes) -> dict[str, Any]:
-    """Decode the facts that `encode_facts` wrote.
+    """Decode facts that `encode_facts` wrote.
 
     Args:
         data: Bytes of the file.
@@ -97,6 +98,7 @@ def decode_facts(data: bytes) -> dict[str, Any]:
     facts = json.loads(data)
     if not isinstance(facts, dict):
         raise TypeError(f"no facts: {data[:40]!r}")
+    # No error: facts of another normal form are as good as none until they are accepted again.
     return facts if facts.pop("normal form", None) == VERSION_OF_FORMS else {}
 
 
@@ -116,6 +118,7 @@ def decode(artifact: str, data: bytes) -> Content:
     """
     if artifact == "error":
         return _parse_error(data.decode())
+    # Values of up to 512 elements are text; larger ones are safetensors.
     is_text = data.startswith(FORMAT.encode())
     return Content(value=parse_value(data) if is_text else decode_value(data))
 
@@ -123,7 +126,7 @@ def decode(artifact: str, data: bytes) -> Content:
 def is_same_ending(
     observed: Content, recorded: Content, tolerance: Tolerance | None = None
 ) -> bool:
-    """Return whether an observed ending belongs to the span of a recorded one.
+    """Say whether an observed ending agrees with a recorded ending.
 
     Args:
         observed: The ending in a cell.
@@ -134,6 +137,7 @@ def is_same_ending(
         True for values within the golden tolerance, and for errors with the same outcome, type
         and message; never for a tainted content.
     """
+    # A message in another normal form may differ where JAX did not change.
     if observed.tainted or recorded.tainted or observed.artifact != recorded.artifact:
         return False
     if observed.error is not None and recorded.error is not None:
@@ -151,6 +155,7 @@ def _render_error(error: RecordedError) -> str:
 
 
 def _parse_error(text: str) -> Content:
+    # The message may hold blank lines itself, so only the first ends the head.
     head, blank, message = text.partition("\n\n")
     fields = dict(line.split(": ", 1) for line in head.split("\n"))
     if not blank or fields.keys() != {"normaliser", "outcome", "stage", "type"}:

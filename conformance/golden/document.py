@@ -54,7 +54,7 @@ class GoldenDocument:
         variants: By cell variant and track, spans of content ids or of fingerprints, disjoint and
             in order.
         files: File of each content by its id, relative to the folder of the case.
-        tainted: Whether the document has another format, and its spans are unknown.
+        tainted: True for a document of another format; its spans are unknown.
     """
 
     case: str
@@ -124,6 +124,7 @@ def loads(text: str, file: Path) -> GoldenDocument:
     except (ValueError, RecursionError) as error:
         raise GoldenError.of(file, f"no TOML ({error})", "a golden file", DOCUMENT_REMEDY) from None
     case = str(tables.pop("case", ""))
+    # Before everything else: another format may have other tables, which are no error.
     format_ = tables.pop("format", None)
     if not isinstance(format_, int):
         found = "is empty" if not text.strip() else f"has format {format_!r}"
@@ -131,6 +132,7 @@ def loads(text: str, file: Path) -> GoldenDocument:
     if format_ != FORMAT:
         return GoldenDocument(case=case, tainted=True)
     contents = _parse_contents(tables.pop(_CONTENTS, {}), file)
+    # An emptied file must be an error: a case without goldens would count as new, and conform.
     if not tables:
         raise GoldenError.of(file, "holds no golden", "at least one", DOCUMENT_REMEDY)
     reader = _TableReader(file, contents)
@@ -145,12 +147,13 @@ def _parse_contents(table: object, file: Path) -> dict[str, str]:
         if not is_file_name(name) or not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
             got = f"[{_CONTENTS}] has {name!r} = {digest!r}"
             raise GoldenError.of(file, got, "a file name and 32 hex digits", DOCUMENT_REMEDY)
+        # A content id has the kind of its artifact; the StableHLO of all platforms is of one kind.
         found[name] = f"{kind_of_artifact(name.partition('.')[0].rstrip('~'))}-{digest}"
     return found
 
 
 class _TableReader:
-    """Reads the tables of a document, and collects the files that they name."""
+    """Parser of the tables of a document, which collects the files that they name."""
 
     def __init__(self, file: Path, contents: Mapping[str, str]) -> None:
         self._file = file
@@ -169,6 +172,7 @@ class _TableReader:
         return {track: self._disjoint(spans, where) for track, spans in tracks.items()}
 
     def _disjoint(self, spans: list[Span[str]], where: str) -> Spans:
+        # Keys of a TOML table may be in any order after a merge by hand.
         spans.sort(key=lambda span: parse_version(span.first))
         for older, newer in pairwise(spans):
             if newer.first in older:
@@ -187,14 +191,16 @@ class _TableReader:
             raise self._error(str(error), "first..last, PEP 440 versions") from None
 
     def _content(self, name: str, artifact: str) -> str | None:
-        """Return the content id that a name stands for, None if it stands for none."""
+        """Return the content id that a name in a table refers to, None if it is invalid."""
         if artifact.endswith(EXACT):
             return name if FINGERPRINT.fullmatch(name) else None
         if (artifact == OK and name == OK) or (artifact in CROSS_LOWERED and name == AS_OWN):
             return name
+        # Only this path may leave the folder: documents of a pull request are untrusted input.
         if artifact == "value" and name.startswith(_LARGE_PREFIX):
             content = name.removeprefix(_LARGE_PREFIX)
             return content if is_large(content) else None
+        # A name without a digest in [contents] has no identity, and is refused by its empty kind.
         content = self._contents.get(name, "")
         return content if content.partition("-")[0] == kind_of_artifact(artifact) else None
 

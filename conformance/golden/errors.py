@@ -1,4 +1,4 @@
-"""The error a golden file can cause."""
+"""The error of a golden file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class GoldenError(ConformanceError):
 
     @classmethod
     def of(cls, file: Path, found: str, expected: str, remedy: str) -> GoldenError:
-        """Return an error in the house's form: where, got, expected, what to do.
+        """Return an error with the file, its content, the expectation and the remedy.
 
         Args:
-            file: The file at fault.
-            found: What it holds.
-            expected: What it should hold.
-            remedy: What puts it right.
+            file: The faulty file.
+            found: Description of its content.
+            expected: Description of the expected content.
+            remedy: Instruction that repairs it.
 
         Returns:
             The error, to be raised.

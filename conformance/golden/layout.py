@@ -58,10 +58,10 @@ EXACT: Final = "-exact"
 """Suffix of an IR's name: the fingerprints of its exact form, which the TOML file itself has."""
 
 AS_OWN: Final = "stablehlo"
-"""In place of a content: a cross-lowered StableHLO does the same work as the cell's own."""
+"""Replaces a content id: a cross-lowered StableHLO has the canonical form of the cell's own."""
 
 OK: Final = "ok"
-"""In place of a content: the job ended well and has no value."""
+"""Replaces a content id: the job succeeded and has no value."""
 
 FINGERPRINT: Final = re.compile(r"(\d+):([0-9a-f]{24})")
 """A fingerprint, preceded by the version of its normal form."""
@@ -100,7 +100,9 @@ def case_stem(case_id: str) -> str:
     name, bracket, param = case_id.partition("[")
     stem = quote(name.rpartition("/")[2], safe="")
     if bracket:
+        # `=`, `,` and `+` are valid in file names everywhere, and usual in parameters.
         stem += "@" + quote(param.removesuffix("]"), safe="=,+")
+    # File systems limit a name to 255 bytes, and percent-encoding triples a character.
     if len(stem) > _MAX_STEM:
         stem = f"{stem[:_MAX_STEM]}~{hashlib.sha256(case_id.encode()).hexdigest()[:8]}"
     return stem
@@ -112,8 +114,9 @@ def content_id(artifact: str, data: bytes, *, large: bool = False) -> str:
     Args:
         artifact: An artifact. The StableHLO of every platform is of one kind.
         data: Bytes of the content file.
-        large: Whether it is a large value, in a file that the cases of a topic share.
+        large: True for a large value, in a file that the cases of a topic share.
     """
+    # 128 bits: an id of 32 bits alone, as in format 1, can collide.
     digest = hashlib.sha256(data).hexdigest()[:32]
     return f"{kind_of_artifact(artifact)}-{digest}{_LARGE_SUFFIX if large else ''}"
 
@@ -140,7 +143,7 @@ def content_file(folder: Path, name: str) -> Path:
 
 
 def has_file(track: str, content: str) -> bool:
-    """Return whether a content of a track has a file; the others are complete as they are."""
+    """Say whether a content of a track has a file: no fingerprint, `ok` or reference to another."""
     return not track.endswith(EXACT) and content not in {AS_OWN, OK}
 
 
@@ -169,11 +172,13 @@ def assign_file_names(
             names[content] = f"../{LARGE_FOLDER}/{content}"
             continue
         parts = [artifact]
+        # The first variant has the plainest names, as most cases have goldens of one platform.
         if variant != next(iter(sorted(variants))):
             parts.append(quote(variant.replace(":", "."), safe=" =,+").replace(" ", "_"))
         if position > 0:
             parts.append(f"until-{span.last}")
         name = ".".join(parts) + SUFFIXES[kind_of_artifact(artifact)]
+        # A content that cannot be read keeps its name, which may be any.
         while name in used:
             name = name.replace(".", "~.", 1)
         names[content] = name
@@ -191,6 +196,7 @@ def _contents_by_importance(
     for variant, tracks in sorted(variants.items()):
         for track, spans in sorted(tracks.items()):
             positions: dict[str, int] = {}
+            # From the newest, so that its name stays when an older span is split.
             for span in reversed(spans):
                 if not has_file(track, span.content):
                     continue

@@ -1,4 +1,4 @@
-"""Converting goldens of format 1, whose contents were named after their hashes.
+"""Conversion of goldens of format 1, whose contents were named after their hashes.
 
 Format 1 had `<topic>/<case>.toml`, and in the folder of the topic contents such as
 `value-<hash>.safetensors`, shared between cases. The spans and everything that they record stay
@@ -50,7 +50,7 @@ _REMEDY: Final = "restore it from version control"
 
 @dataclass(slots=True)
 class _Conversion:
-    """A document that is converted, with the bytes of its contents by id."""
+    """The conversion of one document, with the bytes of its contents by id."""
 
     file: Path
     data: dict[str, bytes] = field(default_factory=dict)
@@ -75,11 +75,13 @@ class _Conversion:
         except OSError as error:
             found = f"cannot be read: {describe_os_error(error)}"
             raise GoldenError.of(file, found, "a content that a golden names", _REMEDY) from None
+        # Names of format 1 have 8 or 32 digits of the hash.
         if not (actual := hashlib.sha256(data).hexdigest()).startswith(digest):
             raise GoldenError.of(file, f"content hashes to {actual[:32]}", digest, _REMEDY)
         large = False
         if artifact == "value":
             try:
+                # Only values have another encoding; errors, facts and IRs keep their bytes.
                 data, large = encode(Content(value=decode_value(data)))
             except CorruptValueError as error:
                 raise GoldenError.of(file, str(error), "a value", _REMEDY) from None
@@ -131,6 +133,8 @@ def migrate_goldens(cases: Iterable[Case]) -> tuple[int, tuple[Path, ...]]:
         for content, name in document.files.items():
             contents[content_file(folder, name)] = conversion.data[content]
     write_goldens(contents, documents)
+    # Contents of format 1 are shared between the cases of a topic, some of which may not be
+    # selected.
     still_named = _names_of_unknown_cases(old_files)
     removed = tuple(sorted(old_files - still_named))
     remove_files(removed)
@@ -144,6 +148,7 @@ def _names_of_unknown_cases(old_files: set[Path]) -> set[Path]:
     return {
         file.with_name(name)
         for file in others
+        # By text and not by TOML: also a broken document keeps the files that it names.
         for name in _NAME_IN_TEXT.findall(file.read_text(encoding="utf-8", errors="replace"))
     }
 

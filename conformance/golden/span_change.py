@@ -1,4 +1,4 @@
-"""Changes in the recorded spans of a case from one release to the next; pure."""
+"""Changes between successive recorded spans of a case; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SpanChange:
     Attributes:
         track: Name of the track, see `layout.track_of`.
         before: The older span.
-        after: The newer one.
+        after: The newer span.
     """
 
     track: str
@@ -35,7 +35,7 @@ class SpanChange:
 
     @property
     def shown_by(self) -> ShownBy:
-        """The part of the golden that changes there."""
+        """The part of the golden that changes at the release."""
         if self.track != ENDING:
             return self.track  # type: ignore[return-value] # every other track is a part of a golden
         raised = [span.content.startswith("error-") for span in (self.before, self.after)]

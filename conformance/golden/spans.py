@@ -1,9 +1,8 @@
 """Spans of releases over which one content is the same; pure.
 
-A span says: reviewed at its two ends, and taken to be so between them. Releases within it that
-nobody ran are not told from those that were run: whoever runs one compares it with the span, and
-a difference splits it. That keeps files small and reviewable, and nothing is claimed in silence,
-for a span is what the reviewer accepts.
+A span is reviewed at its two ends, and assumed to hold between them. Releases within it that were
+never run are not marked: a run of one is compared with the span, and a difference splits it. So
+files stay small and reviewable, and the reviewer of a span accepts the assumption with it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Span(Generic[T]):
     Attributes:
         first: Oldest release.
         last: Newest release.
-        content: What was the same; compared with `==`.
+        content: The content that is the same; compared with `==`.
     """
 
     first: str
@@ -44,12 +43,13 @@ class Span(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SpanMatch(Generic[T]):
-    """The span that applies to a release, and whether the release lies within it."""
+    """The span that applies to a release, and whether the release is within the span."""
 
     span: Span[T]
     exact: bool
 
 
+# Parsing dominates: each lookup compares the release with all spans of a track.
 @lru_cache(maxsize=4096)
 def parse_version(release: str) -> Version:
     """Return a release as a version that can be ordered."""
@@ -57,7 +57,7 @@ def parse_version(release: str) -> Version:
 
 
 def is_release(text: str) -> bool:
-    """Say whether a version is of a release: no nightly, no candidate, no build of one's own.
+    """Say whether a version is a release: no nightly, release candidate or local build.
 
     Args:
         text: A PEP 440 version.
@@ -95,7 +95,7 @@ def find_span(spans: Sequence[Span[T]], release: str) -> SpanMatch[T] | None:
 
     Args:
         spans: Disjoint spans in order.
-        release: The release asked for.
+        release: Any release.
 
     Returns:
         The span it lies in; else, inexact, the nearest older one (for a release newer than all
@@ -111,20 +111,20 @@ def find_span(spans: Sequence[Span[T]], release: str) -> SpanMatch[T] | None:
 def insert_release(
     spans: Sequence[Span[T]], release: str, content: T, known: Iterable[str]
 ) -> tuple[Span[T], ...]:
-    """Record what one release showed.
+    """Insert the content observed on one release.
 
     Args:
         spans: Disjoint spans in order.
         release: The release observed.
-        content: What it showed.
-        known: Every release there is, in any order; where a span is cut, its parts end at the
-            neighbours of the release in this list. Releases recorded but absent from it are
-            only kept as ends of spans.
+        content: The observed content.
+        known: Every published release, in any order. A span that is cut ends at the neighbours
+            of the release in this list. Recorded releases that are absent from it count, too.
 
     Returns:
-        The spans, disjoint, in order and merged; lookups of all other known releases that lay
-        in a span find what they found before.
+        The spans, disjoint, in order and merged. All other known releases within a span keep
+        their content.
     """
+    # A table of releases may be older than the goldens, which then know more releases.
     ends = (end for span in spans for end in (span.first, span.last))
     order = sorted({*known, *ends, release}, key=parse_version)
     place = order.index(release)
@@ -141,14 +141,14 @@ def insert_release(
 
 
 def merge_spans(spans: Iterable[Span[T]]) -> tuple[Span[T], ...]:
-    """Return disjoint spans in order, neighbours of the same content made one.
+    """Return disjoint spans in order, with neighbours of the same content joined.
 
     Args:
         spans: Disjoint spans in any order.
 
     Returns:
-        The fewest spans that say the same; releases between two merged spans are taken to be
-        as their neighbours.
+        The fewest spans with the same meaning; releases between two joined spans are assumed to
+        have their content.
     """
     merged: list[Span[T]] = []
     for span in sorted(spans, key=lambda span: parse_version(span.first)):

@@ -50,6 +50,7 @@ class GoldenStore:
 
     def __init__(self, case_folder: Path) -> None:
         self.root = case_folder
+        # Threads that judge cells share one store.
         self._lock = threading.Lock()
         self._documents: dict[Path, GoldenDocument | None] = {}
         self._contents: dict[tuple[Path, str], Any] = {}
@@ -87,6 +88,7 @@ class GoldenStore:
             exact=found.exact,
             value=ending.value,
             error=ending.error,
+            # Facts of an older span say nothing about a job that raises now.
             facts=self._lookup_facts(case, tracks, release) if ending.error is None else {},
             ir={
                 ir: golden
@@ -101,12 +103,14 @@ class GoldenStore:
 
     def _lookup_ir(self, case: Case, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
         found = find_span(tracks.get(ir, ()), release)
+        # The reference is resolved at the same release, as both tracks are recorded together.
         if found is not None and found.span.content == AS_OWN:
             found = find_span(tracks.get(AS_OWN, ()), release)
         if found is None:
             return None
         text = self.text(case, found.span.content)
         head = read_head(text)
+        # Not an error: until the IR is accepted in the new form, its status is unknown.
         if head.version != VERSION:
             return None
         exact = find_span(tracks.get(f"{ir}{EXACT}", ()), release)
@@ -184,6 +188,8 @@ class GoldenStore:
         with self._lock:
             if key in self._contents:
                 return self._contents[key]  # type: ignore[no-any-return] # of the same decoder
+        # Outside the lock: two threads may decode one content twice, but none waits for a large
+        # file.
         decoded = load_content(self._file(case, content), content, decoder)
         with self._lock:
             return self._contents.setdefault(key, decoded)  # type: ignore[no-any-return]
@@ -217,7 +223,7 @@ def read_content(file: Path, content: str) -> bytes:
     """Read a content file.
 
     A write that was interrupted after it replaced the document leaves the content in a pending
-    file, which is as good.
+    file, which is valid.
 
     Args:
         file: The file.
@@ -231,6 +237,7 @@ def read_content(file: Path, content: str) -> bytes:
     """
     pending = file.with_name(file.name + PENDING)
     found: str | None = None
+    # A large value is named after its hash and written first, so it never is pending.
     for path in [file] if is_large(content) else [file, pending]:
         try:
             data = path.read_bytes()
@@ -242,6 +249,7 @@ def read_content(file: Path, content: str) -> bytes:
         actual = content_id(content.partition("-")[0], data, large=is_large(content))
         if actual == content:
             return data
+        # The first finding counts: that of the file itself, not of its pending file.
         found = found or f"content hashes to {actual.partition('-')[2]}"
     if found is None:
         raise GoldenError.of(file, "is missing", "the content a golden names", _REMEDY)
@@ -254,7 +262,7 @@ def _read_document(folder: Path, case_id: str) -> GoldenDocument | None:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        # Until format 2 the document was a file beside the folder.
+        # Until format 2 the document was a file next to the folder.
         if folder.with_name(f"{folder.name}.toml").exists():
             return GoldenDocument(case=case_id, tainted=True)
         return None

@@ -1,6 +1,6 @@
-"""Small values as text: a line for each element, in decimal and as its bits.
+"""Small values as text: a line for each element, with its decimal and its bits.
 
-A golden value in this form reads in a pull request: the digit that moved is the line that changed.
+A golden value in this form is readable in a pull request: a changed element is a changed line.
 
 ```
 value 1
@@ -35,6 +35,7 @@ FORMAT: Final = "value 1"
 
 _MAX_ELEMENTS: Final = 512
 """Array elements beyond which a value has no text: nobody reviews so many by eye."""
+# Python objects have no elements, but may be long strings.
 _MAX_CHARACTERS: Final = 1 << 16
 
 _LONG_STRUCTURE: Final = 100
@@ -93,13 +94,13 @@ def parse_value(data: bytes) -> Value:
         raise ValueError("line 2: expected the structure")
     structure = lines[number].removeprefix("structure:").removeprefix(" ")
     if not structure:
-        parts = _indented(lines, number + 1)
+        parts = _read_indented(lines, number + 1)
         structure = " ".join(parts)
         number += len(parts)
     number += 2  # past the last line of the structure, and the blank line
     leaves = []
     while number < len(lines) - 1:
-        body = _indented(lines, number + 1)
+        body = _read_indented(lines, number + 1)
         if header := _PYTHON.fullmatch(lines[number]):
             path, dtype, text = header.groups()
             data = (text or "".join(body)).encode(errors="surrogateescape")
@@ -119,6 +120,7 @@ def _value_lines(value: Value) -> Iterator[str]:
         yield f"structure: {value.structure}"
     else:
         yield "structure:"
+        # A line a part, so that a diff of a large pytree shows the part that changed.
         yield from (f"{_INDENT}{part}" for part in re.split(r"(?<=,) ", value.structure))
     yield ""
     for leaf in value.leaves:
@@ -193,6 +195,7 @@ def _parse_array(header: re.Match[str], body: list[str], first: int) -> Leaf:
         attributes[found[1] if found else _WEAK] = found[2] if found else ""
         count += 1
     elements = body[count:]
+    # The bits of a PRNG key are uint32 words; its dtype, e.g. key<fry>, is unknown to NumPy.
     stored = np.dtype(np.uint32) if kind == "key" else dtype_of(dtype)
     data = b"".join(
         _parse_element(line, stored, first + count + place) for place, line in enumerate(elements)
@@ -207,6 +210,7 @@ def _parse_array(header: re.Match[str], body: list[str], first: int) -> Leaf:
         memory_kind=attributes.get("memory_kind", ""),
         data=data,
     )
+    # After the elements, so that a missing line is reported as a wrong shape, not as an index.
     _check_indices(to_array(leaf), elements, first + count)
     return leaf
 
@@ -226,6 +230,7 @@ def _parse_element(line: str, dtype: np.dtype[Any], number: int) -> bytes:
             return np.asarray(int(word)).astype(dtype).tobytes()
         width = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
         part = np.dtype(f"f{width}") if dtype.kind == "c" else dtype
+        # A complex element is two pairs of decimal and bits.
         pairs = zip(words[::2], words[1::2], strict=True)
         data = b"".join(_parse_float(decimal, bits, part) for decimal, bits in pairs)
         (element,) = np.frombuffer(data, dtype)
@@ -245,7 +250,7 @@ def _parse_float(decimal: str, bits: str, dtype: np.dtype[Any]) -> bytes:
     return data
 
 
-def _indented(lines: list[str], start: int) -> list[str]:
-    """Return the lines from `start` that are indented, without their indentation."""
+def _read_indented(lines: list[str], start: int) -> list[str]:
+    """Return the block of indented lines that begins at `start`, without its indentation."""
     found = takewhile(lambda line: line.startswith(_INDENT), lines[start:])
     return [line.removeprefix(_INDENT) for line in found]

@@ -1,4 +1,4 @@
-"""Writing goldens so that a case has either its old or its new ones, whenever the writer dies."""
+"""Atomic writes of goldens: a killed writer leaves a case with either its old or new goldens."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def write_goldens(contents: Mapping[Path, bytes], documents: Mapping[Path, str])
             write_atomically(file.with_name(file.name + PENDING), data, durable=True)
         write_atomically(document, text.encode(), durable=True)
         _rename_pending(document, text)
+    # Last: until all documents are replaced, a former one may name any of these files.
     remove_files(find_unreferenced(documents))
 
 
@@ -54,6 +55,7 @@ def _rename_pending(document: Path, text: str) -> None:
         for content, name in loads(text, document).files.items():
             file = content_file(folder, name)
             pending = file.with_name(file.name + PENDING)
+            # A pending file of an earlier write that never committed may have another content.
             if pending.exists() and _has_content(file, content, pending.read_bytes()):
                 pending.replace(file)
         sync_to_disk(folder)
