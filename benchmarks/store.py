@@ -107,12 +107,12 @@ def ask(where: str, case: str, last: int) -> None:
     if file is not None:
         told("the file is looked at for damage", lambda: find_damage(file, 1))
     told("opened", lambda: Store(parse_address(where), sys.exit))
-    told("runs", store.runs)
-    told("a case", lambda: store.case(case))
-    told("regressions and events", store.regressions)
-    told("digests of all runs", store.digests)
-    told("the history of them, as reports have it", lambda: make_history(store.digests()))
-    told("states of the last run", lambda: store.states_at(last))
+    told("runs", store.load_runs)
+    told("a case", lambda: store.load_spans(case))
+    told("regressions and events", store.load_regressions)
+    told("digests of all runs", store.load_digests)
+    told("the history of them, as reports have it", lambda: make_history(store.load_digests()))
+    told("states of the last run", lambda: store.load_states(last))
     for arguments in (["runs"], ["show", case], ["regressions"], ["--help"]):
         command = [sys.executable, "-m", "conformance", "history", *arguments]
         environment = {**os.environ, "CONFORMANCE_STORE": where}

@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 def snapshot(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, and mark the call as a case for comparisons between releases.
 
-    `conformance upgrade FROM TO script.py` makes a case of each call at the top level of the
-    script. In any other run of the script it only calls the function.
+    `conformance upgrade FROM TO script.py` makes a case of each call outside of the functions of
+    the script. In any other run of the script it only calls the function.
 
     Args:
         function: Function, as for `jax.jit`.

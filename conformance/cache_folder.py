@@ -54,7 +54,7 @@ class CacheFolder:
             self.report_damage(path)
             return None
         digest, content = data[:_DIGEST], data[_DIGEST + 1 :]
-        if digest != _digest(path, content):
+        if digest != _make_digest(path, content):
             self.report_damage(path)
             return None
         return content
@@ -70,7 +70,7 @@ class CacheFolder:
             Whether it was written.
         """
         try:
-            write_atomically(path, _digest(path, content) + b"\n" + content)
+            write_atomically(path, _make_digest(path, content) + b"\n" + content)
         except InfrastructureError as error:
             self.report_unwritable(error)
             return False
@@ -94,7 +94,7 @@ class CacheFolder:
             _LOG.warning("note: %s", message)
 
 
-def _digest(path: Path, content: bytes) -> bytes:
+def _make_digest(path: Path, content: bytes) -> bytes:
     # The name is hashed too: an entry copied over another one has a valid digest of its content
     # alone, and the wrong content.
     return hashlib.sha256(path.name.encode() + b"\0" + content).hexdigest().encode()

@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     # `-n 2` sets `load`; another mode was chosen by the user, and stays.
     if getattr(config.option, "dist", "no") == "load":
-        # Jobs of one cell share a worker: importing jax is what costs.
+        # Jobs of a cell share a worker: each worker imports jax, which takes seconds.
         config.option.dist = "loadgroup"
     try:
         bench = Bench(config)
@@ -204,7 +204,9 @@ class Bench:
         try:
             if self._results is None:
                 self._results = Results(self.directory)
-                self._write_run(self._paths())  # a second time at the end: pytest may be killed
+                self._write_run(
+                    self._list_paths()
+                )  # a second time at the end: pytest may be killed
             self._results.append(record)
         except ConformanceError as error:
             # Without records the session has no result: every further test would be run for
@@ -238,7 +240,7 @@ class Bench:
         )
         self.directory.write_run(info)
 
-    def _paths(self) -> list[Path]:
+    def _list_paths(self) -> list[Path]:
         return [Path(argument.partition("::")[0]).resolve() for argument in self.config.args]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

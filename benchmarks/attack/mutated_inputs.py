@@ -426,10 +426,10 @@ def _read_golden(file: Path) -> None:
 
 def _read_store(file: Path) -> None:
     store = Store(parse_address(str(file)), lambda _: None, 1)
-    store.runs()
-    store.case("f/a")
-    store.digests()
-    store.regressions()
+    store.load_runs()
+    store.load_spans("f/a")
+    store.load_digests()
+    store.load_regressions()
 
 
 def _of_caches(folder: Path) -> Iterator[Reader]:

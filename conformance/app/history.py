@@ -96,7 +96,7 @@ def find_spans(store: Store, case: str) -> Mapping[str, Sequence[CaseSpan]]:
     Raises:
         NothingSelectedError: If no run has the case.
     """
-    spans = store.case(case)
+    spans = store.load_spans(case)
     if not spans:
         raise NothingSelectedError(
             f"no run that was added has case {case}; conformance list shows what there is"
@@ -138,7 +138,7 @@ def load_digests(store: str) -> list[Digest]:
         ConformanceError: If the store cannot be read.
     """
     found = _open_existing(store)
-    return [] if found is None else found.digests()
+    return [] if found is None else found.load_digests()
 
 
 def _open_existing(text: str) -> Store | None:

@@ -115,7 +115,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
     directory = context.open_run(options.run)
     store = open_store(context, options.store)
     # Decide and act under one lock: otherwise another process opens the same issues.
-    with store.alone(print_note) if options.yes else nullcontext():
+    with store.lock_actions(print_note) if options.yes else nullcontext():
         actions = _decide_actions(directory, store, tracker, options.policy)
         if options.yes and tracker is not None:
             done, stopped = _perform_actions(actions, tracker, store, options.policy)
@@ -190,7 +190,7 @@ def _decide_actions(
             f"{directory.path}: the run did not end, expected one that did; "
             f"conformance run --resume --run {directory.path}"
         )
-    regressions, _ = store.regressions()
+    regressions, _ = store.load_regressions()
     night = read_night(directory, digest, store, regressions)
     issues = [] if tracker is None else tracker.issues(find_linked_issues(regressions, policy))
     return decide(night, regressions, issues, policy)

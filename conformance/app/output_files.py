@@ -58,7 +58,7 @@ def write_file(option: str, file: Path, content: bytes) -> None:
         UsageError: If it cannot be written.
         InfrastructureError: If the disk is full.
     """
-    content = Masker(os.environ).content(content)
+    content = Masker(os.environ).mask_content(content)
     _open(option, file, "wb", content if content.endswith(b"\n") else content + b"\n")
 
 

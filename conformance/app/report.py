@@ -67,7 +67,7 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
         written, masker = [], Masker(os.environ)
         with pause_garbage_collection():
             for path, content in files:
-                write_atomically(folder / path, masker.content(content))
+                write_atomically(folder / path, masker.mask_content(content))
                 written.append(path)
         text = "".join(f"{path}\n" for path in sorted(written))
         write_atomically(folder / MANIFEST, text.encode())

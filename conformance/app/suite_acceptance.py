@@ -52,7 +52,7 @@ class SuiteAcceptance:
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of tests that were added, changed and ended, and of those known to fail."""
-        old, new = self.before.by_test(), self.after.by_test()
+        old, new = self.before.group_by_test(), self.after.group_by_test()
         both = old.keys() & new.keys()
         return {
             "added": len(new.keys() - old.keys()),

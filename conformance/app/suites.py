@@ -245,7 +245,7 @@ class SuiteInCells:
         """Return what is collected in cells that run tests."""
         found = [pool.collection for pool in pools]
         good = self._find_first_collection(able, found)
-        cases = self.suite.cases(found)
+        cases = self.suite.make_cases(found)
         if not cases:
             where = f" in {able[0].cell.id}" if len(able) == 1 else f" in any of {len(able)} cells"
             raise NothingSelectedError(f"{self.suite.name}: no tests are collected{where}")

@@ -109,7 +109,7 @@ class Cell:
         kind, _, processes = self.platform.replace(":", ".").partition("-")
         fixed = self.place.devices is not None
         factors = [kind if fixed else f"{kind}{self.devices}", *filter(None, [processes])]
-        cell_id = "-".join((self._install_id(), *factors, *self._options()))
+        cell_id = "-".join((self._install_id(), *factors, *self._list_options()))
         object.__setattr__(self, "id", cell_id)
 
     @property
@@ -131,7 +131,7 @@ class Cell:
     def env_id(self) -> str:
         """Id of its environment, the same for all device counts and flags."""
         packages = filter(None, [self.place.packages])
-        return "-".join((self._install_id(), *packages, *self._dependency_factors()))
+        return "-".join((self._install_id(), *packages, *self._list_dependency_factors()))
 
     @property
     def interpreter(self) -> Path | None:
@@ -147,12 +147,12 @@ class Cell:
             return self.id
         counted = self.platform in {"cpu", "gpu", "tpu"}
         place = f"{self.platform}{self.devices}" if counted else self.platform
-        return f"{self.release}@{'-'.join((place, *self._options()))}"
+        return f"{self.release}@{'-'.join((place, *self._list_options()))}"
 
     @property
     def is_plain(self) -> bool:
         """Whether it is a cell of a release without options other than platform and devices."""
-        return self.interpreter is None and not any(self._options())
+        return self.interpreter is None and not any(self._list_options())
 
     def _install_id(self) -> str:
         python = f"py{self.python.replace('.', '')}"
@@ -164,13 +164,13 @@ class Cell:
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return f"path-{stem}-{digest}-{python}"
 
-    def _dependency_factors(self) -> Iterator[str]:
+    def _list_dependency_factors(self) -> Iterator[str]:
         if self.deps != "era":
             yield self.deps
         yield from map(_encode_pin, self.pins)
 
-    def _options(self) -> Iterator[str]:
-        yield from self._dependency_factors()
+    def _list_options(self) -> Iterator[str]:
+        yield from self._list_dependency_factors()
         if self.x64:
             yield "x64"
         for name, value in self.config:

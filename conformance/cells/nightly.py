@@ -205,7 +205,7 @@ def make_stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
     for rest, releases in nightlies.items():
         # Unresolved nightlies have no version: they come last, by their selectors.
         dated = sorted(filter(is_nightly, releases), key=Version, reverse=True)
-        undated = sorted(set(releases).difference(dated), key=_selector_age)
+        undated = sorted(set(releases).difference(dated), key=_make_age_key)
         for back, release in enumerate((*dated, *undated)):
             head = f"{NIGHTLY}-{back}" if back else NIGHTLY
             has_several = len(releases[release]) > 1
@@ -214,7 +214,7 @@ def make_stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
     return stable
 
 
-def _selector_age(release: str) -> tuple[int, ...]:
+def _make_age_key(release: str) -> tuple[int, ...]:
     """Return a sort key for `nightly`, `nightly.3` and `nightly.2025.11.20`, the newest first."""
     numbers = tuple(map(int, release.split(".")[1:]))
     return numbers if len(numbers) <= 1 else tuple(-number for number in numbers)

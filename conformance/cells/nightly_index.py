@@ -86,7 +86,7 @@ class NightlyIndex:
             UsageError: If the configured text is not a URL.
             InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
         """
-        known = ((parse_night(v), str(v)) for v in sorted(self._wheels("jax")))
+        known = ((parse_night(v), str(v)) for v in sorted(self._get_wheels("jax")))
         # Ascending: of two versions of one date the higher one counts.
         nights = {night: version for night, version in known if night and night <= self._until}
         if not nights:
@@ -134,13 +134,13 @@ class NightlyIndex:
 
     def find_newest(self, package: str, night: date) -> str | None:
         """Return the newest nightly of a package that is not later than a date, if any."""
-        known = (v for v in self._wheels(package) if (day := parse_night(v)) and day <= night)
+        known = (v for v in self._get_wheels(package) if (day := parse_night(v)) and day <= night)
         found = max(known, default=None)
         return None if found is None else str(found)
 
     def _read_row(self, wanted: Version) -> Release:
         night = parse_night(wanted)
-        wheels = self._wheels("jax").get(wanted)
+        wheels = self._get_wheels("jax").get(wanted)
         if night is None or wheels is None:
             raise UsageError(
                 f"jax {wanted}: no such nightly; {suggest_nights(self.versions, night)}"
@@ -160,7 +160,7 @@ class NightlyIndex:
         """Return the specifiers of Python and jaxlib of a nightly of jax."""
         python = package.requires_python
         # Metadata are a request per wheel: not needed if the jaxlib has the same version.
-        requires = f"=={jax}" if jax in self._wheels("jaxlib") else None
+        requires = f"=={jax}" if jax in self._get_wheels("jaxlib") else None
         if python is not None and requires is not None:
             return python, requires
         with open_index(self.url, CHOOSE_NIGHTLIES, self._name) as client:
@@ -184,7 +184,7 @@ class NightlyIndex:
             # A jaxlib released later did not exist for the users of that nightly.
             if row.date < _make_noon(night) + ERA
         }
-        for version, wheels in self._wheels("jaxlib").items():
+        for version, wheels in self._get_wheels("jaxlib").items():
             day = parse_night(version)
             if day is not None and day <= night:
                 known[version] = frozenset().union(*(wheel.pythons for wheel in wheels))
@@ -199,7 +199,7 @@ class NightlyIndex:
             )
         return str(max(admitted)), tuple(sorted(known[max(admitted)], key=Version))
 
-    def _wheels(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
+    def _get_wheels(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
         with self._reading:
             if project not in self._wheels_of:
                 with self._remember_failure(project):

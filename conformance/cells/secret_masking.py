@@ -58,7 +58,7 @@ class Masker:
         # NumPy stores strings with four bytes per character.
         self._wide = [secret.encode("utf-32-le", "surrogatepass") for secret in found]
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return a text with `://user:password@` as `://***@`, and each secret as `***`.
 
         Args:
@@ -71,7 +71,7 @@ class Masker:
                 text = re.sub(pattern, MASK, text)
         return text
 
-    def data(self, data: bytes) -> bytes:
+    def mask_data(self, data: bytes) -> bytes:
         """Return data with each byte of a secret replaced by `*`, so that offsets do not change.
 
         Args:
@@ -88,43 +88,44 @@ class Masker:
                 )
         return data
 
-    def content(self, content: bytes) -> bytes:
-        """Return the content of a file or an artifact: UTF-8 as `text`, anything else as `data`.
+    def mask_content(self, content: bytes) -> bytes:
+        """Return the masked content of a file or an artifact, as text if it is UTF-8, else as data.
 
         Args:
             content: Content of the file or artifact.
         """
         try:
-            return self.text(content.decode()).encode()
+            return self.mask_text(content.decode()).encode()
         except UnicodeError:
-            return self.data(content)
+            return self.mask_data(content)
 
-    def tree(self, value: Any, words: Collection[str] = ()) -> Any:
-        """Return JSON data with `text` applied to its strings.
+    def mask_tree(self, value: Any, words: Collection[str] = ()) -> Any:
+        """Return JSON data with `mask_text` applied to its strings.
 
         Args:
             value: Strings, numbers, None, and lists and dictionaries of them.
             words: Keys whose values are keywords of a protocol, which are not masked.
         """
         if isinstance(value, str):
-            return self.text(value)
+            return self.mask_text(value)
         if isinstance(value, dict):
             return {
-                key: item if key in words else self.tree(item, words) for key, item in value.items()
+                key: item if key in words else self.mask_tree(item, words)
+                for key, item in value.items()
             }
         if isinstance(value, list):
-            return [self.tree(item, words) for item in value]
+            return [self.mask_tree(item, words) for item in value]
         return value
 
 
 def mask_text(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a text with the secrets of an environment masked, as `Masker.text` does.
+    """Return a text with the secrets of an environment masked, as `Masker.mask_text` does.
 
     Args:
         text: Any text, e.g. the error output of a program.
         environment: Environment variables with the secrets.
     """
-    return Masker(environment).text(text)
+    return Masker(environment).mask_text(text)
 
 
 def _make_pattern(secret: str) -> str:

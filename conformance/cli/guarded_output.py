@@ -37,7 +37,7 @@ class GuardedStream(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write a text, masked and escaped; return the number of characters given."""
-        super().write(escape_marks(self._masker.text(text)))
+        super().write(escape_marks(self._masker.mask_text(text)))
         return len(text)
 
 

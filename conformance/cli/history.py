@@ -88,7 +88,7 @@ def add(*, folders: tuple[Path, ...], run: str | None, store: str | None, output
 @json_option("the runs")
 def runs(*, store: str | None, output: Output) -> int:
     """List the runs, in the order they were added."""
-    found = open_store(load_context(), store).runs()
+    found = open_store(load_context(), store).load_runs()
     output.show(found, render_runs(found))
     return ExitCode.OK
 
@@ -113,7 +113,7 @@ def show(*, case: str, store: str | None, output: Output) -> int:
 @json_option("the regressions, with the events of all runs,")
 def regressions(*, every: bool, store: str | None, output: Output) -> int:
     """List regressions by root cause: new, confirmed, known or reopened, with their first run."""
-    found, events = open_store(load_context(), store).regressions()
+    found, events = open_store(load_context(), store).load_regressions()
     shown = [regression for regression in found if every or regression.fixed_in is None]
     output.show(make_regressions_json(shown, events), render_regressions(shown))
     return ExitCode.OK

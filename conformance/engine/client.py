@@ -229,7 +229,7 @@ class WorkerProcess:
         """Return the end of the worker's own output, secrets masked."""
         try:
             self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 2000))
-            return self._masker.text(self._log.read().decode("utf-8", "replace").strip())
+            return self._masker.mask_text(self._log.read().decode("utf-8", "replace").strip())
         except ValueError:  # closed
             return ""
 
@@ -368,7 +368,7 @@ class _Report:
             # The `done` frame is waited for: until then the worker sends frames of the job.
             if frame.header.get("kind") != "done":
                 return None
-        problem = self.masking.masker.text(self.problem)
+        problem = self.masking.masker.mask_text(self.problem)
         text = f"no record can be made of what the worker reports: {problem}"
         return FinishedJob(
             job=self.job,

@@ -167,9 +167,9 @@ class Masking:
             frame: A frame of the worker. The bytes of a value keep their length, which its header
                 states.
         """
-        header: dict[str, Any] = self.masker.tree(frame.header, _WORDS)
+        header: dict[str, Any] = self.masker.mask_tree(frame.header, _WORDS)
         # A masked text may be shorter; a value must keep its length.
-        mask_bytes = self.masker.content if "artifact" in header else self.masker.data
+        mask_bytes = self.masker.mask_content if "artifact" in header else self.masker.mask_data
         body = mask_bytes(frame.body)
         self.found |= header != frame.header or body != frame.body
         return header, body

@@ -138,7 +138,7 @@ class RunDirectory:
             InfrastructureError: If the disk refuses.
         """
         # Also here: an option or a path may contain a secret of the environment.
-        text = Masker(os.environ).content(readable_json(info))
+        text = Masker(os.environ).mask_content(readable_json(info))
         try:
             self.create()
         except OSError as error:
@@ -331,7 +331,7 @@ class Results:
         Raises:
             InfrastructureError: If the disk refuses; an incomplete line is removed.
         """
-        line = self._masker.content(msgspec.json.encode(record)) + b"\n"
+        line = self._masker.mask_content(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._fd).st_size
         # A record that is lost in a power failure costs no more than running its job again.
         durable = sync and record.seconds.get("job", SHORT) >= SHORT

@@ -117,7 +117,7 @@ def read_night(
         UsageError: If the store has no such run.
         CorruptRunError: If the run or its evidence cannot be read.
     """
-    runs = store.runs()
+    runs = store.load_runs()
     if (digest.run, digest.started) not in {(run.name, run.started) for run in runs}:
         raise UsageError(
             f"{directory.path}: is not in the store, expected a run of its history; "
@@ -200,7 +200,7 @@ def _list_jobs(records: Sequence[Record], run: LoadedRun) -> tuple[TopicJob, ...
 
 def _find_last_good(store: Store, regression: Regression, names: Mapping[int, str]) -> str:
     """Return the last run before a regression in which its jobs were as expected, if any."""
-    spans = store.case(regression.case)
+    spans = store.load_spans(regression.case)
     fine = [
         min(span.last, regression.first - 1)
         for place in regression.places

@@ -134,7 +134,7 @@ class Database:
         )
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def open_reader(self) -> Iterator[Connection]:
         """Yield a connection that sees one state of the database throughout.
 
         Raises:
@@ -144,7 +144,7 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def open_writer(self) -> Iterator[Connection]:
         """Yield the only connection that writes; all of its changes are kept, or none.
 
         Raises:
@@ -171,7 +171,9 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
-    def alone(self, inform: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
+    def lock_actions(
+        self, inform: Callable[[str], None], patience: float = PATIENCE
+    ) -> Iterator[None]:
         """Hold the exclusive right to act on the content, while others may read and write it.
 
         Args:
@@ -201,12 +203,12 @@ class Database:
             UsageError: If a newer version of this project has written it.
             ConformanceError: If the database cannot be used.
         """
-        with self.reading() as connection:
+        with self.open_reader() as connection:
             # Read first: most stores are at the newest version, and readers must not wait for a
             # writer.
             if self._version(connection) == VERSION:
                 return
-        with self.writing() as connection:
+        with self.open_writer() as connection:
             if self._version(connection) != VERSION:
                 importlib.import_module(_MIGRATING).migrate(connection)
 

@@ -34,7 +34,7 @@ def load_last_night(
     Returns:
         The night, None if there is none.
     """
-    runs = store.runs()
+    runs = store.load_runs()
     found = [
         run
         for run in runs
@@ -44,11 +44,11 @@ def load_last_night(
     if not found:
         return None
     last = found[-1]
-    states = store.states_at(last.number)
+    states = store.load_states(last.number)
     # The store also has regressions of other matrices.
     ongoing = [
         regression
-        for regression in store.regressions()[0]
+        for regression in store.load_regressions()[0]
         if regression.is_open
         and any((regression.case, place) in states for place in regression.open_places)
     ]
@@ -66,7 +66,7 @@ def load_last_night(
 
 def load_known_regressions(store: Store) -> frozenset[tuple[str, str, str]]:
     """Return case, verdict and cause of each regression that has an issue."""
-    found, _ = store.regressions()
+    found, _ = store.load_regressions()
     return frozenset(
         _make_symptom(regression)
         for regression in found

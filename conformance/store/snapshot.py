@@ -215,7 +215,7 @@ class StoreSnapshot:
             shown[job] = state
             yield _Step(run, self._plan_of.get(run), job, again > 0, shown)
 
-    def spans(self, case: str) -> dict[str, list[CaseSpan]]:
+    def make_spans(self, case: str) -> dict[str, list[CaseSpan]]:
         """Return the state of a case in every run, by place.
 
         Args:
@@ -234,7 +234,7 @@ class StoreSnapshot:
                     found[place].append((step.run, self.states[step.shown[job]] if ran else None))
         return {place: list(_make_spans(shown)) for place, shown in sorted(found.items())}
 
-    def states_at(self, run: int) -> dict[tuple[str, str], JobState]:
+    def find_states(self, run: int) -> dict[tuple[str, str], JobState]:
         """Return the state of every job of a run, by case and place.
 
         Args:
@@ -251,7 +251,7 @@ class StoreSnapshot:
                 }
         return {}
 
-    def digests(self) -> Iterator[Digest]:
+    def make_digests(self) -> Iterator[Digest]:
         """Yield the digest of every run, in the order they were added."""
         runs = {run.number: run for run in self.runs}
         # Most runs share their plan with the run before.
@@ -259,7 +259,7 @@ class StoreSnapshot:
         for step in self._replay():
             if step.plan is not None:
                 states = step.shown[self._plans[step.plan]]
-                yield layouts[step.plan].digest(runs[step.run], states, self.states)
+                yield layouts[step.plan].make_digest(runs[step.run], states, self.states)
 
     def track_regressions(self) -> RegressionTracker:
         """Return a tracker of regressions over every run."""
@@ -295,7 +295,7 @@ class _Layout:
         self._cases = tuple(jobs.cases[case] for case in cases.tolist())
         self._places = tuple(jobs.places[place] for place in places.tolist())
 
-    def digest(self, run: StoredRun, shown: Numbers, states: dict[int, JobState]) -> Digest:
+    def make_digest(self, run: StoredRun, shown: Numbers, states: dict[int, JobState]) -> Digest:
         """Return the digest of a run of this plan.
 
         Args:

@@ -72,32 +72,32 @@ class Store:
         Raises:
             ConformanceError: If the store cannot be written; it is then unchanged.
         """
-        with self._writing() as connection:
+        with self._open_writer() as connection:
             return [run_insertion.insert_run(connection, entry) for entry in entries]
 
-    def runs(self) -> list[StoredRun]:
+    def load_runs(self) -> list[StoredRun]:
         """Return the runs, in the order they were added."""
-        with self._reading() as snapshot:
+        with self._open_snapshot() as snapshot:
             return snapshot.runs
 
-    def case(self, case: str) -> dict[str, list[CaseSpan]]:
+    def load_spans(self, case: str) -> dict[str, list[CaseSpan]]:
         """Return the states of a case in every run, by place; empty if it never ran."""
-        with self._reading() as snapshot:
-            return snapshot.spans(case)
+        with self._open_snapshot() as snapshot:
+            return snapshot.make_spans(case)
 
-    def states_at(self, run: int) -> dict[tuple[str, str], JobState]:
+    def load_states(self, run: int) -> dict[tuple[str, str], JobState]:
         """Return the state of every job of a run, by case and place."""
-        with self._reading() as snapshot:
-            return snapshot.states_at(run)
+        with self._open_snapshot() as snapshot:
+            return snapshot.find_states(run)
 
-    def digests(self) -> list[Digest]:
+    def load_digests(self) -> list[Digest]:
         """Return the digest of every run, in the order they were added."""
-        with self._reading() as snapshot:
-            return list(snapshot.digests())
+        with self._open_snapshot() as snapshot:
+            return list(snapshot.make_digests())
 
-    def regressions(self) -> tuple[list[Regression], list[RegressionEvent]]:
+    def load_regressions(self) -> tuple[list[Regression], list[RegressionEvent]]:
         """Return every regression, the open ones first, and their events by run."""
-        with self._reading() as snapshot:
+        with self._open_snapshot() as snapshot:
             tracker = snapshot.track_regressions()
             return tracker.list_regressions(snapshot.links), tracker.events
 
@@ -116,7 +116,7 @@ class Store:
             ConformanceError: If the store cannot be written.
         """
         _check_issue(issue)
-        with self._writing() as connection:
+        with self._open_writer() as connection:
             tracker = StoreSnapshot(connection).track_regressions()
             candidates = (known.id for known in tracker.list_regressions())
             found = [candidate for candidate in candidates if candidate.startswith(regression)]
@@ -143,11 +143,11 @@ class Store:
             ConformanceError: If the store cannot be written.
         """
         _check_issue(issue)
-        with self._writing() as connection:
+        with self._open_writer() as connection:
             _link(connection, regressions, issue)
 
     @contextlib.contextmanager
-    def alone(self, inform: Callable[[str], None]) -> Iterator[None]:
+    def lock_actions(self, inform: Callable[[str], None]) -> Iterator[None]:
         """Hold the exclusive right to act on the content: two processes would open two issues.
 
         Args:
@@ -156,7 +156,7 @@ class Store:
         Raises:
             ConformanceError: If another process keeps it too long.
         """
-        with self._database.alone(inform):
+        with self._database.lock_actions(inform):
             yield
 
     def prune(self, before: datetime) -> RemovedRuns:
@@ -170,18 +170,18 @@ class Store:
         Raises:
             ConformanceError: If the store cannot be written; it is then unchanged.
         """
-        with self._writing() as connection:
+        with self._open_writer() as connection:
             return prune(connection, before)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[StoreSnapshot]:
-        with self._database.reading() as connection:
+    def _open_snapshot(self) -> Iterator[StoreSnapshot]:
+        with self._database.open_reader() as connection:
             yield StoreSnapshot(connection)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _open_writer(self) -> Iterator[Connection]:
         """Yield a connection that writes; the backup is made after the commit."""
-        with self._database.writing() as connection:
+        with self._database.open_writer() as connection:
             yield connection
         if self._file is not None:
             with self._translate_file_errors():

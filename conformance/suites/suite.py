@@ -153,7 +153,7 @@ class Suite:
             options=(*self.options[:at], version, *self.options[at + 1 :]),
         )  # fmt: skip
 
-    def cases(self, collections: Iterable[Collection]) -> tuple[Case, ...]:
+    def make_cases(self, collections: Iterable[Collection]) -> tuple[Case, ...]:
         """Return every test that is collected in some cell, and modules that no cell could import.
 
         Args:
@@ -169,7 +169,7 @@ class Suite:
         for collection in known:
             for problem in collection.problems:
                 if problem.broken and not any(problem.covers(name) for name in found):
-                    test = problem.as_test(collection.root)
+                    test = problem.make_test(collection.root)
                     found[problem.node] = self._make_case(collection.root, test)
         return tuple(found.values())
 
@@ -182,7 +182,8 @@ class Suite:
         return Case(
             id=name, family=name.partition("/")[0], topic=Path(file).stem, name=test.name,
             kind="test", file=Path(file), line=test.line, timeout=self.timeout, memory=MEMORY,
-            content_hash=self.hash, arguments=shlex.join([self._spell(file, test), *self.options]),
+            content_hash=self.hash,
+            arguments=shlex.join([self._format_node(file, test), *self.options]),
             deviations=self._find_deviations(test.name), group=self.group(test.name),
         )  # fmt: skip
 
@@ -195,7 +196,7 @@ class Suite:
                     own += [deviation for deviation in known if deviation not in own]
         return tuple(own)
 
-    def _spell(self, file: str, test: Test) -> str:
+    def _format_node(self, file: str, test: Test) -> str:
         """Return the word that names a test on the command line."""
         node = test.name.partition(NODE)[2]
         if self.named is not None:
@@ -253,7 +254,7 @@ class _Options:
     examples: Examples
     standard: str
 
-    def spell(self, *more: str) -> tuple[str, ...]:
+    def format(self, *more: str) -> tuple[str, ...]:
         """Return the options of the command line, pytest's own arguments last.
 
         Args:
@@ -291,7 +292,7 @@ def _make_by_path(words: Sequence[str], start: Path, options: _Options) -> Suite
     facts = (_read_own_sources(), *options.arguments, str(start))
     more = () if options.examples == Examples() else (repr(options.examples),)
     return Suite(
-        paths=tuple(paths), arguments=options.arguments, folder=start, options=options.spell(),
+        paths=tuple(paths), arguments=options.arguments, folder=start, options=options.format(),
         timeout=TIMEOUT if options.timeout is None else options.timeout,
         examples=options.examples, settings=options.describe(options.examples.number),
         # Of the suite, not of each test: a test may import any of its files.
@@ -316,7 +317,7 @@ def _make_by_name(request: SuiteRequest, home: SuiteSource, options: _Options) -
     own = ("--suite-path", _relativize(str(checkout.folder))) if checkout.own else ()
     return Suite(
         paths=resolve_paths(request, checkout), arguments=arguments, folder=checkout.folder,
-        named=suite, checkout=checkout, options=options.spell(*own),
+        named=suite, checkout=checkout, options=options.format(*own),
         timeout=given.timeout if options.timeout is None else options.timeout,
         hash=hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16],
         complete=not options.arguments and not request.nodes,

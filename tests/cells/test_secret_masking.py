@@ -110,7 +110,7 @@ AWKWARD = "pass\"w<o>r'd\\/ é"
 )
 def test_a_secret_is_masked_as_text_escapes_it(spelled: Callable[[str], str]) -> None:
     """In a traceback, in JSON, on a page and in an address."""
-    text = Masker({"DB_PASSWORD": AWKWARD}).text(spelled(AWKWARD))
+    text = Masker({"DB_PASSWORD": AWKWARD}).mask_text(spelled(AWKWARD))
     assert "***" in text
     assert re.search("pass|[wo]", text.replace("https://host/?key=", "")) is None
 
@@ -119,17 +119,17 @@ def test_a_secret_is_masked_as_text_escapes_it(spelled: Callable[[str], str]) ->
 def test_masked_json_stays_json(secret: str, before: str, after: str) -> None:
     """A record of a job is a line of JSON."""
     line = json.dumps([before + secret + after])
-    assert len(json.loads(Masker({"DB_PASSWORD": secret}).text(line))) == 1
+    assert len(json.loads(Masker({"DB_PASSWORD": secret}).mask_text(line))) == 1
 
 
 def test_data_keep_their_length() -> None:
     """The header of a value says where each leaf begins."""
     strings = np.array(["hunter22", "other"])
     masker = Masker({"APITOKEN": "hunter22"})
-    data = masker.data(b"\xff" + b"hunter22" + strings.tobytes())
+    data = masker.mask_data(b"\xff" + b"hunter22" + strings.tobytes())
     assert data == b"\xff" + b"*" * 8 + b"*" * 32 + strings[1:].tobytes()
-    assert masker.content(b"\xffhunter22") == b"\xff********"
-    assert masker.content(b"it is hunter22") == b"it is ***"
+    assert masker.mask_content(b"\xffhunter22") == b"\xff********"
+    assert masker.mask_content(b"it is hunter22") == b"it is ***"
 
 
 def test_a_tree_keeps_the_words_of_its_protocol() -> None:
@@ -137,4 +137,4 @@ def test_a_tree_keeps_the_words_of_its_protocol() -> None:
     masker = Masker({"APITOKEN": "execute"})
     event = {"stage": "execute", "error": {"message": ["cannot execute", 1, None]}}
     masked_event = {"stage": "execute", "error": {"message": ["cannot ***", 1, None]}}
-    assert masker.tree(event, {"stage"}) == masked_event
+    assert masker.mask_tree(event, {"stage"}) == masked_event

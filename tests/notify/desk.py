@@ -128,7 +128,7 @@ class Nights:
     @property
     def regressions(self) -> Sequence[Regression]:
         """What the store has."""
-        return self.store.regressions()[0]
+        return self.store.load_regressions()[0]
 
     def decided(self) -> list[Action]:
         """Return what is to be done."""

@@ -90,10 +90,10 @@ def test_a_server_on_which_another_writes(postgres: Server) -> None:
     """The same; who only reads need not wait."""
     where = postgres.new_database("held")
     store = opened(where, wait=0.5)
-    with Database(parse_address(where)).writing():
+    with Database(parse_address(where)).open_writer():
         with pytest.raises(InfrastructureError, match=r"held: another process .* for 0\.5 s"):
             store.add(night(1, one(BAD)))
-        assert store.runs() == []
+        assert store.load_runs() == []
     assert store.add(night(1, one(BAD))) == [1]
 
 
@@ -125,9 +125,9 @@ def test_a_damaged_file_and_its_backup(file: Path, said: list[str], how: str) ->
     assert line.startswith(f"{file}: damaged: ")
     assert line.endswith(f"its last good backup is used, the file is kept as {file}.damaged")
     assert file.with_name("history.db.damaged").read_bytes() == broken
-    assert store.states_at(2) == shown(night(2, jobs(2)))
+    assert store.load_states(2) == shown(night(2, jobs(2)))
     assert store.add(night(3, one(BAD))) == [3]
-    assert len(opened(str(file)).runs()) == 3
+    assert len(opened(str(file)).load_runs()) == 3
 
 
 def test_a_damaged_file_without_a_good_backup(file: Path, said: list[str]) -> None:
@@ -167,15 +167,15 @@ def test_a_journal_of_the_damaged_file_does_no_harm(file: Path, said: list[str])
     journal.write_bytes(kept)
     store = reopened(file, said)
     assert len(said) == 1
-    for run in store.runs():
+    for run in store.load_runs():
         number = int(run.name.removeprefix("night-"))
-        assert store.states_at(run.number) == shown(night(number, jobs(number)))
+        assert store.load_states(run.number) == shown(night(number, jobs(number)))
 
 
 def test_a_store_whose_file_was_moved_away_begins_anew(file: Path) -> None:
     """Its backup stays until something is written."""
     shutil.move(file, file.with_name("elsewhere.db"))
-    assert opened(str(file)).runs() == []
+    assert opened(str(file)).load_runs() == []
     assert find_backup(file).exists()
 
 
@@ -185,12 +185,12 @@ def test_processes_that_add_at_once(where: str) -> None:
     for process in processes:
         assert process.communicate(timeout=120)[1] == ""
     store = opened(where)
-    runs = store.runs()
+    runs = store.load_runs()
     assert [run.number for run in runs] == list(range(1, 11))
     numbers = {run.number: int(run.name.removeprefix("night-")) for run in runs}
     assert sorted(numbers.values()) == [*range(1, 6), *range(101, 106)]
     for run, number in numbers.items():
-        assert store.states_at(run) == shown(night(number, jobs(number)))
+        assert store.load_states(run) == shown(night(number, jobs(number)))
 
 
 def test_kill_while_runs_are_added(where: str) -> None:
@@ -204,13 +204,13 @@ def test_kill_while_runs_are_added(where: str) -> None:
         time.sleep(chance.uniform(0, 0.4))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        runs = opened(where).runs()
+        runs = opened(where).load_runs()
         assert [run.name for run in runs] == [f"night-{n}" for n in range(1, len(runs) + 1)]
         first = len(runs) + 1
     store = opened(where)
     assert store.add(night(first, jobs(first))) == [first]
     for number in range(1, first + 1):
-        assert store.states_at(number) == shown(night(number, jobs(number)))
+        assert store.load_states(number) == shown(night(number, jobs(number)))
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def test_a_full_disk(disk: Path) -> None:
         f"{disk / 'history.db'}: cannot be written: no space left on device; "
         "free some space and try again"
     )
-    assert [run.name for run in opened(str(disk / "history.db")).runs()] == ["night-1"]
+    assert [run.name for run in opened(str(disk / "history.db")).load_runs()] == ["night-1"]
     ballast.unlink()
     assert store.add(night(3, one(FINE))) == [2]
     assert [path.name for path in disk.glob(".writing-*")] == []

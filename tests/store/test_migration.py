@@ -43,7 +43,7 @@ def test_migrations_make_the_tables(where: str) -> None:
     """Those that the code uses, column by column; a second time nothing happens."""
     opened(where)
     opened(where)
-    with Database(parse_address(where)).reading() as connection:
+    with Database(parse_address(where)).open_reader() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
         assert context.get_current_revision() == VERSION
@@ -59,21 +59,21 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 def test_a_newer_version_is_refused(where: str) -> None:
     """One clear error; nothing is changed."""
     store = opened(where)
-    with Database(parse_address(where)).writing() as connection:
+    with Database(parse_address(where)).open_writer() as connection:
         connection.execute(text("UPDATE conformance_version SET version_num = '0999'"))
     with pytest.raises(UsageError, match=rf"version 0999, expected {VERSION} at most; a newer"):
         opened(where)
-    assert store.runs() == []
+    assert store.load_runs() == []
 
 
 def test_what_fails_half_way_leaves_nothing(where: str) -> None:
     """A table of another's is in the way of the last one."""
     database = Database(parse_address(where))
-    with database.writing() as connection:
+    with database.open_writer() as connection:
         connection.execute(text("CREATE TABLE links (id INTEGER)"))
     with pytest.raises(Exception, match="links"):
         database.migrate()
-    with database.reading() as connection:
+    with database.open_reader() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert context.get_current_revision() is None
         names = context.dialect.get_table_names(connection)
@@ -84,4 +84,4 @@ def test_a_backup_is_made_by_what_writes(tmp_path: Path) -> None:
     """It is a store itself."""
     file = tmp_path / "history.db"
     opened(str(file)).add(night(1, one(FINE)))
-    assert [run.name for run in opened(str(find_backup(file))).runs()] == ["night-1"]
+    assert [run.name for run in opened(str(find_backup(file))).load_runs()] == ["night-1"]

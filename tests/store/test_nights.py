@@ -80,7 +80,7 @@ def test_what_said_nothing_is_still_open(store: Store) -> None:
 def test_known_is_what_an_issue_is_linked_to(store: Store) -> None:
     """As long as it was not fixed since."""
     store.add(night(1, jobs(a=BAD, b=WORSE)))
-    (linked,) = (one for one in store.regressions()[0] if one.case == "f/a")
+    (linked,) = (one for one in store.load_regressions()[0] if one.case == "f/a")
     assert load_known_regressions(store) == set()
     store.link(linked.id, "jax-ml/jax#1")
     assert load_known_regressions(store) == {("f/a", "regressed", "out[0] differs")}

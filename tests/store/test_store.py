@@ -35,7 +35,7 @@ NIGHTS = st.lists(st.dictionaries(JOBS, STATES, min_size=1), min_size=1, max_siz
 
 def standings(store: Store) -> dict[str, str]:
     """Return where the regressions stand, by case."""
-    return {one.case: str(one.status) for one in store.regressions()[0]}
+    return {one.case: str(one.status) for one in store.load_regressions()[0]}
 
 
 @settings(
@@ -50,15 +50,15 @@ def test_what_is_added_comes_back(
     entries = [night(number, jobs) for number, jobs in enumerate(nights, 1)]
     assert store.add(*entries) == list(range(1, len(nights) + 1))
     for number, entry in enumerate(entries, 1):
-        assert store.states_at(number) == shown(entry)
-    _as_they_were(store.digests(), entries)
+        assert store.load_states(number) == shown(entry)
+    _as_they_were(store.load_digests(), entries)
     _as_reported(store, entries)
     store.prune(START + timedelta(days=cut))
-    kept = {run.number for run in store.runs()}
+    kept = {run.number for run in store.load_runs()}
     assert kept == {n for n in range(1, len(nights) + 1) if n >= min(cut, len(nights))}
     for number in kept:
-        assert store.states_at(number) == shown(entries[number - 1])
-    _as_they_were(store.digests(), [entries[number - 1] for number in sorted(kept)])
+        assert store.load_states(number) == shown(entries[number - 1])
+    _as_they_were(store.load_digests(), [entries[number - 1] for number in sorted(kept)])
 
 
 def _as_they_were(digests: list[Digest], entries: list[StoreEntry]) -> None:
@@ -71,7 +71,7 @@ def _as_they_were(digests: list[Digest], entries: list[StoreEntry]) -> None:
 
 def _as_reported(store: Store, entries: list[StoreEntry]) -> None:
     told = make_history(entry.digest for entry in entries)
-    regressions, events = store.regressions()
+    regressions, events = store.load_regressions()
     moves = [e for e in events if e.kind is not RegressionStatus.CONFIRMED]
     assert {replace(r, first=r.first - 1, last=r.last - 1,
                     fixed_in=None if r.fixed_in is None else r.fixed_in - 1)
@@ -83,17 +83,17 @@ def test_a_run_is_added_once(store: Store) -> None:
     """Adding it again changes nothing; one that was resumed is another."""
     first = night(1, one(BAD))
     assert store.add(first) == [1]
-    before = store.runs()
+    before = store.load_runs()
     assert store.add(first, first) == [None, None]
-    assert store.runs() == before
+    assert store.load_runs() == before
     assert standings(store) == {"f/a": "new"}
 
 
 def test_the_order_is_that_of_adding(store: Store) -> None:
     """The clock may step back."""
     store.add(night(1, one(FINE)), night(2, one(BAD), started=START - timedelta(days=99)))
-    assert [run.name for run in store.runs()] == ["night-1", "night-2"]
-    (found,) = store.regressions()[0]
+    assert [run.name for run in store.load_runs()] == ["night-1", "night-2"]
+    (found,) = store.load_regressions()[0]
     assert (found.first, found.status) == (2, "new")
 
 
@@ -102,7 +102,7 @@ def test_a_run_says_what_it_was(store: Store) -> None:
     nightly = "jax0.13.0.dev20260502-py312-cpu8"
     jobs = {("f/a", A): FINE, ("f/b", A): BAD, ("f/a", nightly): BAD}
     store.add(night(1, jobs, releases={nightly: "0.13.0.dev20260502"}))
-    (run,) = store.runs()
+    (run,) = store.load_runs()
     assert (run.number, run.exit, run.matrix, run.unexpected) == (1, 0, "nightly", 2)
     assert run.counts == {"match": 1, "regressed": 2}
     assert run.cells == {A: (A, "0.5.3"), "nightly-cpu8": (nightly, "0.13.0.dev20260502")}
@@ -113,7 +113,7 @@ def test_a_nightly_is_one_job_from_day_to_day(store: Store) -> None:
     """Its cell's id has its date."""
     days = [f"jax0.13.0.dev2026050{day}-py312-cpu8" for day in (1, 2, 3)]
     store.add(*(night(n, one(BAD, cell=cell)) for n, cell in enumerate(days, 1)))
-    (spans,) = store.case("f/a").values()
+    (spans,) = store.load_spans("f/a").values()
     assert [(s.state, s.first, s.last, s.runs) for s in spans] == [(BAD, 1, 3, 3)]
     assert standings(store) == {"f/a": "confirmed"}
 
@@ -128,13 +128,13 @@ def test_a_case_run_after_run(store: Store) -> None:
     )
     found = {
         place: [(span.state, span.first, span.last, span.runs) for span in spans]
-        for place, spans in store.case("f/a").items()
+        for place, spans in store.load_spans("f/a").items()
     }
     assert found == {
         A: [(FINE, 1, 2, 2), (BAD, 3, 3, 1), (FINE, 4, 4, 1)],
         B: [(FINE, 1, 1, 1), (BAD, 2, 2, 1), (None, 3, 3, 1), (BAD, 4, 4, 1)],
     }
-    assert store.case("f/none") == {}
+    assert store.load_spans("f/none") == {}
 
 
 def test_the_life_of_a_regression(store: Store) -> None:
@@ -144,17 +144,17 @@ def test_the_life_of_a_regression(store: Store) -> None:
         store.add(night(number, one(shows)))
         seen.append(standings(store)["f/a"])
     assert seen == ["new", "new", "confirmed"]
-    (found,) = store.regressions()[0]
+    (found,) = store.load_regressions()[0]
     assert store.link(found.id[:5], "jax-ml/jax#1").status is RegressionStatus.KNOWN
     store.add(night(4, one(FINE)))
     assert standings(store) == {"f/a": "fixed"}
     store.add(night(5, one(BAD)))
-    (found,) = store.regressions()[0]
+    (found,) = store.load_regressions()[0]
     assert (found.status, found.issue, found.reopened) == ("reopened", "jax-ml/jax#1", 1)
     assert store.link(found.id, "jax-ml/jax#2").issue == "jax-ml/jax#2"
     assert standings(store) == {"f/a": "known"}
     assert store.link(found.id, "").status is RegressionStatus.REOPENED
-    kinds = [(event.kind, event.run) for event in store.regressions()[1]]
+    kinds = [(event.kind, event.run) for event in store.load_regressions()[1]]
     assert kinds == [("new", 1), ("confirmed", 3), ("fixed", 4), ("reopened", 5)]
 
 
@@ -163,17 +163,17 @@ def test_what_was_repeated_is_confirmed_at_once(store: Store) -> None:
     jobs = {("f/a", A): BAD, ("f/b", A): BAD}
     store.add(night(1, jobs, repeated=[("f/a", A)]))
     assert standings(store) == {"f/a": "confirmed", "f/b": "new"}
-    assert [event.kind for event in store.regressions()[1]] == ["new", "new", "confirmed"]
+    assert [event.kind for event in store.load_regressions()[1]] == ["new", "new", "confirmed"]
 
 
 def test_several_are_linked_at_once(store: Store) -> None:
     """In the place of what they were linked to; the others stay."""
     store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD, ("f/c", A): BAD}))
-    first, second, third = (one.id for one in store.regressions()[0])
+    first, second, third = (one.id for one in store.load_regressions()[0])
     store.link(first, "o/r#1")
     store.link(third, "o/r#3")
     store.link_all([first, second], "o/r#2")
-    found = {one.id: one.issue for one in store.regressions()[0]}
+    found = {one.id: one.issue for one in store.load_regressions()[0]}
     assert found == {first: "o/r#2", second: "o/r#2", third: "o/r#3"}
     with pytest.raises(UsageError, match="expected owner/repository#number"):
         store.link_all([first], "#2")
@@ -198,9 +198,9 @@ def test_what_is_pruned(store: Store) -> None:
     )  # fmt: skip
     pruned = store.prune(START + timedelta(days=3))
     assert (pruned.runs, pruned.jobs, pruned.changes) == (2, 1, 1)
-    (found,) = store.regressions()[0]
+    (found,) = store.load_regressions()[0]
     assert (found.case, found.status, found.first, found.fixed_in) == ("f/a", "fixed", 1, 4)
-    assert [(event.kind, event.run) for event in store.regressions()[1]] == [("fixed", 4)]
+    assert [(event.kind, event.run) for event in store.load_regressions()[1]] == [("fixed", 4)]
     assert store.add(night(5, one(BAD))) == [5]
 
 
@@ -209,15 +209,15 @@ def test_the_newest_run_is_never_pruned(store: Store) -> None:
     assert store.prune(START).runs == 0
     store.add(night(1, one(FINE)), night(2, one(BAD)))
     assert store.prune(START + timedelta(days=999)).runs == 1
-    assert [run.number for run in store.runs()] == [2]
-    assert store.states_at(1) == {}
+    assert [run.number for run in store.load_runs()] == [2]
+    assert store.load_states(1) == {}
 
 
 def test_text_that_no_database_takes(store: Store) -> None:
     """NUL and halves of characters are replaced, the rest stays."""
     odd = type(BAD)(BAD.verdict, BAD.outcome, BAD.conformance, "a\0b\ud800 ü𝄞", "a\0b")
     store.add(night(1, one(odd)))
-    (found,) = store.states_at(1).values()
+    (found,) = store.load_states(1).values()
     assert (found.reason, found.cause) == ("a�b� ü𝄞", "a�b")
     store.add(night(2, one(odd)))
     assert standings(store) == {"f/a": "confirmed"}
@@ -230,14 +230,14 @@ def test_one_process_at_a_time_acts_on_what_the_store_says(where: str) -> None:
     notes: list[str] = []
 
     def act() -> None:
-        with second.alone(notes.append):
+        with second.lock_actions(notes.append):
             order.append("second")
 
-    with first.alone(notes.append):
+    with first.lock_actions(notes.append):
         thread = threading.Thread(target=act)
         thread.start()
         first.add(night(1, one(FINE)))
-        assert [run.name for run in second.runs()] == [run.name for run in first.runs()]
+        assert [run.name for run in second.load_runs()] == [run.name for run in first.load_runs()]
         time.sleep(QUIET + 0.3)
         order.append("first")
     thread.join(10)

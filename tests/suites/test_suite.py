@@ -39,7 +39,7 @@ def test_a_test_is_a_case(suite: Suite, tmp_path: Path) -> None:
     """It is known by its node, stands where it stands, and says what runs it alone."""
     file = f"{tmp_path}/tests/test_one.py"
     tests = (Test(name="tests/test_one.py::test_a[b c]", file=file, line=7),)
-    (case,) = suite.cases([Collection(root=str(tmp_path), tests=tests)])
+    (case,) = suite.make_cases([Collection(root=str(tmp_path), tests=tests)])
     assert (case.id, case.family, case.kind) == ("tests/test_one.py::test_a[b c]", "tests", "test")
     assert (str(case.file), case.line, case.timeout) == ("tests/test_one.py", 7, 5.0)
     assert case.arguments == (
@@ -50,7 +50,7 @@ def test_a_test_is_a_case(suite: Suite, tmp_path: Path) -> None:
 def test_a_test_in_the_root(suite: Suite) -> None:
     """It is of the family that its folder is called like."""
     tests = (Test(name="test_one.py::test_a", file="/away/mine/test_one.py"),)
-    (case,) = suite.cases([Collection(root="/away/mine", tests=tests)])
+    (case,) = suite.make_cases([Collection(root="/away/mine", tests=tests)])
     assert (case.id, case.family) == ("mine/test_one.py::test_a", "mine")
     assert case.name == "test_one.py::test_a"
     assert str(case.file) == "/away/mine/test_one.py"
@@ -68,7 +68,7 @@ def test_what_several_cells_collect(suite: Suite) -> None:
         Collection(root="/p", problems=(here, everywhere)),
         Collection(failure="KeyError: 'this'"),
     ]
-    names = [case.id for case in suite.cases(found)]
+    names = [case.id for case in suite.make_cases(found)]
     assert names == ["tests/test_one.py::test_a", "tests/test_one.py::test_b", "tests/test_two.py"]
 
 

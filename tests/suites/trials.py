@@ -91,7 +91,7 @@ def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
     )
     place = planned()
     only = Collection(root=found.root, tests=tests)
-    return [Job(case=case, planned=place) for case in suite.cases([only])]
+    return [Job(case=case, planned=place) for case in suite.make_cases([only])]
 
 
 @dataclass

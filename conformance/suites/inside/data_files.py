@@ -38,7 +38,7 @@ class DataFileLog:
         writes = bool(flags & _WRITING) if isinstance(flags, int) else "w" in str(mode)
         (self._written if writes else self._read).add(name)
 
-    def below(self, root: Path) -> list[str]:
+    def list_below(self, root: Path) -> list[str]:
         """Return the absolute paths of the recorded files that belong to a project.
 
         Files that this process wrote, installed files and hidden files do not belong to it.

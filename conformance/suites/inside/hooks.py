@@ -131,7 +131,7 @@ class Plugin:
                     {"name": self._names[item], **describe_item(item)} for item in session.items
                 ],
                 "facts": self._find_facts(),
-                "read": self._data.below(config.rootpath),
+                "read": self._data.list_below(config.rootpath),
             }
         )
 
@@ -189,7 +189,7 @@ class Plugin:
         end = self._outcome.describe(exit_error)
         if warnings := self._warnings.describe():
             end["warnings"] = warnings
-        if read := self._data.below(item.config.rootpath):
+        if read := self._data.list_below(item.config.rootpath):
             end["read"] = read
         self._channel.send(end=end, timeout=self._order["quiet"])
         self._outcome = None

@@ -84,7 +84,7 @@ class Deviations:
     generated: DeviationOrigin = field(default_factory=DeviationOrigin)
     entries: tuple[DeviationEntry, ...] = ()
 
-    def by_test(self) -> dict[str, tuple[Deviation, ...]]:
+    def group_by_test(self) -> dict[str, tuple[Deviation, ...]]:
         """Return the deviations of each test, by its name."""
         found: dict[str, list[Deviation]] = defaultdict(list)
         for entry in self.entries:
@@ -152,7 +152,7 @@ def load_known_failures(
         UsageError: If the file cannot be read, or is wrong.
     """
     known = load_deviations(folder)
-    found, made = known.by_test(), known.generated
+    found, made = known.group_by_test(), known.generated
     # Only the settings of the recorded runs draw the same examples again.
     if (examples, seed, standard) == (made.examples, made.seed, CLAIMED):
         return found

@@ -83,7 +83,7 @@ def update_deviations(
     releases = {name: dict(own) for name, own in known.generated.releases.items()}
     for results in latest.values():
         releases.setdefault(results.platform, {})[results.release] = results.standard
-    own: dict[str, list[Deviation]] = {t: list(ds) for t, ds in known.by_test().items()}
+    own: dict[str, list[Deviation]] = {t: list(ds) for t, ds in known.group_by_test().items()}
     tests = {*own, *(test for results in latest.values() for test in results.failures)}
     by_release = sorted(latest.values(), key=lambda results: parse_version(results.release))
     causes = _Causes(known.entries)

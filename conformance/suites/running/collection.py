@@ -67,7 +67,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         # The node id of the session is empty; pytest 8 added nodes of folders, `.` for the root.
         return self.node in {"", ".", name} or name.startswith((f"{self.node}::", f"{self.node}/"))
 
-    def as_test(self, root: str) -> Test:
+    def make_test(self, root: str) -> Test:
         """Return a test that represents the unknown tests of the node."""
         # A package that cannot be imported fails in its `__init__.py`.
         path = Path(root) / self.node.partition("::")[0]

@@ -143,7 +143,7 @@ def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None
         masker: Masks secrets.
     """
     try:
-        data = masker.content(note.read_bytes())
+        data = masker.mask_content(note.read_bytes())
     except OSError:
         return None
     return _parse_test_report(data) if kind is ProgramKind.TEST else _parse_script_note(data)

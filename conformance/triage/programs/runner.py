@@ -155,7 +155,9 @@ class ProgramRunner:
                 # Before anything is stored: a program may print secrets of its environment.
                 masker = Masker(self.outer)
                 ended = replace(
-                    ended, stdout=masker.content(ended.stdout), stderr=masker.content(ended.stderr)
+                    ended,
+                    stdout=masker.mask_content(ended.stdout),
+                    stderr=masker.mask_content(ended.stderr),
                 )
                 inputs = encode_inputs(collect_inputs(read, self.target.roots))
                 noted = read_note(note, self.target.kind, masker)
@@ -179,7 +181,7 @@ class ProgramRunner:
             outcome, failure = Outcome.UNSUPPORTED, make_error_info("arguments needed", why)
         texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
         texts[OUTPUT] = self._normalize(texts[STDOUT], planned, versions)
-        texts[READ_FILES] = masker.content(inputs)
+        texts[READ_FILES] = masker.mask_content(inputs)
         return Record(
             case=name,
             cell=planned.cell.id,

@@ -59,7 +59,7 @@ def asked(home: Home, *words: str, **more: Any) -> Suite:
 def one_case(suite: Suite) -> Any:
     """Return a test of a suite as a case."""
     test = Test(name=TEST, file=f"{suite.folder}/{TEST.partition('::')[0]}", line=3)
-    (case,) = suite.cases([Collection(root=str(suite.folder), tests=(test,))])
+    (case,) = suite.make_cases([Collection(root=str(suite.folder), tests=(test,))])
     return case
 
 

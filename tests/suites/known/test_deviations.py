@@ -58,7 +58,7 @@ def test_what_it_says() -> None:
         reason="arrays are immutable", issue="jax-ml/jax#1",
     )  # fmt: skip
     crash = Deviation(releases="<0.5", outcome="crashed", platform="cpu", reason="it aborts")
-    assert known.by_test() == {
+    assert known.group_by_test() == {
         r"t.py::a[x \u03c0]": (immutable,), "t.py::b": (immutable, crash),
     }  # fmt: skip
 

@@ -46,7 +46,7 @@ def taken(known: Deviations, *shown_: CellResults) -> Deviations:
 
 def spans(known: Deviations, test: str = "a") -> dict[str, str]:
     """Return the pattern that a test is known to fail with, by range of releases."""
-    return {one.releases: one.match for one in known.by_test().get(test, ())}
+    return {one.releases: one.match for one in known.group_by_test().get(test, ())}
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_what_people_wrote_is_kept() -> None:
     after = taken(known, evidence("0.5.3", b="never here"))
     assert spans(after, "b") == {"~=0.5.0": "not|never"}
     assert spans(after, "a") == {">=0.5.0,<0.5.3": "not|never", ">=0.6": "not there"}
-    assert {d.reason for d in after.by_test()["a"]} == {"the true reason", "another"}
+    assert {d.reason for d in after.group_by_test()["a"]} == {"the true reason", "another"}
     # The same cause in other releases has the same reason, for a test that has it already.
     after = taken(known, evidence("0.4.38", b="never"), evidence("0.5.3", a="not", b="not"))
-    assert {d.releases: d.reason for d in after.by_test()["b"]} == {"<0.6": "the true reason"}
+    assert {d.releases: d.reason for d in after.group_by_test()["b"]} == {"<0.6": "the true reason"}
 
 
 def test_nothing_is_known_of_what_is_flaky() -> None:
@@ -128,9 +128,12 @@ def test_platforms_are_apart() -> None:
     """What one platform shows says nothing of another."""
     gpu = CellResults(release="0.5.3", platform="gpu", failures={"a": failure("other")})
     known = taken(Deviations(), evidence("0.5.3", a="no"), gpu)
-    assert {d.platform: d.match for d in known.by_test()["a"]} == {"cpu": "^no", "gpu": "^other"}
+    assert {d.platform: d.match for d in known.group_by_test()["a"]} == {
+        "cpu": "^no",
+        "gpu": "^other",
+    }
     after = taken(known, evidence("0.5.3"))
-    assert [d.platform for d in after.by_test()["a"]] == ["gpu"]
+    assert [d.platform for d in after.group_by_test()["a"]] == ["gpu"]
 
 
 def test_what_may_pass_is_not_ended() -> None:
@@ -166,7 +169,7 @@ def test_what_was_seen_is_said(history: dict[str, dict[str, str]]) -> None:
     known = taken(Deviations(), *as_evidence(history))
     for release, own in history.items():
         for test in "abc":
-            here = [d for d in known.by_test().get(test, ()) if d.covers(release, "cpu", {})]
+            here = [d for d in known.group_by_test().get(test, ()) if d.covers(release, "cpu", {})]
             assert [d.match for d in here] == ([f"^{own[test]}"] if test in own else [])
     assert taken(known, *as_evidence(history)) == known
     assert parse_deviations(render_deviations(known), "here") == known
@@ -194,7 +197,7 @@ def test_other_releases_keep_what_is_known_of_them(
     for release in first.keys() - then.keys():
         for test in "abc":
             told = [
-                [d.match for d in one.by_test().get(test, ()) if d.covers(release, "cpu", {})]
+                [d.match for d in one.group_by_test().get(test, ()) if d.covers(release, "cpu", {})]
                 for one in (known, after)
             ]
             assert told[0] == told[1]
