@@ -76,10 +76,12 @@ COMPUTATIONS = {
 GROUPS = "shard_groups"
 """Attribute of an instruction whose sharding has `shard_as` or `shard_like`."""
 
+# Metadata ends at the first brace, except in rare texts that quote or nest one.
 _METADATA = ", metadata={"
 _METADATA_END = re.compile(rf"(?>(?:[^{{}}\"]++|{QUOTED})*)\}}", re.DOTALL)
 _ATTRIBUTE = re.compile(r"\s*+,\s*+([A-Za-z][\w.\-]*+)\s?=\s?", re.ASCII)
 
+# An integer is no such number: `1` and `1.0` are different attributes.
 _NUMBER = re.compile(r"[+-]?(?:\d++\.\d*+(?:e[+-]?\d++)?|\d++e[+-]?\d++)", re.ASCII)
 # Other spellings, such as `007` or numbers beyond 64 bits, stay texts and keep their difference.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
@@ -127,6 +129,7 @@ class AttributeReader:
         Raises:
             HloTextError: If the text is something else.
         """
+        # `_known` holds only texts without metadata.
         found = self._known.get(text)
         if found is not None:
             return found, NOWHERE
@@ -159,7 +162,7 @@ class AttributeReader:
         origin = None
         seen: dict[str, str] = {}
         for name, value in _split_attributes(text):
-            # One release prints frontend_attributes twice.
+            # 0.8.3 on CUDA prints frontend_attributes of a collective twice.
             if seen.setdefault(name, value) != value:
                 raise HloTextError(f"{name}=", "each attribute once")
             if name == "metadata":
@@ -171,12 +174,14 @@ class AttributeReader:
                     role += " {}"
                 bodies += [(role.format(n), callee) for n, callee in enumerate(called)]
             elif name == "sharding":
+                # Apart, so that shardings with and without a shard group are equal.
                 items[name], groups = read_sharding(value)
                 if groups:
                     items[GROUPS] = groups
             elif name in self._readers:
                 items[name] = self._readers[name](value)
             else:
+                # Compared as text rather than dropped: it may have a meaning.
                 items[name] = Opaque(value)
                 unknown.append(name)
         found = HloAttributes(items, tuple(bodies), tuple(unknown))
@@ -275,6 +280,7 @@ def _read_per_dimension(text: str) -> tuple[Attribute, ...]:
     each = [
         tuple([parse_integer(n) for n in dimension.split("_")]) for dimension in text.split("x")
     ]
+    # A stride is a single number for each dimension, a padding a pair.
     return tuple([sizes[0] if len(sizes) == 1 else sizes for sizes in each])
 
 
@@ -316,11 +322,13 @@ def _read_pairs(text: str) -> Attribute:
             raise HloTextError(part, "key=value")
         value = part[match.end() :]
         found[match[1]] = unquote(value) if value.startswith('"') else value
+    # XLA keeps them in a map, which has no order.
     return tuple(sorted(found.items()))
 
 
 def _read_config(text: str) -> Attribute:
     """Return a backend's configuration: pairs sorted by key if it is JSON, else its text."""
+    # XLA prints JSON bare, and quotes the configurations of custom calls that are other text.
     content = unquote(text) if text.startswith('"') else text
     if not content.startswith("{"):
         return content
@@ -328,6 +336,7 @@ def _read_config(text: str) -> Attribute:
         # Texts for NaN and infinity: NaN would differ from itself.
         return freeze(json.loads(content, parse_constant=str))
     except ValueError:
+        # The configuration of a custom call may be any text, such as an MLIR dictionary.
         return content
     except RecursionError:
         raise HloTextError(content, "JSON that is not nested as deep") from None

@@ -55,18 +55,19 @@ class HloTextError(Exception):
     Attributes:
         got: The text found.
         expected: A description of the expected text.
-        line: Number of its line, 0 for the one being read.
+        line: Number of its line, 0 for the line being read.
     """
 
     def __init__(self, got: str, expected: str, line: int = 0) -> None:
         super().__init__(got, expected)
+        # The rest of a line may have megabytes; its start shows the place.
         self.got = got[:60] or "end of line"
         self.expected = expected
         self.line = line
 
 
 def find_closing(text: str, start: int) -> int:
-    """Return the position after the bracket that closes the one at `start`.
+    """Return the position after the bracket that closes the opening bracket at `start`.
 
     Raises:
         HloTextError: If none does.
@@ -78,6 +79,7 @@ def find_closing(text: str, start: int) -> int:
             open_.append(_CLOSER[found])
             if len(open_) > DEEPEST:
                 raise HloTextError(found, f"brackets nested at most {DEEPEST} deep")
+        # A quoted text matches whole, so a single quote has no end.
         elif found == '"':
             raise HloTextError(text[match.start() :], "a closing quote")
         elif len(found) == 1:
@@ -130,6 +132,7 @@ def strip_brackets(text: str, brackets: str = "{}") -> str:
 
 def strip_comments(text: str) -> str:
     """Return a text without `/*index=5*/` and the like."""
+    # The check is cheaper than a substitution, and most texts have no comment.
     return _COMMENT.sub("", text) if "/*" in text else text
 
 
@@ -192,19 +195,19 @@ def split_header(text: str) -> tuple[str, int]:
     Raises:
         HloTextError: If the text does not begin with one.
     """
-    start = _skip(_BEFORE_HEADER, text, 0)
+    start = _find_match_end(_BEFORE_HEADER, text, 0)
     if not text.startswith("HloModule", start):
         raise HloTextError(text[start : start + 60].partition("\n")[0], "'HloModule name'")
     end = start
     while True:
-        end = _skip(_REST_OF_LINE, text, end)
+        end = _find_match_end(_REST_OF_LINE, text, end)
         if end == len(text) or (text[end] == "\n" and text[end - 1] != ","):
             return text[start:end], text.count("\n", 0, end) + 2
         # A header may break its line after a comma and within brackets.
         end = end + 1 if text[end] in '\n"])}' else find_closing(text, end)
 
 
-def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _find_match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 
@@ -212,34 +215,38 @@ def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
 def number_lines(text: str, first: int) -> Iterable[Line]:
     """Return the lines from number `first` on, bodies within instructions before these."""
     numbered = islice(enumerate(text.split("\n"), 1), first - 1, None)
+    # Only `HloPrintOptions.canonical()` needs the slower generator.
     return _unfold_bodies(numbered) if _BODY.search(text) else numbered
 
 
 def _unfold_bodies(numbered: Iterable[Line]) -> Iterator[Line]:
     """Yield lines, with each body within an instruction moved to a computation before it."""
     outer: list[list[Line]] = []
-    here: list[Line] = []
+    block: list[Line] = []
     count = 0
     for number, line in numbered:
         text = line.strip()
-        last = here[-1][1] if here else ""
+        last = block[-1][1] if block else ""
         if text == "{" and last.endswith(_BEFORE_BODY):
-            outer.append(here)
-            here = [(number, f"inline.{count} {{")]
+            outer.append(block)
+            block = [(number, f"inline.{count} {{")]
             count += 1
         elif text.startswith("}") and _LIST.fullmatch(last.rpartition("={")[2]):
-            here[-1] = (here[-1][0], last + text)
+            block[-1] = (block[-1][0], last + text)
         elif text.startswith("}") and outer:
-            yield from here
+            yield from block
             yield number, "}"
-            name = here[0][1].removesuffix(" {")
-            here = outer.pop()
-            begun, head = here[-1]
-            here[-1] = (begun, head + name + text[1:])
+            # The name replaces the body, so that the parser needs no second grammar.
+            name = block[0][1].removesuffix(" {")
+            block = outer.pop()
+            begun, head = block[-1]
+            block[-1] = (begun, head + name + text[1:])
         else:
-            here.append((number, line))
-            if not outer and (text.startswith("}") or not here[0][1].endswith("{")):
-                yield from here
-                here = []
-    for rest in (*outer, here):
+            block.append((number, line))
+            # A complete computation goes out at once, so that only an open one is buffered.
+            if not outer and (text.startswith("}") or not block[0][1].endswith("{")):
+                yield from block
+                block = []
+    # A text that ends within a body: the parser reports the missing brace.
+    for rest in (*outer, block):
         yield from rest

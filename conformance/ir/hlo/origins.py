@@ -29,7 +29,7 @@ class Origins(dict[str, Origin]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._one: dict[Origin, Origin] = {NOWHERE: NOWHERE}
+        self._unique: dict[Origin, Origin] = {NOWHERE: NOWHERE}
         self._strings: dict[str, dict[int, str]] = {"FileNames": {}, "FunctionNames": {}}
         self._numbers: dict[str, dict[int, dict[str, int]]] = {
             "FileLocations": {},
@@ -44,7 +44,7 @@ class Origins(dict[str, Origin]):
         else:
             name, file, line, frame = match.groups()
             found = self._make_origin(name or "", file or "", line or "0", frame)
-        self[text] = found = self._one.setdefault(found, found)
+        self[text] = found = self._unique.setdefault(found, found)
         return found
 
     def add_row(self, table: str, text: str) -> None:
@@ -78,6 +78,7 @@ class Origins(dict[str, Origin]):
                     raise HloTextError(content[start:], "a field of metadata")
             start = match.end()
             if brace:
+                # E.g. `profile_type={1}`, which is about the compiler.
                 start = content.find("}", start) + 1
                 if not start:
                     raise HloTextError(content[match.end() - 1 :], "'}'")
@@ -89,10 +90,12 @@ class Origins(dict[str, Origin]):
         if frame is not None and not frame.isdecimal():
             raise HloTextError(frame, "the number of a frame")
         name, file = fields.get("op_name", ""), fields.get("source_file", "")
+        # As in `_SIMPLE`: Python refuses to convert a number of thousands of digits.
         return self._make_origin(name, file, line[:18], frame and frame[:18])
 
     def _make_origin(self, name: str, file: str, line: str, frame: str | None) -> Origin:
         number = int(line)
+        # Texts of 0.8.3 and later have tables in place of inline files. Frame 0 is no frame.
         if frame is not None and frame != "0" and not file:
             file, number = self._find_place(int(frame))
         # Equal strings become one object: a module repeats a few names thousands of times.

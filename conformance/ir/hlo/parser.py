@@ -36,7 +36,7 @@ _INSTRUCTION = re.compile(
 )
 _BEGINNING = re.compile(rf"\s*+(?:ROOT )?%?{NAME} = ")
 _LEAVES = frozenset({"constant", "parameter"})
-_ORDER = "control-predecessors"
+_PREDECESSORS = "control-predecessors"
 
 
 def parse(text: str) -> Module:
@@ -54,10 +54,10 @@ def parse(text: str) -> Module:
     number = 1
     try:
         head, first = split_header(text)
-        reading = _ModuleReader(head)
+        reader = _ModuleReader(head)
         for number, line in number_lines(text, first):
-            reading.read_line(line, number)
-        return reading.finish()
+            reader.read_line(line, number)
+        return reader.finish()
     except HloTextError as error:
         message = f"got {error.got!r}, expected {error.expected}"
         raise IrSyntaxError(f"hlo line {error.line or number}: {message}") from None
@@ -77,7 +77,7 @@ class _ModuleReader:
         self.not_understood = self._module.not_understood
         self.count_unknown(found.unknown, "the module")
         self._entry: Computation | None = None
-        self._body: _Body | None = None
+        self._body: _ComputationReader | None = None
         self._table = ""
 
     def read_line(self, line: str, number: int) -> None:
@@ -101,6 +101,7 @@ class _ModuleReader:
             raise HloTextError("end of text", f"'}}' of computation {self._body.computation.name}")
         if self._entry is None:
             raise HloTextError("end of text", "a computation marked ENTRY")
+        # Callees are linked at the end, because texts written by hand have callers first.
         self._module.entry = self._entry
         by_name = self._module.computations
         for caller, bodies in self.calls:
@@ -130,6 +131,7 @@ class _ModuleReader:
         entry, name = match.groups()
         if name in self._module.computations:
             raise HloTextError(name, "each computation once")
+        # The types repeat those of the parameters and the root; `short_parsable()` omits them.
         if signature := line[match.end() : -1].strip():
             self._check_signature(signature)
         found = self._module.computations[name] = Computation(name)
@@ -137,7 +139,7 @@ class _ModuleReader:
             if self._entry is not None:
                 raise HloTextError("ENTRY", "one entry")
             self._entry = found
-        self._body = _Body(found, self)
+        self._body = _ComputationReader(found, self)
 
     def _check_signature(self, text: str) -> None:
         """Check a signature, `(x: f32[], y: s32[2]) -> f32[]`."""
@@ -150,6 +152,7 @@ class _ModuleReader:
             match = _PARAMETER.match(part)
             if match is None:
                 raise HloTextError(part, "'name: type'")
+            # Reading a type raises if it is malformed; the value is not needed.
             types[part[match.end() :]]
         arrow, _, result = text[end:].lstrip().partition(" ")
         if arrow != "->":
@@ -157,7 +160,7 @@ class _ModuleReader:
         types[result]
 
 
-class _Body:
+class _ComputationReader:
     """Reads the lines of a computation."""
 
     def __init__(self, computation: Computation, module: _ModuleReader) -> None:
@@ -166,7 +169,7 @@ class _Body:
         self._by_name: dict[str, Instruction] = {}
         self._root: Instruction | None = None
         self._parameters: set[int] = set()
-        self._ordered: list[Instruction] = []
+        self._with_predecessors: list[Instruction] = []
 
     def read_line(self, line: str, number: int) -> None:
         """Read an instruction or a comment.
@@ -190,6 +193,7 @@ class _Body:
         found, origin = self._module.attributes.read(line[end + 1 :])
         inputs: tuple[Instruction, ...] = ()
         paths: tuple[Path, ...] = ()
+        # The parentheses of a leaf hold a value, not operands.
         if op in _LEAVES:
             attributes = self._read_leaf(op, operands, type_) | found.items
         else:
@@ -200,6 +204,7 @@ class _Body:
         if self._by_name.setdefault(name, instruction) is not instruction:
             raise HloTextError(name, "each name once in a computation")
         self.computation.instructions.append(instruction)
+        # The root is not always the last line: a schedule may put it before others.
         if is_root:
             if self._root is not None:
                 raise HloTextError("ROOT", "one root")
@@ -207,7 +212,7 @@ class _Body:
         if found.bodies:
             self._module.calls.append((instruction, found.bodies))
         self._module.count_unknown(found.unknown, op)
-        if op == "get-tuple-element" or _ORDER in attributes:
+        if op == "get-tuple-element" or _PREDECESSORS in attributes:
             self._check_references(instruction)
 
     def finish(self, text: str) -> None:
@@ -226,8 +231,8 @@ class _Body:
             raise HloTextError(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
         # As in XLA's own parser, the last instruction is the root if none is marked.
         self.computation.results = [(self._root or self.computation.instructions[-1], ())]
-        for instruction in self._ordered:
-            names = instruction.attributes[_ORDER]
+        for instruction in self._with_predecessors:
+            names = instruction.attributes[_PREDECESSORS]
             missing = set(names if isinstance(names, tuple) else ()) - self._by_name.keys()
             if missing:
                 expected = "the name of an instruction of the computation"
@@ -250,6 +255,7 @@ class _Body:
         """Return the operands in a list, with paths into their results."""
         by_name = self._by_name
         try:
+            # A plain split, because most lines of a module list nothing but names.
             if text[0] == "%":
                 found = tuple([by_name[name] for name in text[1:].split(", %")])
             else:
@@ -273,8 +279,8 @@ class _Body:
 
     def _check_references(self, instruction: Instruction) -> None:
         """Check an index into a tuple now, and control predecessors once all names are known."""
-        if _ORDER in instruction.attributes:
-            self._ordered.append(instruction)
+        if _PREDECESSORS in instruction.attributes:
+            self._with_predecessors.append(instruction)
         if instruction.op != "get-tuple-element":
             return
         # Some print options leave the index out.

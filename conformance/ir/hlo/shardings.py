@@ -89,6 +89,7 @@ class Mesh(NamedTuple):
                 cuts[axis.name] |= {axis.before, axis.before * axis.size}
         pieces: list[tuple[str, int]] = []
         sizes: list[int] = []
+        # An axis is cut wherever a part of it begins or ends, so that parts are whole pieces.
         for name, places in cuts.items():
             ordered = sorted(places)
             for low, high in pairwise(ordered):
@@ -99,9 +100,9 @@ class Mesh(NamedTuple):
         order: list[int] = []
         shape: list[int] = []
         for axes in dimensions:
-            mine = [n for axis in axes for n in self._find_pieces(axis, pieces)]
-            shape.append(prod([sizes[n] for n in mine]))
-            order += mine
+            numbers = [n for axis in axes for n in self._find_pieces(axis, pieces)]
+            shape.append(prod([sizes[n] for n in numbers]))
+            order += numbers
         if len(set(order)) != len(order):
             raise HloTextError(str(dimensions), "each axis at most once")
         rest = [n for n in range(len(sizes)) if n not in order]
@@ -124,6 +125,7 @@ def transpose(
     strides = [1] * len(sizes)
     for n in range(len(sizes) - 2, -1, -1):
         strides[n] = strides[n + 1] * sizes[n + 1]
+    # Offsets are expanded dimension by dimension: linear in the devices, and without NumPy.
     places = [0]
     for n in order:
         steps = range(0, strides[n] * sizes[n], strides[n])
@@ -148,6 +150,7 @@ def _read_array(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if match is not None:
         shape, devices = parse_integers(match[1]), _read_iota(match[2])
     else:
+        # The older form of a tile assignment lists every device; the iota form names a range.
         head, _, tail = text.partition("]")
         if not head.startswith("["):
             raise HloTextError(text, "'[sizes]' and devices")
@@ -225,6 +228,7 @@ def read_device_groups(text: str) -> Groups:
 
 
 def _count_devices(sizes: tuple[int, ...], text: str) -> int:
+    # Checked at each step: the product itself could have millions of digits.
     count = 1
     for size in sizes:
         count *= size
@@ -240,13 +244,14 @@ def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
         text: As after `sharding=`, braces included.
 
     Returns:
-        The sharding, and `as 3`, `like 3` or nothing for each of its parts; no groups at all if
+        The sharding, and `as 3`, `like 3` or nothing for each of its parts; empty if
         every part has none.
 
     Raises:
         HloTextError: If the text is no sharding.
     """
     content = strip_brackets(strip_comments(text))
+    # Only the sharding of a tuple is empty or begins with inner braces: `{{replicated}, ...}`.
     if content.startswith("{") or not content:
         found = [_read_part(strip_brackets(part)) for part in split_parts(content)]
         whole = Sharding("tuple", parts=tuple([part for part, _ in found]))
@@ -257,6 +262,7 @@ def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
 
 
 def _read_part(text: str) -> tuple[Sharding, str]:
+    # The group may follow any spelling of a sharding, so it is cut out first.
     group = ""
     if match := _SHARD_GROUP.search(text):
         group = f"{match[1].removeprefix('shard_')} {match[2]}"
@@ -277,6 +283,7 @@ def _read_part(text: str) -> tuple[Sharding, str]:
 
 def _read_word(text: str, word: str) -> Sharding | None:
     """Return the sharding of a text that is a word, such as `replicated`."""
+    # `unreduced max` names the pending reduction; plain `unreduced` is a sum.
     if match := _UNREDUCED.fullmatch(text):
         return Sharding(f"unreduced {match[1]}")
     if word not in _PLAIN:
@@ -312,20 +319,24 @@ def make_tiled(
     Replicas are equal, so devices are sorted within a replicated group.
     """
     data = len(tiles) - len(subgroups)
-    kept = [n for n in range(data, len(tiles)) if tiles[n] != 1]
-    kept.sort(key=lambda n: (SUBGROUPS.index(subgroups[n - data].split()[0]), subgroups[n - data]))
-    devices = transpose(devices, tiles, [*range(data), *kept])
+    subgroup_dimensions = [n for n in range(data, len(tiles)) if tiles[n] != 1]
+    subgroup_dimensions.sort(
+        key=lambda n: (SUBGROUPS.index(subgroups[n - data].split()[0]), subgroups[n - data])
+    )
+    devices = transpose(devices, tiles, [*range(data), *subgroup_dimensions])
     shape = tiles[:data]
     kinds = []
-    for kind, members in groupby(kept, key=lambda n: subgroups[n - data]):
+    for kind, members in groupby(subgroup_dimensions, key=lambda n: subgroups[n - data]):
         kinds.append(kind)
         shape += (prod([tiles[n] for n in members]),)
+    # A single subgroup that holds all devices: the number of dimensions has no meaning then.
     if len(kinds) == 1 and prod(tiles[:data]) == 1:
         return Sharding(kinds[0])
     # A single device holds everything, which is the same as replication.
     if not kinds and devices == (0,):
         return Sharding("replicated")
     if kinds[-1:] == ["replicated"]:
+        # `SUBGROUPS` ends with replicated, so that replicas are neighbours in the device list.
         size = shape[-1]
         runs = [devices[n : n + size] for n in range(0, len(devices), size)]
         devices = tuple([device for run in runs for device in sorted(run)])
@@ -358,6 +369,7 @@ def _read_mesh_sharding(text: str) -> Sharding:
     # Replicated axes mean the same as axes that are not named.
     kinds = [kind for kind in named if kind != "replicated"]
     tiles, devices = found.cut(dimensions + [named[kind] for kind in kinds])
+    # Only checks that each axis occurs once.
     if "replicated" in named:
         found.cut([*dimensions, *named.values()])
     return make_tiled(tiles, devices, (*kinds, "replicated"))
@@ -365,5 +377,6 @@ def _read_mesh_sharding(text: str) -> Sharding:
 
 def _check_rest(text: str) -> None:
     text = text.strip().removeprefix(",").strip()
+    # The origin of an annotation is not a part of it.
     if text and not (text.startswith("metadata={") and find_closing(text, 9) == len(text)):
         raise HloTextError(text, "the end of the sharding")

@@ -37,6 +37,7 @@ LONGEST = 1_000
 _DIGEST = re.compile(r"sha256:[0-9a-f]{16} of \d+ elements")
 _FLOAT = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan(?:\(0x[0-9a-f]+\))?)", re.ASCII)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
+# Arrays of truth values are printed as digits, scalars as words.
 _BITS = {"true": "true", "false": "false", "1": "true", "0": "false"}
 _PART = r"[^\s(){},]+(?:\(0x[0-9a-f]+\))?"
 _ELEMENT = re.compile(rf"\({_PART},{_PART}\)|{_PART}")
@@ -50,7 +51,7 @@ class HloTypes(dict[str, Type]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._one: dict[Type, Type] = {}
+        self._unique: dict[Type, Type] = {}
 
     def __missing__(self, text: str) -> Type:
         clean = strip_comments(text).strip()
@@ -66,6 +67,7 @@ class HloTypes(dict[str, Type]):
         Raises:
             HloTextError: If no type begins there.
         """
+        # A stack instead of recursion: the depth of a tuple is checked, not that of Python.
         open_: list[list[Type]] = []
         while True:
             match = _TENSOR.match(text, start)
@@ -102,6 +104,7 @@ class HloTypes(dict[str, Type]):
         if layout:
             match_all(_LAYOUT, layout, "a layout")
             if match := _SPACE.search(layout):
+                # `S(0)` is the default space, which most releases leave out.
                 space = "" if match[1] == "0" else match[1]
                 if _SPACE.search(layout, match.end()):
                     raise HloTextError(layout, "one memory space")
@@ -110,7 +113,7 @@ class HloTypes(dict[str, Type]):
         return self._intern(Tensor(name, tuple(shape), layout or "", space))
 
     def _intern(self, found: Type) -> Type:
-        return self._one.setdefault(found, found)
+        return self._unique.setdefault(found, found)
 
 
 def read_literal(text: str, type_: Type) -> Attribute:
@@ -127,6 +130,7 @@ def read_literal(text: str, type_: Type) -> Attribute:
         HloTextError: If the text is no literal of that type.
     """
     text = strip_comments(text).strip()
+    # `as_text()` elides large constants; such a value equals any other that is elided.
     if text == "{...}":
         return Opaque(text)
     if not isinstance(type_, Tensor):
@@ -146,6 +150,7 @@ def _read_array(text: str, type_: Tensor) -> str:
         raise HloTextError(text, "a literal in braces")
     sizes = [size for size in type_.shape if isinstance(size, int)]
     dynamic = len(sizes) != len(type_.shape)
+    # Before blanks are removed: `{1 2}` would become a single number.
     if match := _GAP.search(text):
         raise HloTextError(match[0], "','")
     text = text.translate(_BLANK)
@@ -165,6 +170,7 @@ def _digest_array(text: str, count: int | None, dtype: str) -> str:
     if _LONG.fullmatch(text) is None or text.count("{") != text.count("}"):
         raise HloTextError(text, "numbers in braces")
     found = text.count(",") + 1
+    # The parts of a complex number are separated by a comma, too.
     if dtype.startswith("c"):
         found = (found + 1) // 2
     if count is not None and found != count:
@@ -174,6 +180,7 @@ def _digest_array(text: str, count: int | None, dtype: str) -> str:
 
 def _format_array(elements: list[str], sizes: list[int]) -> str:
     """Return the text of an array with these sizes."""
+    # Dimensions after a size of zero leave no trace in the text.
     if 0 in sizes:
         sizes = sizes[: sizes.index(0)]
         elements = ["{}"] * min(prod(sizes), LONGEST)
