@@ -91,6 +91,7 @@ class Attributes:
 
     def _read_string(self, scan: Scanner) -> str:
         text = scan.read_string()
+        # The type of a string attribute has no meaning in the dialects of jax.
         if scan.accept(":"):
             self._types.read(scan)
         return text
@@ -116,6 +117,7 @@ class Attributes:
 
     def _read_number(self, scan: Scanner) -> Attribute:
         """Read `1 : i64` or `1.5 : f32`, which may be spelled by its bits in hexadecimal."""
+        # Without a type a number is an i64 or an f64, as in MLIR's grammar.
         token = scan.advance()
         dtype = "f64" if _DECIMAL.fullmatch(token) and not token[1:].isdecimal() else "s64"
         if token.isdecimal():
@@ -146,7 +148,7 @@ class Attributes:
         if dtype == "pred" and scan.next in {"true", "false"}:
             return self._read_truth(scan)
         try:
-            if literals.is_whole(dtype):
+            if literals.is_integral(dtype):
                 return scan.read_integer()
             return literals.read_number(scan.advance(), dtype)
         except ValueError:
@@ -173,7 +175,8 @@ class Attributes:
             if found is None:
                 whole = scan.text[begin : scan.before]
                 return self._keep_unknown(f"dense<> of {tensor.dtype}", whole)
-            if self.literal or not literals.is_whole(tensor.dtype):
+            # `dense<>` was the spelling of integer lists, such as dimensions, before `array<>`.
+            if self.literal or not literals.is_integral(tensor.dtype):
                 return literals.render_elements(found, tensor)
             return literals.nest_integers(found, tensor)
         except literals.LiteralError as error:
@@ -217,6 +220,7 @@ class Attributes:
             if "." in name:
                 return self._keep_unknown(name, name)
             scan.fail(f"'<', {name} is not defined")
+        # The line is that of the use: an alias may be defined after the module.
         inner = scan.open_nested(self._aliases[name], line)
         found = self._read_any(inner)
         if inner.next:
@@ -236,5 +240,6 @@ class Attributes:
             raise  # a defect of the module, not an unknown grammar
         except IrSyntaxError:
             pass
+        # Parts counted before the failure are within the text that is kept as a whole.
         del self._unknown[before:]
         return self._keep_unknown(name, text)

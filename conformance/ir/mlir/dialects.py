@@ -1,6 +1,6 @@
 """Attributes of the dialects of jax's modules: stablehlo, mhlo, chlo, sdy.
 
-Two spellings are our own, for values whose original text is lost:
+Two spellings are this package's, for values whose original text is lost:
 `#conformance.sharding<"tiled", [4, 1], [0, 1, 2, 3], []>` is a sharding device by device,
 `#conformance.text<"sha256:... of 2000 elements">` the text of a constant.
 """
@@ -30,6 +30,7 @@ TEXT = "#conformance.text"
 _SPACE = re.compile(r"\s+")
 NOTES = ("open", "priorities", "replicated")
 _PRIORITY = re.compile(r"p(\d{1,9})", re.ASCII)
+# Attributes of jax before Shardy (to 0.6.2), and of the GSPMD calls within later modules.
 _GSPMD = frozenset({"mhlo.sharding", "mhlo.spmd_output_sharding"})
 REPLICATED = Sharding("replicated")
 
@@ -38,7 +39,7 @@ class UndefinedSymbolError(IrSyntaxError):
     """A mesh that the module does not define."""
 
 
-class Spread(NamedTuple):
+class ShardySharding(NamedTuple):
     """A sharding with Shardy's notes for its propagation.
 
     Attributes:
@@ -59,8 +60,8 @@ class Dialects:
         self._meshes = meshes
         self._value = value
         self._by_name: dict[str, Callable[[Scanner], object]] = {
-            "#sdy.sharding": lambda scan: _read_spread(scan, meshes),
-            "#sdy.sharding_per_value": self._read_spreads,
+            "#sdy.sharding": lambda scan: _read_shardy_sharding(scan, meshes),
+            "#sdy.sharding_per_value": self._read_shardy_shardings,
             "#sdy.mesh": self._read_mesh_attribute,
             **dict.fromkeys(_TEXTS, lambda scan: _SPACE.sub(" ", scan.read_brackets().strip())),
             "#stablehlo.replica_group_mesh_axes": self._read_groups,
@@ -82,6 +83,7 @@ class Dialects:
         special = self._by_name.get(name)
         if special is not None:
             return special(scan)
+        # A dialect of another project may use the same grammar with another meaning.
         if name.partition(".")[0] not in _PLAIN:
             scan.fail("an attribute of a known dialect")
         scan.expect("<")
@@ -100,6 +102,7 @@ class Dialects:
             return tuple(scan.read_list("{", "}", scan.read_string))
         if scan.next[:1] == '"':
             return tuple(_read_axis(scan))
+        # The kind before the word repeats the name of the attribute: `<transpose NO>`.
         if scan.next != "=":
             return scan.read_word()
         found: dict[str, Attribute] = {}
@@ -112,9 +115,9 @@ class Dialects:
                 return tuple(sorted(found.items()))
             name = scan.read_word()
 
-    def _read_spreads(self, scan: Scanner) -> tuple[Spread, ...]:
+    def _read_shardy_shardings(self, scan: Scanner) -> tuple[ShardySharding, ...]:
         scan.expect("<")
-        found = scan.read_list("[", "]", lambda: _read_spread(scan, self._meshes))
+        found = scan.read_list("[", "]", lambda: _read_shardy_sharding(scan, self._meshes))
         scan.expect(">")
         return tuple(found)
 
@@ -141,9 +144,11 @@ class Dialects:
         scan.expect_field("axes")
         axes = cast("Any", self._value(scan))
         scan.expect(">")
+        # Groups by axes appear in StableHLO of 0.12.0.1; earlier releases list devices.
         try:
             named = [MeshAxis(axis) if isinstance(axis, str) else MeshAxis(*axis) for axis in axes]
             (size, count), devices = mesh.cut([named])
+            # A group shares its coordinates on all other axes, so these come first.
             devices = transpose(devices, [size, count], [1, 0])
             return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
         except (HloTextError, TypeError) as error:
@@ -175,6 +180,7 @@ class Dialects:
 
 def _read_own_sharding(scan: Scanner) -> Sharding:
     """Read `<"kind", [tiles], [devices], ["subgroups"], <parts>...>`."""
+    # Shardings of tuples nest without a list, so their depth is counted here.
     scan.enter()
     scan.expect("<")
     kind = scan.read_string()
@@ -239,7 +245,7 @@ def _read_mesh_of(scan: Scanner, meshes: dict[str, Mesh]) -> Mesh:
     return meshes[name]
 
 
-def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
+def _read_shardy_sharding(scan: Scanner, meshes: dict[str, Mesh]) -> ShardySharding:
     """Read `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>`."""
     scan.expect("<")
     found = _read_mesh_of(scan, meshes)
@@ -257,17 +263,17 @@ def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
         notes["replicated"] = tuple(
             [f"{x.name}:({x.before}){x.size}" if x.size else x.name for x in named["replicated"]]
         )
-    # A mesh without axes is a single device, or nothing at all.
+    # A mesh without axes is a single device, or a placeholder without any device.
     if not found.axes and not any([*dimensions, *named.values()]):
         single = Sharding("maximal", devices=found.devices)
-        return Spread(single if found.devices else REPLICATED, notes)
+        return ShardySharding(single if found.devices else REPLICATED, notes)
     try:
         # This call only checks that each axis occurs once; replicated axes need no dimension.
         found.cut([*dimensions, *named.values()])
         sizes, devices = found.cut([*dimensions, named.get("unreduced", [])])
     except HloTextError as error:
         scan.fail(f"axes of the mesh, each once ({error})")
-    return Spread(make_tiled(sizes, devices, ("unreduced", "replicated")), notes)
+    return ShardySharding(make_tiled(sizes, devices, ("unreduced", "replicated")), notes)
 
 
 def _read_gspmd(text: str) -> Sharding | None:
@@ -276,6 +282,7 @@ def _read_gspmd(text: str) -> Sharding | None:
         found, groups = read_sharding(text)
     except HloTextError:
         return None
+    # A `Sharding` cannot hold shard groups, so such a text stays a text.
     return None if groups else found
 
 
@@ -301,11 +308,12 @@ def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None
 
     A GSPMD text becomes a sharding.
     """
+    # Notes guide propagation only: apart, equal placements of two releases stay equal.
     found[name] = plain = drop_notes(value)
-    if isinstance(value, Spread):
+    if isinstance(value, ShardySharding):
         for kind, note in value.notes.items():
             found[f"{name} {kind}"] = note
-    elif isinstance(value, tuple) and value and isinstance(value[0], Spread):
+    elif isinstance(value, tuple) and value and isinstance(value[0], ShardySharding):
         for kind in NOTES:
             notes = tuple(spread.notes.get(kind, ()) for spread in value)
             if any(notes):
@@ -317,9 +325,9 @@ def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None
 
 def drop_notes(value: object) -> Attribute:
     """Return a value without Shardy's notes."""
-    if isinstance(value, Spread):
+    if isinstance(value, ShardySharding):
         return value.sharding
-    if isinstance(value, tuple) and value and isinstance(value[0], Spread):
+    if isinstance(value, tuple) and value and isinstance(value[0], ShardySharding):
         return tuple([spread.sharding for spread in value])
     return cast("Attribute", value)
 

@@ -38,13 +38,14 @@ _NUMPY = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     **{f"s{bits}": np.dtype(f"int{max(bits, 8)}") for bits in (1, 2, 4, 8, 16, 32, 64)},
     **{f"u{bits}": np.dtype(f"uint{max(bits, 8)}") for bits in (1, 2, 4, 8, 16, 32, 64)},
+    # From the installed ml_dtypes: a type that it lacks is kept as text, and counted.
     **{
         name.replace("float", "f").replace("_", ""): np.dtype(getattr(ml_dtypes, name))
         for name in dir(ml_dtypes)
         if name.startswith("float")
     },
 }
-_PARTS = {"c64": "f32", "c128": "f64"}
+_COMPLEX_PARTS = {"c64": "f32", "c128": "f64"}
 _LIST = re.compile(r"[\[\],\s]*+(?>(?:(?:\([^()\[\]]*+\)|[^\s()\[\],]++)[\[\],\s]*+)*)")
 _ELEMENT = re.compile(r"\([^()]*+\)|[^\s()\[\],]++")
 _INTEGER = re.compile(r"[-+]?\d+")
@@ -57,7 +58,7 @@ class LiteralError(ValueError):
     """A text that is no literal of its type; the message names what was expected."""
 
 
-def is_whole(dtype: str) -> bool:
+def is_integral(dtype: str) -> bool:
     """Whether elements of this type are integers or truth values."""
     return dtype in _NUMPY and _NUMPY[dtype].kind in "biu"
 
@@ -75,13 +76,14 @@ def read_elements(text: str, tensor: Tensor) -> Elements | None:
     Raises:
         LiteralError: If the text is no constant of that type.
     """
-    dtype = _PARTS.get(tensor.dtype, tensor.dtype)
+    dtype = _COMPLEX_PARTS.get(tensor.dtype, tensor.dtype)
     sizes = [size for size in tensor.shape if isinstance(size, int)]
     if dtype not in _NUMPY or text.startswith('"') != text.startswith('"0x'):
         return None
     if len(sizes) != len(tensor.shape):
         raise LiteralError("a constant of a static shape")
-    width = 2 if tensor.dtype in _PARTS else 1
+    # A complex number is read as two floats.
+    width = 2 if tensor.dtype in _COMPLEX_PARTS else 1
     total = prod(sizes)
     if text.startswith('"'):
         values = _decode_bytes(text, _NUMPY[dtype], dtype, total * width)
@@ -137,7 +139,9 @@ def read_number(token: str, dtype: str) -> float | str:
         token: Decimal, or the bits in hexadecimal.
         dtype: Type of the attribute.
     """
+    # Rounded by way of the type: releases print 0.1 : f32 with different numbers of digits.
     text = render_each(_read_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
+    # NaN and infinity have an n: NaN would differ from itself as an attribute.
     return text if "n" in text else float(text)
 
 
@@ -146,7 +150,8 @@ def _decode_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Ele
         raw = bytes.fromhex(text[3:-1])
     except ValueError:
         raise LiteralError("hexadecimal digits") from None
-    if dtype == "pred" and len(raw) != count:  # older releases pack eight into a byte
+    # Older releases pack eight truth values into a byte.
+    if dtype == "pred" and len(raw) != count:
         if len(raw) != -(-count // 8):
             raise LiteralError(f"{count} truth values")
         bits = np.frombuffer(raw, np.uint8)
@@ -158,6 +163,7 @@ def _decode_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Ele
 
 
 def _read_list(text: str, dtype: str, width: int) -> Elements:
+    # The pattern has no nesting, which the shape implies; `_check_brackets` finds unbalanced ones.
     if _LIST.fullmatch(text) is None:
         raise LiteralError("elements in brackets")
     _check_brackets(text)
@@ -207,6 +213,7 @@ def _get_unsigned(kind: np.dtype[Any]) -> np.dtype[Any]:
 
 def _read_floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
     """Return floats, which may be spelled by their bits."""
+    # Bits are written through a view: a conversion of a float would quieten a signalling NaN.
     values = np.zeros(len(tokens), kind)
     bits = values.view(_get_unsigned(kind))
     with np.errstate(all="ignore"):
@@ -231,13 +238,14 @@ def render_each(values: Elements) -> list[str]:
     if values.dtype.kind in "iu":
         return list(map(str, values.tolist()))
     if values.dtype in {np.dtype(np.float16), np.dtype(np.float32)}:
-        # NumPy finds the shortest text of its own types; the others are printed as float64.
+        # NumPy finds the shortest text of these types; the others are printed as float64.
         spelled = list(map(str, values))
     else:
         with np.errstate(invalid="ignore"):  # a signalling NaN
             spelled = list(map(repr, values.astype(np.float64).tolist()))
     raw: list[int] = values.view(_get_unsigned(values.dtype)).tolist()
     digits = 2 * values.dtype.itemsize
+    # The default NaN depends on the type, so it comes from a conversion.
     usual = np.array([np.nan]).astype(values.dtype).view(_get_unsigned(values.dtype))[0]
     for place, text in enumerate(spelled):
         if text[-1] == "n" and raw[place] != usual:

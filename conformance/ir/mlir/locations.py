@@ -48,6 +48,7 @@ class Locations:
     def read(self, scan: Scanner) -> Origin:
         """Read `loc(...)`, and return its origin."""
         place = self._read_wrapped(scan)
+        # Thousands of instructions share a place, and passes compare origins.
         origin = self._origins.get(place)
         if origin is None:
             origin = self._origins[place] = Origin(place.name.removesuffix(":"), *place[1:])
@@ -96,6 +97,7 @@ class Locations:
                 scan.fail(f"a location, {name} is not defined")
             text, position = self.aliases[name]
             needed = [n for n in _REFERENCE.findall(text) if n and n not in self._places]
+            # Met again with open references: one of them leads back here.
             if needed:
                 if name in open_:
                     scan.fail(f"a location, {name} leads to itself")
@@ -115,6 +117,7 @@ class Locations:
             if callee:
                 return _join_call(self._places[callee], self._places[caller])
             return _Place(name, "", 0) if name is not None else _Place("", file, int(number))
+        # Only for the rest, because a scanner takes many times as long as the pattern.
         scan = Scanner(text, 1 + self._text.count("\n", 0, position))
         place = self._read_wrapped(scan)
         if scan.next:
@@ -179,11 +182,13 @@ class Locations:
 
 
 def _join_name(name: str, inner: _Place) -> _Place:
+    # A name with a colon is the kind of a primitive; jax nests it around the name stack.
     if name.endswith(":") and inner.name:
         return inner
     return _Place(name, inner.file, inner.line)
 
 
 def _join_call(inner: _Place, outer: _Place) -> _Place:
+    # The name of a frame is its function, which is no part of a name stack.
     found = inner if inner.file else outer
     return _Place("", found.file, found.line)

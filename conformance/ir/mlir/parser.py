@@ -9,89 +9,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from conformance.ir.graph import NOWHERE, Computation, Instruction, Module
 from conformance.ir.hlo.shardings import Mesh
 from conformance.ir.mlir.attributes import Attributes
 from conformance.ir.mlir.locations import Locations
+from conformance.ir.mlir.operation import OpenOperation, OperationHead, OperationTail
 from conformance.ir.mlir.scan import Scanner, TextHeader, check_rest
 from conformance.ir.mlir.symbols import CALLS, Symbols, ValueScopes, get_role, refuse
 from conformance.ir.mlir.tensors import Types
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Attribute, Origin, Type, Value
+    from conformance.ir.graph import Attribute, Origin
 
 DEEPEST = 500
 """How deep regions may nest."""
-# The longest text after the operands of an operation that is cached.
+# The longest text after the operands of an operation that is cached: longer ones are constants,
+# which do not recur.
 _LONGEST = 4000
-# An operation without regions on a line of its own, up to the end of its operands and of the line.
+# An operation without regions on a single line, up to the end of its operands and of the line.
 _LINE = re.compile(
     r'\s*+(?:(%[\w$.-]+)(?::(\d+))? = )?"([\w$.-]+)"\(([^()\n]*+)\)'
     rf"([^\n]{{0,{_LONGEST}}}+)(?=\n|\Z)"
 )
 _ENDS = (".return", ".yield")
-
-
-class _Tail(NamedTuple):
-    """The part of an operation after its operands.
-
-    Attributes:
-        attributes: All of them.
-        type: Type of the result.
-        takes: Types of the operands.
-        gives: Number of results.
-        unknown: Descriptions of the parts that are not understood, for counting.
-    """
-
-    attributes: dict[str, Attribute]
-    type: Type
-    takes: tuple[Type, ...]
-    gives: int
-    unknown: tuple[str, ...]
-
-
-class _Head(NamedTuple):
-    """The part of an operation up to its operands: `%0:2 = "op"(%a, %b)`.
-
-    Attributes:
-        key: Name of the result, empty without one.
-        times: Number of results as spelled, empty for one.
-        op: The operation.
-        links: The operands.
-        line: Number of the line.
-    """
-
-    key: str
-    times: str
-    op: str
-    links: list[Value]
-    line: int
-
-
-@dataclass(slots=True, eq=False)
-class _Open:
-    """An operation whose regions are being read.
-
-    Attributes:
-        head: The operation up to its operands.
-        attributes: The attributes read so far.
-        bodies: The regions read so far, the open one included.
-        region: The open region.
-        begun: Whether the block of the open region has begun.
-        ended: Whether its terminator has been read.
-        unknown: Descriptions of the attributes that are not understood.
-    """
-
-    head: _Head
-    attributes: dict[str, Attribute]
-    bodies: list[tuple[str, Computation]] = field(default_factory=list)
-    region: Computation = field(default_factory=lambda: Computation(""))
-    begun: bool = False
-    ended: bool = False
-    unknown: tuple[str, ...] = ()
 
 
 def parse(text: str) -> Module:
@@ -118,9 +60,9 @@ class _Reader:
         self._attributes = Attributes(header.attributes, self._types, self._unknown)
         self._locations = Locations(text, header.locations)
         self._symbols = Symbols()
-        self._stack: list[_Open] = []
+        self._stack: list[OpenOperation] = []
         self._values = ValueScopes()
-        self._tails: dict[tuple[str, str], _Tail] = {}
+        self._tails: dict[tuple[str, str], OperationTail] = {}
         self._origins: dict[str, Origin] = {}
         self._not_understood: Counter[str] = Counter()
         self._names: Counter[str] = Counter()
@@ -135,6 +77,7 @@ class _Reader:
         self._read_operation()
         self._position = self._scan.start
         while self._module is None:
+            # The shortcut is for instructions: the operations of the module itself are functions.
             if len(self._stack) > 1:
                 self._read_known_lines()
             self._scan.seek(self._position)
@@ -181,15 +124,17 @@ class _Reader:
             if known is None:
                 break
             origin = origins.get(where) if where else NOWHERE
+            # A reference such as `loc(#loc12)` recurs, so it is resolved once.
             if origin is None:
                 self._scan.seek(found.end() - len(where))
                 origin = self._locations.read(self._scan)
+                # ` loc(` was within an attribute: the slow path reads the whole operation.
                 if self._scan.start < found.end():
                     break
                 origins[where] = origin
             line = self._scan.find_line(found.start(3))
-            links = self._values.resolve(operands, line) if operands else []
-            self._add(_Head(key or "", count or "", op, links, line), known, origin)
+            values = self._values.resolve(operands, line) if operands else []
+            self._add(OperationHead(key or "", count or "", op, values, line), known, origin)
             position = found.end()
         self._position = position
 
@@ -200,14 +145,17 @@ class _Reader:
             scan.fail("an operation in generic form" + (" or '}'" if self._stack else ""))
         head, after = self._read_head()
         attributes: dict[str, Attribute] = {}
+        # Set for each operation: a constant of integers is one text, a list of sizes is a tuple.
         self._attributes.literal = head.op.endswith(".constant")
+        # Branches between blocks do not occur in what jax lowers, and the graph cannot hold them.
         if scan.accept("["):
             scan.fail("an operation without successors")
         if scan.accept("<"):
             self._attributes.read_dictionary(scan, attributes)
             scan.expect(">")
         if scan.next == "(":
-            frame = _Open(head, attributes)
+            frame = OpenOperation(head, attributes)
+            # Before its regions are read, whose operations count their own.
             frame.unknown = self._claim_unknown(head)
             self._open(frame)
             return
@@ -216,7 +164,7 @@ class _Reader:
             self._tails[head.op, scan.text[after:end]] = tail
         self._finish(head, tail, self._read_location(), ())
 
-    def _read_head(self) -> tuple[_Head, int]:
+    def _read_head(self) -> tuple[OperationHead, int]:
         """Read `%0:2 = "op"(%a, %b)`; return also where it ends."""
         scan = self._scan
         line = scan.line
@@ -229,25 +177,29 @@ class _Reader:
         op = scan.read_string()
         operands = scan.read_list("(", ")", self._read_operand)
         after = scan.before
-        links = self._values.resolve(", ".join(operands), line) if operands else []
-        return _Head(key, count, op, links, line), after
+        values = self._values.resolve(", ".join(operands), line) if operands else []
+        return OperationHead(key, count, op, values, line), after
 
     def _read_operand(self) -> str:
         if self._scan.next[:1] != "%":
             self._scan.fail("an operand or ')'")
         return self._scan.advance()
 
-    def _read_tail(self, head: _Head, attributes: dict[str, Attribute]) -> tuple[_Tail, int]:
+    def _read_tail(
+        self, head: OperationHead, attributes: dict[str, Attribute]
+    ) -> tuple[OperationTail, int]:
         """Read what follows the regions: attributes and types; return also where it ends."""
         scan = self._scan
         if scan.next == "{":
             self._attributes.read_dictionary(scan, attributes)
         scan.expect(":")
-        takes, gives = self._types.read_signature(scan)
-        of = gives[0] if len(gives) == 1 else gives
-        return _Tail(attributes, of, takes, len(gives), self._claim_unknown(head)), scan.before
+        operand_types, types = self._types.read_signature(scan)
+        of = types[0] if len(types) == 1 else types
+        return OperationTail(
+            attributes, of, operand_types, len(types), self._claim_unknown(head)
+        ), scan.before
 
-    def _claim_unknown(self, head: _Head) -> tuple[str, ...]:
+    def _claim_unknown(self, head: OperationHead) -> tuple[str, ...]:
         """Return the parts of an operation that are not understood, and forget them."""
         unknown = tuple(f"{part} of {head.op}" for part in self._unknown)
         self._unknown.clear()
@@ -257,7 +209,11 @@ class _Reader:
         return self._locations.read(self._scan) if self._scan.next == "loc" else NOWHERE
 
     def _finish(
-        self, head: _Head, tail: _Tail, origin: Origin, bodies: tuple[tuple[str, Computation], ...]
+        self,
+        head: OperationHead,
+        tail: OperationTail,
+        origin: Origin,
+        bodies: tuple[tuple[str, Computation], ...],
     ) -> None:
         """Add an operation to the region, the module or the text that holds it."""
         if len(self._stack) > 1:
@@ -277,31 +233,33 @@ class _Reader:
 
     def _add(
         self,
-        head: _Head,
-        tail: _Tail,
+        head: OperationHead,
+        tail: OperationTail,
         origin: Origin,
         bodies: tuple[tuple[str, Computation], ...] = (),
     ) -> None:
         """Add an operation to the open region; a terminator ends the region."""
-        key, _, op, links, line = head
+        name, _, op, values, line = head
         frame = self._stack[-1]
         self._check(head, tail)
         if tail.unknown:
             self._not_understood.update(tail.unknown)
-        if not tail.gives and op.endswith(_ENDS):
-            frame.region.results = links
-            for name, value in tail.attributes.items():
-                frame.region.attributes[f"return {name}"] = value
-            frame.ended = True
+        # The terminators of all dialects end like this; in the graph they are the results.
+        if not tail.result_count and op.endswith(_ENDS):
+            frame.region.results = values
+            for attribute, value in tail.attributes.items():
+                frame.region.attributes[f"return {attribute}"] = value
+            frame.has_ended = True
             return
-        operands, paths = zip(*links, strict=True) if links else ((), ())
+        operands, paths = zip(*values, strict=True) if values else ((), ())
         made = Instruction(
-            key[1:] or self._make_unique(op),
+            name[1:] or self._make_unique(op),
             op,
             tail.type,
             operands,
             paths,
-            tail.attributes.copy(),  # passes rewrite it, and the tail is cached
+            # A copy, because calls pop their callee and passes rewrite it, and the tail is cached.
+            tail.attributes.copy(),
             bodies,
             origin,
             line,
@@ -309,25 +267,25 @@ class _Reader:
         frame.region.instructions.append(made)
         if op in CALLS:
             self._symbols.add_call(made)
-        if key:
-            self._values.define(key, made, tail.gives)
+        if name:
+            self._values.define(name, made, tail.result_count)
 
-    def _check(self, head: _Head, tail: _Tail) -> None:
+    def _check(self, head: OperationHead, tail: OperationTail) -> None:
         """Check the place of an operation, and its types against its values."""
-        key, count, op, links, line = head
-        if self._stack[-1].ended:
+        name, count, op, values, line = head
+        if self._stack[-1].has_ended:
             refuse(line, op, "'}' after the terminator")
-        if len(links) != len(tail.takes):
-            refuse(line, op, f"as many operands as types, {len(tail.takes)}")
-        for (maker, path), of in zip(links, tail.takes, strict=True):
+        if len(values) != len(tail.operand_types):
+            refuse(line, op, f"as many operands as types, {len(tail.operand_types)}")
+        for (maker, path), of in zip(values, tail.operand_types, strict=True):
             made = maker.type[path[0]] if path else maker.type
             # Equal types are one object, so the comparison is rarely needed.
             if made is not of and made != of:
                 refuse(line, f"%{maker.name}", "an operand of the type it was given above")
-        if key and (count or "1") != str(tail.gives):
-            refuse(line, f"{key}:{count or 1}", f"{tail.gives} results, as the types say")
+        if name and (count or "1") != str(tail.result_count):
+            refuse(line, f"{name}:{count or 1}", f"{tail.result_count} results, as the types say")
 
-    def _open(self, frame: _Open) -> None:
+    def _open(self, frame: OpenOperation) -> None:
         """Begin the first region of an operation."""
         if not self._stack and frame.head.op != "builtin.module":
             self._scan.fail("a module before it")
@@ -340,31 +298,31 @@ class _Reader:
         self._scan.expect("(")
         self._begin_region(frame)
 
-    def _begin_region(self, frame: _Open) -> None:
+    def _begin_region(self, frame: OpenOperation) -> None:
         self._scan.expect("{")
         if len(self._stack) > 1:
             self._values.enter()
         head = frame.head
         role = get_role(head.op, len(frame.bodies))
-        # The module and its functions have names of their own.
+        # The module and its functions have names in the text.
         is_named = len(self._stack) <= len(("module", "function"))
-        name = "" if is_named else self._make_unique(f"{head.key[1:] or head.op}.{role}")
+        name = "" if is_named else self._make_unique(f"{head.name[1:] or head.op}.{role}")
         frame.region = Computation(name)
         frame.bodies.append((role, frame.region))
-        frame.begun = frame.ended = False
+        frame.has_block = frame.has_ended = False
 
     def _read_block(self) -> None:
         """Read `^bb0(%arg0: type loc(...), ...):`."""
         scan, frame = self._scan, self._stack[-1] if self._stack else None
-        if frame is None or frame.begun or frame.region.instructions or frame.ended:
+        if frame is None or frame.has_block or frame.region.instructions or frame.has_ended:
             scan.fail("one block a region")
-        frame.begun = True
+        frame.has_block = True
         scan.advance()
         if scan.next == "(":
             scan.read_list("(", ")", lambda: self._read_parameter(frame))
         scan.expect(":")
 
-    def _read_parameter(self, frame: _Open) -> None:
+    def _read_parameter(self, frame: OpenOperation) -> None:
         scan = self._scan
         line = scan.line
         if scan.next[:1] != "%" or len(self._stack) == 1:  # a module takes nothing

@@ -67,14 +67,14 @@ class Scanner:
 
     def advance(self) -> str:
         """Move to the next token; return the current one."""
-        left = self.next
+        current = self.next
         self.before = self.end
         found = _TOKEN.match(self.text, self.end)
         if found is None:
             self.fail("a token")
         self.next = found[1]
         self.start, self.end = found.span(1)
-        return left
+        return current
 
     def seek(self, position: int) -> None:
         """Move to the token at a position."""
@@ -136,6 +136,7 @@ class Scanner:
         self.enter()
         self.expect(opening)
         found: list[T] = []
+        # A closing bracket ends an empty list, but may not follow a comma.
         while self.next != closing or found:
             found.append(read())
             if not self.accept(","):
@@ -146,6 +147,7 @@ class Scanner:
 
     def open_nested(self, text: str, line: int) -> Scanner:
         """Return a scanner of the text of an alias, a level deeper."""
+        # The depth continues, so that aliases which name each other reach the limit.
         inner = Scanner(text, line)
         inner.depth = self.depth
         inner.enter()
@@ -167,6 +169,7 @@ class Scanner:
 
     def read_brackets(self) -> str:
         """Step over the next bracket and its content, and return the content."""
+        # By characters, not tokens: a constant may have millions of digits.
         begin, text = self.start, self.text
         position = begin
         open_: list[str] = []
@@ -223,6 +226,7 @@ def unescape(text: str) -> str:
         ),
         text.encode("utf-8", "surrogatepass"),
     )
+    # A text may hold raw bytes, such as the bytecode of a kernel; Latin-1 keeps each of them.
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -284,6 +288,7 @@ def check_rest(scan: Scanner) -> None:
 
 
 def _refuse(text: str, start: int) -> None:
+    # Each message for a mistake that users make: the pretty form, or the wrong IR.
     scan = Scanner(text)
     scan.seek(start)
     if not scan.next:

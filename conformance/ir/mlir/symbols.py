@@ -37,6 +37,7 @@ def get_role(op: str, number: int) -> str:
         op: The operation, with its dialect.
         number: Number of the region.
     """
+    # The roles of HLO, so that the two IRs share their passes.
     dialect, _, name = op.partition(".")
     if dialect in _DIALECTS:
         if name in _BRANCHING:
@@ -70,6 +71,7 @@ class ValueScopes:
             IrSyntaxError: If the name is taken.
         """
         links = self._links
+        # MLIR forbids shadowing, so a second definition is a malformed text.
         if key in links or f"{key}#0" in links:
             refuse(made.line, key, "a value of a new name")
         if count == 1:
@@ -121,10 +123,11 @@ class Symbols:
         if not names:
             return
         del instruction.attributes[attribute]
-        several = names if isinstance(names, tuple) else (names,)
-        if not all(isinstance(name, str) and name[:1] == "@" for name in several):
+        symbols = names if isinstance(names, tuple) else (names,)
+        if not all(isinstance(name, str) and name[:1] == "@" for name in symbols):
             refuse(instruction.line, str(names), "the symbols of functions")
-        self._calls.append((instruction, role, [str(name)[1:] for name in several]))
+        # Linked at the end, because a function may be defined after its callers.
+        self._calls.append((instruction, role, [str(name)[1:] for name in symbols]))
 
     def add_function(self, body: Computation, attributes: dict[str, Attribute], line: int) -> None:
         """Add a function, with its attributes as spelled.
@@ -139,7 +142,8 @@ class Symbols:
         self.functions[name] = body
         kind = attributes.pop("function_type", None)
         if not (body.instructions or body.results) and kind != "() -> ()":
-            body.attributes.update({"function_type": kind, **attributes})  # only declared
+            # A declaration: without a body only its type shows the parameters.
+            body.attributes.update({"function_type": kind, **attributes})
             return
         parameters = body.parameters
         given = _split_dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
@@ -194,6 +198,7 @@ class Symbols:
 
 def _split_dictionaries(value: Attribute, count: int, line: int) -> list[dict[str, Attribute]]:
     """Return a dictionary for each argument or result."""
+    # MLIR leaves the list out if every dictionary is empty.
     if not isinstance(value, tuple) or len(value) not in (0, count):
         refuse(line, f"attributes {str(value)[:40]}", f"{count} dictionaries")
     try:

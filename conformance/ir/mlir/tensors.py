@@ -11,6 +11,7 @@ from conformance.ir.mlir.scan import Scanner
 if TYPE_CHECKING:
     from conformance.ir.graph import Type
 
+# Otherwise `i64` and `tensor<i64>` would be equal types.
 SCALAR = "scalar"
 """Layout of a bare `i64` or `index`, which is no tensor."""
 _PLAIN = re.compile(r"tensor<[^<>\n]*>")
@@ -66,6 +67,7 @@ class Types:
             unknown = len(self.unknown)
             known = self._build(name, text, inner)
             known = self._tensors.setdefault(known, known)
+            # A type that is not understood is read each time, so that it is counted each time.
             if len(self.unknown) == unknown:
                 self._known[text] = known
         return known
@@ -116,6 +118,7 @@ class Types:
     def _read_tensor(self, body: Scanner) -> Tensor:
         shape, dtype = self._read_shape(body)
         encoding = self._read_rest(body)
+        # A bounded dynamic size is spelled as in HLO: `<=8`.
         bounds = _BOUNDS.fullmatch(encoding)
         if bounds is None:
             return Tensor(dtype, shape, encoding)
@@ -130,6 +133,7 @@ class Types:
 
     def _read_memref(self, body: Scanner) -> Tensor:
         shape, dtype = self._read_shape(body)
+        # Layout and memory space are both optional, and only the space may be a number or a string.
         layout, _, space = self._read_rest(body).rpartition(", ")
         if not layout and not space.lstrip("-").isdigit() and not space.startswith('"'):
             layout, space = space, ""
