@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 1 << 10
 """How many dimensions a map may have, and how many parts an expression."""
+# The codes of expressions; 0 to 2 are a dimension, a symbol and a constant.
 _OPERATORS: Final = {3: "+", 4: "*", 5: "mod", 6: "floordiv", 7: "ceildiv"}
 
 
@@ -51,6 +52,7 @@ def read_affine_map(cursor: Cursor) -> str:
 
 def _read_expression(cursor: Cursor) -> str:
     """Read an expression in prefix order, and return it in infix order."""
+    # Not recursive: the depth of an expression is limited only by the number of its parts.
     tokens: list[str] = []
     missing = 1
     while missing:
@@ -81,6 +83,7 @@ def _to_infix(tokens: list[str]) -> str:
             continue
         (left, left_is_sum), (right, right_is_sum) = operands.pop(), operands.pop()
         match token:
+            # MLIR stores `d0 - 1` as `d0 + -1`, and prints a difference.
             case "+" if right.startswith("-") and not right_is_sum:
                 operands.append((f"{left} - {right[1:]}", True))
             case "+":

@@ -50,13 +50,14 @@ class Cursor:
         self.position = 0
 
     @property
-    def left(self) -> int:
-        """How many bytes are left."""
+    def remaining(self) -> int:
+        """Number of bytes from the position on."""
         return len(self._data) - self.position
 
     def read_bytes(self, count: int) -> bytes:
         """Read a number of bytes."""
-        if count > self.left:
+        # A slice would return fewer bytes without an error.
+        if count > self.remaining:
             raise BytecodeError(f"{count} more bytes")
         self.position += count
         return self._data[self.position - count : self.position]
@@ -167,7 +168,7 @@ def read_container(data: bytes) -> Container:
     is_current = version == CURRENT
     cursor.read_terminated()  # the producer
     sections: dict[int, bytes] = {}
-    while cursor.left:
+    while cursor.remaining:
         number, content = cursor.read_section()
         if number in sections:
             raise BytecodeError("each section once")
@@ -177,6 +178,7 @@ def read_container(data: bytes) -> Container:
     strings = _read_strings(Cursor(sections[_Section.STRINGS]))
     dialects, operations = _read_names(Cursor(sections[_Section.DIALECTS]), strings, is_current)
     offsets, values = Cursor(sections[_Section.OFFSETS]), Cursor(sections[_Section.VALUES])
+    # Both counts precede both tables, and the values of types follow those of attributes.
     counts = offsets.read_varint(), offsets.read_varint()
     attributes, types = (_read_entries(count, offsets, values, dialects) for count in counts)
     stored = Cursor(sections.get(_Section.PROPERTIES, b"\1"))  # a count of zero
@@ -207,6 +209,7 @@ def _read_strings(cursor: Cursor) -> list[str]:
         try:
             found.append(raw[:-1].decode())
         except UnicodeDecodeError:
+            # A string attribute may hold any bytes; Latin-1 keeps each of them.
             found.append(raw[:-1].decode("latin-1"))
     return found
 
@@ -219,11 +222,12 @@ def _read_names(
     for _ in range(cursor.read_varint()):
         name, has_version = cursor.read_flagged() if is_current else (cursor.read_varint(), False)
         dialects.append(lookup(strings, name))
+        # The version of a dialect differs between releases that write the same operations.
         if has_version:
             cursor.read_section()
     if is_current:
         cursor.read_varint()  # the number of operations
-    while cursor.left:
+    while cursor.remaining:
         dialect = lookup(dialects, cursor.read_varint())
         for _ in range(cursor.read_varint()):
             name, is_known = cursor.read_flagged() if is_current else (cursor.read_varint(), True)
@@ -240,6 +244,7 @@ def _read_entries(
         dialect = lookup(dialects, offsets.read_varint())
         sizes = offsets.read_varints()
         entries += [StoredEntry(dialect, values.read_bytes(s >> 1), not s & 1) for s in sizes]
+        # An empty group would make no progress: a few bytes could loop for ever.
         if not sizes or len(entries) > count:
             raise BytecodeError(f"{count} entries")
     return entries

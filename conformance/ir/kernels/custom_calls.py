@@ -31,9 +31,10 @@ _CONFIG: Final = "backend_config"
 _FRONTEND: Final = "frontend_attributes"
 # A frontend attribute that some releases write even when it is empty.
 _NO_METADATA: Final = ("kernel_metadata", "{}")
+# HLO text holds raw bytes as Latin-1 characters; the base64 of the first bytes is always this.
 _RAW: Final = MAGIC.decode("latin-1")
 _BASE64: Final = "TUzvU"
-# Keys that say where a kernel comes from, how it is stored or what it may cost.
+# Keys about the source, the storage or the estimated cost of a kernel.
 _NOISE: Final = frozenset(
     {
         *("debug_locations", "serialization_format", "cost_estimate", "cost_estimate_json"),
@@ -68,9 +69,11 @@ def _read_kernels_of(
             return
         config = _parse_config(config)
     found: list[tuple[str, bytes]] = []
+    # Frontends nest the kernel differently: `custom_call_config.body` for Mosaic, `ir` for Triton.
     rest = _split_kernels(config, ROLE, found, 0)
     if not found:
         return
+    # A new dictionary, because calls with equal attributes share one.
     attributes = {**call.attributes, _CONFIG: rest}
     for number, (key, data) in enumerate(found):
         role = ROLE if number == 0 else f"{ROLE} {number}"
@@ -96,6 +99,7 @@ def _read_kernel(data: bytes, module: Module) -> Computation | None:
     try:
         kernel = read_kernel(data, not_understood)
     except BytecodeError:
+        # A newer format must not make the whole module unreadable: its digest is compared instead.
         return None
     module.not_understood.update(not_understood)
     return kernel
@@ -114,6 +118,7 @@ def _parse_config(text: str) -> Attribute:
         Attributes({}, Types({}, unknown), unknown).read_dictionary(scan, found)
     except IrSyntaxError:
         return text
+    # A text that is understood in part is compared as a whole.
     return text if scan.next or unknown else tuple(sorted(found.items()))
 
 
@@ -134,7 +139,7 @@ def _split_kernels(
             return value
         kernels.append((key, data))
         return ()
-    # The named tuples are values of their own, not lists of parts.
+    # Named tuples are tuples in Python, but values and not lists of parts.
     if not isinstance(value, tuple) or isinstance(value, Sharding | Opaque | Tensor):
         return value
     if depth > DEEPEST:
@@ -146,6 +151,7 @@ def _split_kernels(
                 pass
             case (str(name), inner):
                 rest = _split_kernels(inner, name, kernels, depth + 1)
+                # Releases differ in whether they write an unset entry.
                 if rest not in ((), None):
                     found.append((name, rest))
             case _:
@@ -159,6 +165,7 @@ def _decode_bytecode(text: str) -> bytes | None:
         try:
             return text.encode("latin-1")
         except UnicodeEncodeError:
+            # It begins like bytecode and is none: the reader fails, and the call gets a digest.
             return text.encode("utf-8", "surrogatepass")
     if text.startswith(_BASE64):
         try:

@@ -97,6 +97,7 @@ _TYPES: Final[dict[str, type]] = {
     "text": str, "truth": bool, "number": int, "list": tuple, "": object,
 }  # fmt: skip
 
+# Dialects whose operations are pure, except those listed next.
 _PURE_DIALECTS: Final = frozenset({"arith", "math", "index", "complex", "affine", "vector"})
 _ON_MEMORY: Final = frozenset(
     {
@@ -154,8 +155,8 @@ _RENAMED: Final = {
     "function_type": SIGNATURE,
     "callee": "calls",
 }
-# Names to which the passes over modules give a meaning of their own.
-_TAKEN: Final = (
+# Names with a meaning for the passes over modules, which kernels use for other attributes.
+_RESERVED: Final = (
     SPELLING | RENAMED.keys() | {"captured", "channel", "channel_id", "index", "inline", "kind"}
 )
 # Attributes that later releases write at their default, and earlier ones leave out.
@@ -190,6 +191,7 @@ def read_properties(
         try:
             return _read_fields(signature, Cursor(data), values)
         except BytecodeError:
+            # The layout of another release.
             continue
     return None
 
@@ -214,7 +216,8 @@ def _read_fields(
             if not isinstance(value, _TYPES[kind]):
                 raise BytecodeError(kind)
             found.append((name, value))
-    if cursor.left:
+    # Leftover bytes are a field of a later release: another signature may fit.
+    if cursor.remaining:
         raise BytecodeError("the end of the properties")
     return found
 
@@ -225,6 +228,7 @@ def _read_segments(cursor: Cursor) -> Attribute:
     if not is_sparse:
         numbers = [cursor.read_varint() for _ in range(count)]
         return tuple([(place, number) for place, number in enumerate(numbers) if number])
+    # MLIR packs place and size into a number, the place in the lowest bits.
     bits = cursor.read_varint() if count else 0
     pairs = [cursor.read_varint() for _ in range(count)]
     return tuple(sorted([(pair & ((1 << bits) - 1), pair >> bits) for pair in pairs]))
@@ -253,17 +257,18 @@ def normalise_attributes(op: str, stored: Iterable[tuple[str, Attribute]]) -> di
             continue
         if (op, name) in _DEFAULTS and _DEFAULTS[op, name] == value:
             continue
-        own, meaning = _RENAMED.get(name, name), value
+        new_name, new_value = _RENAMED.get(name, name), value
         if (op, name) == ("tpu.iota", "dimension"):
-            own, meaning = "dimensions", (value,)  # as later releases write it
+            new_name, new_value = "dimensions", (value,)  # as later releases write it
         elif isinstance(value, tuple):
+            # Later releases append groups, which are empty for what earlier ones express.
             if name == _SEGMENTS:
-                meaning = tuple(dropwhile(lambda size: size == 0, value[::-1]))[::-1]
-                if set(meaning) == {1}:  # the same as without groups
+                new_value = tuple(dropwhile(lambda size: size == 0, value[::-1]))[::-1]
+                if set(new_value) == {1}:  # the same as without groups
                     continue
             elif name == "value" and op.endswith(".constant") and _is_tensor(value):
-                meaning = value[0]  # the type of the result repeats that of the tensor
-        kept[f"kernel_{own}" if own in _TAKEN else own] = meaning
+                new_value = value[0]  # the type of the result repeats that of the tensor
+        kept[f"kernel_{new_name}" if new_name in _RESERVED else new_name] = new_value
     return dict(sorted(kept.items()))
 
 
@@ -278,6 +283,7 @@ def name_entry(module: Computation) -> None:
     Args:
         module: The kernel; its entry is the only function that no attribute refers to.
     """
+    # A module transform refers to its functions by symbol, e.g. the window functions of Mosaic.
     functions = find_functions(module)
     referred: set[str] = set()
     visited: set[int] = set()
@@ -292,9 +298,11 @@ def name_entry(module: Computation) -> None:
                     referred.update(_find_symbols(value))
     unreferred = [i for i in functions if f"@{i.attributes['symbol']}" not in referred]
     taken = [i for i in functions if i.attributes["symbol"] == ENTRY]
+    # With several candidates, or another function of that name, the names stay as stored.
     if len(unreferred) == 1 and taken in ([], unreferred):
         entry = unreferred[0]
         entry.attributes = {**entry.attributes, "symbol": ENTRY}
+        # Functions are results in the order of their names, which has changed.
         others = [value for value in module.results if value[0] not in set(functions)]
         module.results = others + [(function, ()) for function in find_functions(module)]
 
@@ -316,11 +324,11 @@ def _find_symbols(value: Attribute) -> Iterator[str]:
 
 
 def order_effects(computation: Computation, effectful: set[int]) -> None:
-    """Make each operation with an effect depend on the one before it.
+    """Make each operation with an effect depend on the previous such operation.
 
     In the graph the order of instructions is nothing: only operands say what comes first. A kernel
-    loads, stores, copies and waits in order; so each of these operations takes the one before it
-    as a further operand, and the last one is a result.
+    loads, stores, copies and waits in order; so each of these operations takes the previous one as
+    a further operand, and the last of them is a result.
 
     Args:
         computation: Rewritten in place, its regions before it. Functions in it are values, whose

@@ -61,6 +61,7 @@ def read_kernel(data: bytes, not_understood: Counter[str]) -> Computation:
     """
     reader = KernelReader(read_container(data))
     module = reader.read()
+    # Passes expect closed regions, and the pass over the module ran before kernels were read.
     close_regions(Module("kernel", "", module))
     name_entry(module)
     not_understood.update(reader.values.not_understood)
@@ -86,6 +87,7 @@ class _Block:
     def add(self, instruction: Instruction, results: int) -> None:
         """Add an instruction, and its results to the values."""
         self.computation.instructions.append(instruction)
+        # The region states its number of values; more would overwrite those of an outer region.
         end = self.next + results
         if end > len(self.scope):
             raise BytecodeError(f"at most {len(self.scope)} values")
@@ -121,7 +123,7 @@ class KernelReader:
         """Return the body of the module."""
         cursor = Cursor(self._container.code)
         outermost = self._read_block("kernel", cursor, [], 0, depth=0)
-        if cursor.left or len(outermost.instructions) != 1:
+        if cursor.remaining or len(outermost.instructions) != 1:
             raise BytecodeError("one module")
         module = outermost.instructions[0]
         if module.op != "builtin.module" or len(module.bodies) != 1:
@@ -143,15 +145,16 @@ class KernelReader:
         block = _Block(Computation(name), cursor, scope, begin)
         if has_arguments:
             self._read_arguments(block)
-        for left in reversed(range(operations)):
-            instruction, count, isolated = self._read_operation(block, is_last=not left)
+        for following in reversed(range(operations)):
+            instruction, count, isolated = self._read_operation(block, is_last=not following)
             # A region takes at least one byte; the count itself could be anything.
-            if count > cursor.left:
+            if count > cursor.remaining:
                 raise BytecodeError("regions that fit in the bytes that are left")
             inner = self._enter_isolated(cursor) if count and isolated else (cursor, scope)
             for _ in range(count):
                 self._read_region(instruction, *inner, depth=depth)
         del scope[begin:]  # values of a region end with it
+        # After its regions: whether an operation has an effect depends on what is in them.
         order_effects(block.computation, self._effectful)
         functions = find_functions(block.computation)
         block.computation.results += [(function, ()) for function in functions]
@@ -175,12 +178,14 @@ class KernelReader:
         cursor = block.cursor
         stored, is_known = lookup(self._container.operations, cursor.read_varint())
         mask = cursor.read_byte()
-        cursor.read_varint()  # its location
+        # Locations have the paths of the machine that built the kernel.
+        cursor.read_varint()
         attributes = self._read_attributes(stored, is_known, mask, cursor)
         numbers = cursor.read_varints() if mask & _RESULTS else []
         types = tuple([self.values.type(number) for number in numbers])
         numbers = cursor.read_varints() if mask & _OPERANDS else []
         operands = [block.get_value(number) for number in numbers]
+        # Mosaic and Triton use structured control flow; the graph has no branches between blocks.
         if mask & _SUCCESSORS and cursor.read_varints():
             raise BytecodeError("operations without successors")
         if mask & _USE_LISTS:
@@ -191,6 +196,7 @@ class KernelReader:
         instruction = Instruction(f"{op}.{block.next}", op, type_, attributes=attributes)
         instruction.inputs = operands
         is_terminator = op.rpartition(".")[2] in _TERMINATORS and type_ == () and not attributes
+        # A terminator is not an instruction: as in StableHLO, its operands are the results.
         if is_last and is_terminator and not count:
             block.computation.results = operands
         else:
@@ -218,8 +224,9 @@ class KernelReader:
             raise BytecodeError("regions of one block")
         if blocks:
             values = cursor.read_varint()
-            if values > cursor.left:
+            if values > cursor.remaining:
                 raise BytecodeError("values that fit in the bytes that are left")
+            # A copy without the type: the dictionary is shared by operations of equal attributes.
             attributes = instruction.attributes
             instruction.attributes = {k: v for k, v in attributes.items() if k != SIGNATURE}
             body = self._read_block(name, cursor, scope, values, depth=depth + 1)
@@ -240,6 +247,7 @@ class KernelReader:
         return self._attributes[key]
 
     def _read_inherent(self, op: str, is_known: bool, number: int) -> list[tuple[str, Attribute]]:
+        # Properties of an operation that the writer's dialect did not know are a dictionary.
         if not is_known:
             return self.values.get_dictionary(number)
         data = lookup(self._container.properties, number)

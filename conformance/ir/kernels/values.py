@@ -1,7 +1,7 @@
 """Attributes and types of a kernel, as plain immutable values.
 
 Those of MLIR's builtin dialect have documented encodings. The other dialects store theirs as text,
-which is their value; an encoding of their own is not understood.
+which is their value; a binary encoding of another dialect is not understood.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class KernelValues:
             lambda c: tuple(attributes(c)),
             lambda c: tuple(sorted(self._read_pairs(c), key=lambda pair: pair[0])),
             text,
+            # A string with a type: the type must be read, and has no meaning.
             lambda c: (text(c), self._read_type(c))[0],
             lambda c: f"@{self._read_attribute(c)}",
             lambda c: "::".join([f"@{self._read_attribute(c)}", *map(str, attributes(c))]),
@@ -75,6 +76,7 @@ class KernelValues:
             lambda _: True,
             self._read_integer,
             self._read_float,
+            # Six kinds of locations: they differ with every checkout of the kernel's source.
             *[lambda _: _LOCATION] * 6,
             self._skip,
             self._read_array,
@@ -146,6 +148,7 @@ class KernelValues:
             self._size += decoded[number][1]
             return decoded[number][0]
         entry, before = lookup(table, number), self._size
+        # An entry may contain itself only in malformed bytes; the depth ends such a cycle.
         self._size += 1
         self._depth += 1
         try:
@@ -168,9 +171,10 @@ class KernelValues:
             if code < len(self._attribute_readers):
                 found = self._attribute_readers[code](cursor)
                 # Locations are left out of the graph, so their parts are not read.
-                if cursor.left and found != _LOCATION:
+                if cursor.remaining and found != _LOCATION:
                     raise BytecodeError("the end of an attribute")
                 return found
+        # The digest still shows a change, though it changes with the numbering of the table, too.
         self.not_understood[f"kernel attribute of dialect {entry.dialect}"] += 1
         return hash_bytes(entry.data)
 
@@ -221,6 +225,7 @@ class KernelValues:
         number = _read_whole(cursor, width)
         if dtype == "pred":
             return bool(number & 1)
+        # The encoding is signed for every type.
         return number & ((1 << width) - 1) if dtype[0] == "u" else number
 
     def _read_float(self, cursor: Cursor) -> Attribute:
@@ -236,11 +241,13 @@ class KernelValues:
     def _read_array(self, cursor: Cursor) -> Attribute:
         dtype, bits = self._read_scalar(cursor)
         size, raw = cursor.read_varint(), cursor.read_blob()
+        # A truth value takes a byte.
         width = bits // _BYTE or 1
         if len(raw) != size * width:
             raise BytecodeError(f"{size} elements")
         parts = [raw[place : place + width] for place in range(0, len(raw), width)]
         numbers = [int.from_bytes(p, "little", signed=dtype[0] == "s") for p in parts]
+        # Floats stay bits: an array of them is rare, and bits are exact.
         if dtype[0] not in "psu":
             return tuple([f"0x{number:x}" for number in numbers])
         return tuple([bool(number) for number in numbers] if dtype == "pred" else numbers)
@@ -266,7 +273,7 @@ class KernelValues:
     def _skip(self, cursor: Cursor) -> Attribute:
         """Keep the digest of a rare attribute: a resource, sparse elements, a distinct one."""
         self.not_understood["kernel attribute of dialect builtin"] += 1
-        return hash_bytes(cursor.read_bytes(cursor.left))
+        return hash_bytes(cursor.read_bytes(cursor.remaining))
 
     def _read_integer_type(self, cursor: Cursor) -> Tensor:
         number = cursor.read_varint()
@@ -277,6 +284,7 @@ class KernelValues:
         inner = self._read_type(cursor)
         if isinstance(inner, Tensor) and inner == Tensor(inner.dtype):
             return inner.dtype
+        # Brackets would confuse the parser of the golden text, which ends a dtype at them.
         return spell_type(inner).translate(_NESTED)
 
     def _read_space(self, cursor: Cursor) -> str:

@@ -292,7 +292,7 @@ def test_numbers(raw: bytes, number: int) -> None:
     """The first byte says how many follow."""
     cursor = Cursor(raw)
     assert cursor.read_varint() == number
-    assert cursor.left == 0
+    assert cursor.remaining == 0
 
 
 @pytest.mark.parametrize(("raw", "number"), [(b"\x01", 0), (b"\x03", -1), (b"\x05", 1)])
