@@ -12,19 +12,24 @@ from conformance.ir.graph import IrSyntaxError
 Number = Annotated[int, Meta(ge=0)]
 
 
-class Valued(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A literal or a constant: a struct, because msgspec 0.22 crashes on `Number | tuple`."""
+class TypedValue(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The value of a literal or a constant, with the number of its aval."""
+
+    # A struct, because msgspec 0.22 crashes on the union `Number | tuple`.
 
     aval: Number
     value: Any
 
 
-Atom = Number | Valued
+Atom = Number | TypedValue
 """A variable, or a literal."""
 
 
-class More(Struct, frozen=True, forbid_unknown_fields=True):
+class AvalProperties(Struct, frozen=True, forbid_unknown_fields=True):
     """The properties of an aval beyond dtype and shape."""
+
+    # The worker writes a property only if it is not the default, so that documents stay small and
+    # releases without the property give the same ones.
 
     weak_type: bool = False
     vma: list[str] = []
@@ -39,9 +44,10 @@ class Aval(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
     dtype: str
     shape: list[int | str]
-    more: More = More()
+    more: AvalProperties = AvalProperties()
 
 
+# Arrays instead of objects: a document has thousands of equations, and each would repeat its keys.
 class Eqn(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """An equation; its results are the next variables."""
 
@@ -55,7 +61,7 @@ class Eqn(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class Jaxpr(Struct, frozen=True, forbid_unknown_fields=True, rename={"inputs": "in"}):
     """A jaxpr; its variables are numbered: constants, inputs, results of equations."""
 
-    consts: list[Valued]
+    consts: list[TypedValue]
     inputs: list[Number]
     eqns: list[Eqn]
     out: list[Atom]
@@ -72,6 +78,7 @@ class JaxprDocument(Struct, frozen=True, forbid_unknown_fields=True):
     jaxprs: Annotated[list[Jaxpr], Meta(min_length=1)]
 
 
+# Built once: msgspec compiles the types of a decoder.
 _DECODER = msgspec.json.Decoder(JaxprDocument)
 
 

@@ -32,7 +32,7 @@ RESULT: Final = "result "
 """Prefix of attributes of the results of an instruction."""
 _SHORT: Final = {"float": "f", "int": "s", "uint": "u", "complex": "c", "bfloat": "bf"}
 _NUMERIC = re.compile(r"(float|int|uint|complex|bfloat)([1-9]\d*)(?:_(e\d+m\d+\w*))?")
-_OF_A_REF = re.compile(r"ref<(.+)>")
+_REF = re.compile(r"ref<(.+)>")
 _PER_RESULT: Final = ("weak_type", "vma", "unreduced", "reduced", "sharding")
 
 
@@ -61,30 +61,33 @@ class _Reader:
 
     def __init__(self, document: JaxprDocument) -> None:
         self._document = document
+        # Avals that differ only in properties beyond the type share a tensor.
         tensors: dict[Tensor, Tensor] = {}
         self._avals: list[Tensor] = []
         for aval in document.avals:
             tensor = Tensor(convert_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
             self._avals.append(tensors.setdefault(tensor, tensor))
         self._origins = [
+            # The worker writes -1 for a source without a file.
             Origin(name, pick(document.files, file, "file") if file >= 0 else "", line)
             for name, file, line in document.sources
         ]
         # All exist before any is read: an equation may call a later jaxpr.
         self._computations = [Computation("") for _ in document.jaxprs]
         self._module = Module("jaxpr", document.name, self._computations[0])
-        self._open = self._computations[0]
+        self._computation = self._computations[0]
         self._variables: list[Value] = []
 
     def read(self) -> Module:
-        self._open.name = self._document.name or "jaxpr"
+        self._computation.name = self._document.name or "jaxpr"
         for computation, jaxpr in zip(self._computations, self._document.jaxprs, strict=True):
-            self._open, self._variables = computation, []
+            self._computation, self._variables = computation, []
             self._fill(jaxpr)
         self._name_bodies()
         return self._module
 
     def _fill(self, jaxpr: Jaxpr) -> None:
+        # The numbers of variables imply this order: constants, inputs, results of equations.
         for constant in jaxpr.consts:
             made = self._add_leaf("constant", constant.aval, "value", constant.value)
             self._variables.append((made, ()))
@@ -92,15 +95,16 @@ class _Reader:
             self._variables.append((self._add_leaf("parameter", aval, "index", index), ()))
         for eqn in jaxpr.eqns:
             self._read_eqn(eqn)
-        self._open.results = [self._read_atom(atom) for atom in jaxpr.out]
+        self._computation.results = [self._read_atom(atom) for atom in jaxpr.out]
 
     def _read_eqn(self, eqn: Eqn) -> None:
         inputs = [self._read_atom(atom) for atom in eqn.inputs]
         made = self._add(eqn.primitive, eqn.outputs)
         made.inputs = inputs
         made.origin = pick(self._origins, eqn.source, "source")
-        # Parameters come first: `_add` has noted the results already.
+        # Parameters come first: `_add` has stored the properties of results already.
         made.attributes = {**dict(self._read_params(made, eqn)), **made.attributes}
+        # As in HLO, a single result is the instruction itself and not the first of a tuple.
         if len(eqn.outputs) == 1:
             self._variables.append((made, ()))
         else:
@@ -112,7 +116,7 @@ class _Reader:
         for name, value in eqn.params.items():
             rest, inner = _split_jaxprs(value, ROLES.get(name, name))
             bodies += [(role, pick(self._computations, number, "jaxpr")) for role, number in inner]
-            if rest is not _NOTHING:
+            if rest is not _NO_REST:
                 yield name, self._read_attribute(rest, f"{name} of {eqn.primitive}")
         made.bodies = tuple(bodies)
 
@@ -130,13 +134,15 @@ class _Reader:
         """Add an instruction whose results have these avals."""
         tensors = tuple([pick(self._avals, number, "aval") for number in numbers])
         made = Instruction(
-            f"v{len(self._open.instructions)}", op, tensors[0] if len(tensors) == 1 else tensors
+            f"v{len(self._computation.instructions)}",
+            op,
+            tensors[0] if len(tensors) == 1 else tensors,
         )
         for name in _PER_RESULT:
             values = [getattr(self._document.avals[number].more, name) for number in numbers]
             if any(values):
                 made.attributes[RESULT + name] = freeze(values)
-        self._open.instructions.append(made)
+        self._computation.instructions.append(made)
         return made
 
     def _name_bodies(self) -> None:
@@ -146,6 +152,7 @@ class _Reader:
             computation = todo.pop()
             for instruction in computation.instructions:
                 for role, inner in instruction.bodies:
+                    # Equations may share a jaxpr: the first name stays, and the walk ends.
                     if not inner.name:
                         inner.name = f"{computation.name}.{instruction.name}.{role}"
                         todo.append(inner)
@@ -174,7 +181,7 @@ class _Reader:
                 )
 
 
-_NOTHING: Final = object()
+_NO_REST: Final = object()
 
 
 def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
@@ -185,7 +192,7 @@ def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
         role: Its name.
 
     Returns:
-        The rest, with its role in the place of each jaxpr, or `_NOTHING` if the parameter consists
+        The rest, with its role in the place of each jaxpr, or `_NO_REST` if the parameter consists
         of jaxprs; and pairs of role and number. The role in `[NAME, jaxpr]` is the name, in other
         lists the place: `branch 0`.
     """
@@ -193,23 +200,25 @@ def _split_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
         number = value["jaxpr"]
         if not isinstance(number, int):
             raise IrSyntaxError(f"jaxpr {role}: got jaxpr {number!r}, expected a number")
-        return _NOTHING, [(role, number)]
+        return _NO_REST, [(role, number)]
     if not isinstance(value, list):
         return value, []
     rests: list[Any] = []
     found: list[tuple[str, int]] = []
     for place, item in enumerate(value):
         match item:
+            # The worker writes a mapping, and a field of a named tuple, as a pair.
             case [str(name), named]:
                 rest, inner = _split_jaxprs(named, name)
-                rests.append([name, name if rest is _NOTHING else rest])
+                rests.append([name, name if rest is _NO_REST else rest])
             case _:
                 name = f"{role} {place}"
                 rest, inner = _split_jaxprs(item, name)
-                rests.append(name if rest is _NOTHING else rest)
+                rests.append(name if rest is _NO_REST else rest)
         found += inner
+    # The branches of a `cond` are a list of jaxprs alone; the parameter then disappears.
     if found and all(isinstance(item, dict) and "jaxpr" in item for item in value):
-        return _NOTHING, found
+        return _NO_REST, found
     return rests, found
 
 
@@ -219,6 +228,7 @@ def pick(items: Sequence[T], number: int, kind: str) -> T:
     Raises:
         IrSyntaxError: If the number is out of range.
     """
+    # Python would take a negative number from the end.
     if 0 <= number < len(items):
         return items[number]
     raise IrSyntaxError(f"jaxpr {kind}: got number {number}, expected a number below {len(items)}")
@@ -229,7 +239,7 @@ def convert_dtype(name: str) -> str:
     """Return a dtype as HLO spells it: `f32` for `float32`, `key<fry>` unchanged."""
     if name == "bool":
         return "pred"
-    if inner := _OF_A_REF.fullmatch(name):
+    if inner := _REF.fullmatch(name):
         return f"ref<{convert_dtype(inner[1])}>"
     if numeric := _NUMERIC.fullmatch(name):
         return f"{_SHORT[numeric[1]]}{numeric[2]}{numeric[3] or ''}"

@@ -51,6 +51,7 @@ COLLECTIVES: Final = ELEMENTWISE | {
     *("all_to_all", "reduce_scatter", "ragged_all_to_all", "pgather", "pbroadcast"),
 }
 
+# `jit` has `compiler_options_kvs` from 0.4.36 on, `scan` has `_split_transpose` up to 0.8.
 NEUTRAL: Final[dict[str, dict[str, tuple[Attribute, ...]]]] = {
     "jit": {
         "compiler_options_kvs": ((),),
@@ -103,6 +104,7 @@ def rename_primitive(instruction: Instruction) -> None:
 
     From 0.6.0 on `pbroadcast` is `pvary`, except the collective of that name, which has a source.
     """
+    # Before the table: `pvary` of one release and a collective of another share this name.
     if instruction.op == "pbroadcast" and "source" not in instruction.attributes:
         instruction.op = "pvary"
     instruction.op = NAMES.get(instruction.op, instruction.op)
@@ -111,6 +113,7 @@ def rename_primitive(instruction: Instruction) -> None:
 def rename_parameters(instruction: Instruction) -> None:
     """Parameters get their newest names, also those that became bodies."""
     attributes = instruction.attributes
+    # Most equations have none of them, and keep their dictionary.
     if not PARAMETERS.keys().isdisjoint(attributes):
         renamed = {PARAMETERS.get(name, name): value for name, value in attributes.items()}
         instruction.attributes = renamed
@@ -132,6 +135,7 @@ def normalise_axes(instruction: Instruction) -> None:
     if isinstance(attributes.get("axes"), (str, int)):
         attributes["axes"] = (attributes["axes"],)
     axes = attributes.get("axes")
+    # The others move data in the order of their axes. Names and numbers do not compare.
     if instruction.op in ELEMENTWISE and isinstance(axes, tuple):
         attributes["axes"] = tuple(sorted(axes, key=str))
 
@@ -157,6 +161,7 @@ def _normalise_spec(spec: Attribute) -> Attribute:
                 cut[place] = axes
             case _:
                 pass
+    # Only if every part is such a pair: the axes of a dimension are a tuple as well.
     if spec and len(cut) == len(spec):
         spec = tuple([cut.get(place, ()) for place in range(max(cut) + 1)])
     while spec and spec[-1] == ():
@@ -169,12 +174,14 @@ def normalise_manual_axes(instruction: Instruction) -> None:
     auto, mesh = instruction.attributes.pop("auto", None), instruction.attributes.get("mesh")
     if isinstance(auto, tuple) and isinstance(mesh, tuple):
         axes = [axis[0] for axis in mesh[1:] if isinstance(axis, tuple)]
+        # The newest releases print a set of axes, which the worker sorts.
         manual = sorted(str(axis) for axis in axes if axis not in auto)
         instruction.attributes["newly_manual_axes"] = tuple(manual)
 
 
 def normalise_scan_counts(instruction: Instruction) -> None:
     """A scan's `ft_in` (from 0.11.0) holds its numbers of constants and carries."""
+    # The outputs follow from the inputs and the body.
     instruction.attributes.pop("ft_out", None)
     match instruction.attributes.pop("ft_in", None):
         case ("parts", consts, carry, *_):
@@ -208,6 +215,7 @@ def drop_bookkeeping(instruction: Instruction) -> None:
 
 def drop_neutral(instruction: Instruction) -> None:
     """Parameters at the value that is equivalent to their absence; None always is."""
+    # The value of a constant that the worker could not reach is None, which is no default.
     if instruction.op in {"literal", "constant", "parameter"}:
         return
     neutral = NEUTRAL.get(instruction.op, {})
@@ -227,6 +235,7 @@ def _is_neutral(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> 
 
 def drop_trivial_shardings(instruction: Instruction) -> None:
     """A sharding that cuts nothing, on a mesh without explicit axes (from 0.5.0 on), is dropped."""
+    # On a mesh with explicit axes the sharding is a part of the type, so it stays.
     for name in ("sharding", "out_sharding"):
         if _is_trivial(instruction.attributes.get(name)):
             del instruction.attributes[name]
@@ -251,9 +260,10 @@ def drop_axis_effects(instruction: Instruction) -> None:
     """Naming an axis is no effect that orders an equation."""
     effects = instruction.attributes.get(EFFECTS)
     if isinstance(effects, tuple):
-        left = tuple(effect for effect in effects if effect != "NamedAxisEffect")
-        instruction.attributes[EFFECTS] = left
-        if not left:
+        others = tuple(effect for effect in effects if effect != "NamedAxisEffect")
+        instruction.attributes[EFFECTS] = others
+        # Equations without effects have no such attribute.
+        if not others:
             del instruction.attributes[EFFECTS]
 
 
