@@ -51,6 +51,7 @@ RENAMED: Final = {
 }
 """The canonical name of each attribute that has several."""
 
+# Prefixes of frontend attributes: notes of Shardy's round trip, layouts, scheduling and names.
 _FRONTEND_SPELLING: Final = (
     *("xla.sdy", "mhlo.", "jax.", "_scheduling", "_xla_op_name", "inlineable"),
     "is_spmd_generated",
@@ -70,7 +71,8 @@ _TUNING: Final = frozenset(
     }
 )
 
-_CHOICE: Final = frozenset(
+# Attributes of which two compilers of the same program choose different values.
+_COMPILER_CHOICES: Final = frozenset(
     {
         *("channel", "channel_handle", "api_version", "trip_count", "fusion_kind", "kind"),
         *("is_host_transfer", "inline"),
@@ -90,7 +92,7 @@ ADDRESS: Final = "address"
 _PREFIXES: Final = ("stablehlo.", "mhlo.", "func.")
 
 
-def spell_alike(module: Module) -> None:
+def rename_operations(module: Module) -> None:
     """Rename operations as in HLO: `stablehlo.all_reduce` becomes `all-reduce`.
 
     The primitives of a jaxpr get their newest names.
@@ -118,6 +120,7 @@ def drop_spelling(module: Module) -> None:
         if computation.attributes:
             computation.attributes = _normalise_results(computation.attributes)
         for instruction in computation.instructions:
+            # By length first: `branch 10` comes after `branch 9`.
             if len(instruction.bodies) > 1:
                 instruction.bodies = tuple(
                     sorted(instruction.bodies, key=lambda called: (len(called[0]), called[0]))
@@ -125,7 +128,9 @@ def drop_spelling(module: Module) -> None:
             attributes = instruction.attributes
             if not attributes:
                 continue
+            # Only a custom call keeps its configuration, so the result depends on this as well.
             calls_out = instruction.op.removesuffix("-start") == "custom-call"
+            # The value keeps the dictionary alive, so that its id stays unique.
             key = (id(attributes), calls_out)
             found = known.get(key)
             if found is None:
@@ -141,7 +146,7 @@ def drop_spelling(module: Module) -> None:
     )
 
 
-def drop_compilers_choice(module: Module) -> None:
+def drop_compiler_choices(module: Module) -> None:
     """Drop attributes that a compiler chooses freely.
 
     Args:
@@ -151,7 +156,7 @@ def drop_compilers_choice(module: Module) -> None:
     notes = frozenset({"sharding"}) if module.kind == "hlo" else frozenset()
     for instruction in module.walk():
         attributes = instruction.attributes
-        choice = _CHOICE | notes if instruction.op == "parameter" else _CHOICE
+        choice = _COMPILER_CHOICES | notes if instruction.op == "parameter" else _COMPILER_CHOICES
         if not choice.isdisjoint(attributes):
             instruction.attributes = {k: v for k, v in attributes.items() if k not in choice}
     header = module.attributes
@@ -180,14 +185,17 @@ def _normalise(attributes: Attributes, *, calls_out: bool) -> Attributes:
     config = kept.pop("backend_config", None)
     if config is None:
         return kept
+    # How a TPU marks work that is offloaded to the host.
     if str(_get_nested(config, "device_type")).endswith("HOST"):
         kept["device_type"] = "host"
     if calls_out:
         kept["backend_config"] = _drop_tuning(config)
         return kept
+    # The rest tunes: `outer_dimension_partitions` on CPU depends on the number of cores.
     trips = _get_nested(config, "known_trip_count", "n")
     if trips is not None:
         kept["trip_count"] = trips
+    # CUDA names the kind of a fusion `fusion_backend_config`, CPU from 0.10.2 on `fusion_config`.
     kind = _get_nested(config, "fusion_backend_config", "kind") or _get_nested(
         config, "fusion_config", "kind"
     )
@@ -206,6 +214,7 @@ def _normalise_names(attributes: Attributes) -> Attributes:
         meaning = value if rule is None else rule(value)
         if rule is not None and meaning is None:
             continue
+        # A printer leaves false attributes out, but false is also the value of a constant.
         if (meaning is False and own != "value") or _DEFAULTS.get(own, _UNSET) == meaning:
             continue
         if isinstance(meaning, Sharding):
@@ -262,6 +271,7 @@ def sort_groups(groups: Attribute) -> Attribute:
 
 
 _RULES: Final[dict[str, Callable[[Attribute], Attribute]]] = {
+    # A number counts the channels of a module; only whether there is one has a meaning.
     "channel_id": lambda _: True,
     "channel_handle": lambda _: True,
     "replica_groups": sort_groups,
@@ -311,6 +321,7 @@ def canonicalise_sharding(sharding: Sharding) -> Sharding:
     if all(size == 1 for size in data) and len(meanings) <= 1:
         return Sharding(kind=next(iter(meanings), "replicated"))
     sizes, kinds = tuple(size for size, _ in kept), tuple(kind for _, kind in kept)
+    # The devices within other subgroups have an order that matters.
     if meanings != {"replicated"}:
         return sharding._replace(tiles=(*data, *sizes), subgroups=kinds)
     copies, devices = prod(sizes), sharding.devices

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.ir.normal.loop_carries import Slots
     from conformance.ir.normal.rewriting import Moved
 
+# Rounds that a loop of any size gets.
 _ROUNDS = 4
 # How many instructions the refinement of a loop may hash, beyond `_ROUNDS` rounds.
 _MOST = 100_000
@@ -65,6 +66,7 @@ def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
 
 
 def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
+    # Reducers are shared by many callers.
     if id(computation) in hashes.computations:
         return
     moved: Moved = {}
@@ -85,6 +87,7 @@ def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
         # The bodies come after their slots are sorted, because their hashes depend on that order.
         for _, inner in instruction.bodies:
             _order_computation(inner, hashes)
+        # After its slots and bodies are sorted: the hash covers both.
         hashes.add(instruction)
     computation.results = [follow_value(value, moved) for value in computation.results]
     hashes.close(computation)
@@ -108,6 +111,7 @@ def _sort_slots(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[
     """Return the numbers of the slots in order, carried before captured."""
     colours = [hashes.instructions[i] + b"%r" % (path,) for i, path in slots.values]
     carried = slots.carried
+    # Refinement is expensive; most slots differ in their initial value.
     if len(set(colours[:carried])) < carried:
         colours = refine_colors(slots, colours, contexts)
     numbers = range(len(colours))
@@ -119,8 +123,8 @@ def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> lis
     """Refine the colours of slots by the body of the loop, then by the readers of its results.
 
     Colours that stay equal are individualised as in graph canonisation: the first slot of a class
-    gets a colour of its own, and the refinement goes on. Slots of a class are almost always
-    symmetric, so that either choice gives the same graph.
+    gets a unique colour, and refinement resumes. Slots of a class are almost always symmetric, so
+    that either choice gives the same graph.
 
     Args:
         slots: Slots of a loop.
@@ -140,6 +144,7 @@ def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> lis
         refined = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
         colours = _refine(slots, [*refined, *colours[carried:]], budget, uses)
     while len(set(colours[:carried])) < carried and next(budget, None) is not None:
+        # The smallest colour, so that the choice of the class does not depend on the text.
         known = Counter(colours[:carried])
         alike = min(colour for colour, count in known.items() if count > 1)
         colours[colours.index(alike)] = digest(alike + b"first")
@@ -152,6 +157,7 @@ def _refine(slots: Slots, colours: list[bytes], budget: Iterator[int], uses: Use
     kinds = len(set(colours))
     for _ in budget:
         colours = _refine_once(slots, colours, uses)
+        # Refinement only splits classes, so an equal number means equal classes.
         before, kinds = kinds, len(set(colours))
         if kinds in {before, len(colours)}:
             break
@@ -179,7 +185,7 @@ class Uses:
     def __init__(self, deepest: int = 3) -> None:
         self.labels = Fingerprints(commutative=True)
         self._known: dict[Instruction, list[bytes]] = {}
-        self._left = deepest
+        self._levels = deepest
 
     def hash_uses(self, slots: Slots) -> list[bytes]:
         """Return a hash of the use of each slot, independent of its operand."""
@@ -189,10 +195,10 @@ class Uses:
                 b"%d" % (n < slots.carried) + spell_type(get_type(value)).encode()
                 for n, value in enumerate(slots.values)
             ]
-            if self._left > 0:
-                self._left -= 1
+            if self._levels > 0:
+                self._levels -= 1
                 found = _refine_once(slots, found, self)
-                self._left += 1
+                self._levels += 1
             self._known[slots.instruction] = found
         return found
 
@@ -212,6 +218,7 @@ def hash_slots(
         For each slot a hash of its next value, empty for a condition, and one of its readers.
     """
     shallow = _Shallow(uses)
+    # Slots have their colour in place of a hash; all other hashes follow from these.
     numbers = {own: n for n, own in enumerate(slots.split_parameters(computation)[1])}
     for instruction in computation.instructions:
         if instruction in numbers:
@@ -241,6 +248,7 @@ class _Shallow:
         if slots is not None:
             given = zip(operands[slots.fixed :], self._uses.hash_uses(slots), strict=True)
             fixed, own = operands[: slots.fixed], instruction.op.encode()
+            # Each operand with its use, sorted: the order of the inner slots is not decided yet.
             operands = [*fixed, *sorted(own + use for own, use in given)]
         else:
             own = labels.label(instruction)
@@ -292,10 +300,12 @@ class Contexts:
     def _readers(self) -> dict[Value, list[bytes]]:
         labels = self._uses.labels
         readers: dict[Value, list[bytes]] = defaultdict(list)
+        # A value's context is by part of the result, an instruction's by all its parts.
         whole: dict[Instruction, list[bytes]] = defaultdict(list)
         for value, end in zip(self._computation.results, self._ends, strict=True):
             readers[value].append(end)
             whole[value[0]].append(end)
+        # Backwards, so that the context of every reader is complete before it is passed on.
         for instruction in reversed(self._computation.instructions):
             loop = find_slots(instruction) is not None
             own = instruction.op.encode() if loop else labels.label(instruction)

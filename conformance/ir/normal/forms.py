@@ -13,17 +13,17 @@ from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
 from conformance.ir.normal.attributes import (
     drop_addresses,
-    drop_compilers_choice,
+    drop_compiler_choices,
     drop_spelling,
-    spell_alike,
+    rename_operations,
 )
 from conformance.ir.normal.color_refinement import has_equal_loops, order_slots
 from conformance.ir.normal.inlining import fold_async, inline_calls
 from conformance.ir.normal.layouts import (
+    copy_header_spaces,
     drop_layouts,
     drop_scalar_memory,
     keep_host_spaces,
-    note_spaces,
     resolve_bitcasts,
 )
 from conformance.ir.normal.loop_carries import close_regions, move_loop_invariants, normalise_slots
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     Pass = Callable[[Module], object]
 
 EXACT: Final[tuple[Pass, ...]] = (
-    spell_alike,
+    # Later passes know operations by the names of HLO.
+    rename_operations,
     close_regions,
     # These read layouts. Scalar memory is dropped before the memory spaces of the host are read,
     # because both have the number 6.
     resolve_bitcasts,
     drop_scalar_memory,
-    note_spaces,
+    copy_header_spaces,
     drop_layouts,
     # From here on attributes have one name each.
     drop_spelling,
@@ -63,11 +64,12 @@ EXACT: Final[tuple[Pass, ...]] = (
 """Passes that remove differences of spelling."""
 
 CANONICAL: Final[tuple[Pass, ...]] = (
-    drop_compilers_choice,
+    drop_compiler_choices,
     keep_host_spaces,
     # An asynchronous pair becomes a call, so it is folded before calls are inlined.
     fold_async,
     inline_calls,
+    # After inlining: a constraint and its reader may be on two sides of a call.
     unify_partitioning,
     # Slots are tensors: tuples must be gone.
     fold_tuples,
@@ -133,6 +135,7 @@ def simplify(module: Module) -> Fingerprints:
     while True:
         for step in SIMPLIFYING:
             step(module)
+        # Folds may reveal an invariant carry, and a moved one more folds.
         if move_loop_invariants(module):
             continue
         hashes = order_slots(module)

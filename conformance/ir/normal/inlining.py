@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.ir.normal.rewriting import (
     copy_instruction,
     get_type,
-    grows_reasonably,
+    is_growth_bounded,
     is_tuple,
     pack,
     redirect,
@@ -28,6 +28,7 @@ CALLS = {
 }
 """Instructions that are equivalent to their callee, by kind of IR."""
 
+# The roles of a callee; a custom derivative also has bodies for its rules, which do not run.
 _ROLES = ("calls", "to_apply", "callee", "decomposition", "jaxpr", "call", "fun")
 _MARKS = "frontend_attributes"
 _START, _DONE, _UPDATE = "-start", "-done", "-update"
@@ -58,6 +59,7 @@ def _fold_async(computation: Computation) -> None:
         awaited.add(start)
         op = start.op.removesuffix(_START)
         attributes = {k: v for k, v in start.attributes.items() if k != _OF_THE_START}
+        # A generic start wraps a computation, and a call of it is inlined later.
         op = "call" if op == "async" else op
         kept.append(replace(start, op=op, type=instruction.type, attributes=attributes))
         return kept[-1], ()
@@ -65,6 +67,7 @@ def _fold_async(computation: Computation) -> None:
     rewrite(computation, fold)
     if awaited:
         kept = computation.instructions
+        # A start that another instruction reads, or that nothing awaits, must stay.
         read = {o for node in kept for o in node.operands if not node.op.endswith(_UPDATE)}
         computation.instructions = [
             node
@@ -84,7 +87,7 @@ def _find_start(done: Instruction) -> Instruction | None:
 
 
 def inline_calls(module: Module) -> None:
-    """Replace calls and fusions by the instructions of what they call.
+    """Replace calls and fusions by the instructions of their callees.
 
     A call marked for the host is kept, because the call itself places the work. Calls of shared
     computations are kept if their copies would make the module too large.
@@ -95,8 +98,9 @@ def inline_calls(module: Module) -> None:
     callable_ = CALLS[module.kind]
     # Callees first: a callee is flat by the time its callers inline it.
     order = module.find_reachable()
+    # A callee with a single use is moved, not copied: most fusions have one.
     uses = Counter(id(inner) for computation in order for inner in computation.callees)
-    shared = grows_reasonably(order, lambda _: True)
+    shared = is_growth_bounded(order, lambda _: True)
 
     def inline(instruction: Instruction, kept: list[Instruction]) -> Value | None:
         callee = _find_callee(instruction) if instruction.op in callable_ else None
@@ -104,6 +108,7 @@ def inline_calls(module: Module) -> None:
         if callee is None or not (shared or own):
             return None
         results = splice(kept, callee, instruction.inputs, own=own)
+        # Only the fusion is a choice of the compiler: its work stays on the host.
         if runs_on_host(instruction):
             _mark(results, instruction)
         # As in HLO, a single result may be the tuple itself, and not its only element.
@@ -131,6 +136,7 @@ def _mark(results: list[Value], fusion: Instruction) -> None:
     """Copy the host mark of a fusion to the instructions that produce its results."""
     mark = {_MARKS: fusion.attributes[_MARKS]} if _MARKS in fusion.attributes else {}
     for producer, _ in results:
+        # The mark of the producer itself has priority; the dictionary may be shared.
         producer.attributes = {**mark, **producer.attributes}
 
 

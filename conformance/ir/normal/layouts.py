@@ -51,6 +51,7 @@ def drop_scalar_memory(module: Module) -> None:
     Args:
         module: Rewritten in place; its types still have layouts, its header is whole.
     """
+    # The header repeats the types of parameters and results, and is read after this pass.
     convert_types(module, _drop_scalar_space)
     layout = module.attributes.get("entry_computation_layout")
     if isinstance(layout, tuple):
@@ -63,7 +64,7 @@ def _drop_scalar_space(tensor: Tensor) -> Tensor:
     return tensor._replace(space="") if scalar else tensor
 
 
-def note_spaces(module: Module) -> None:
+def copy_header_spaces(module: Module) -> None:
     """Copy the memory spaces in the header to the parameters and results of a module.
 
     Args:
@@ -126,14 +127,17 @@ def _resolve_bitcast(instruction: Instruction) -> None:
     before, after = get_type(instruction.inputs[0]), instruction.type
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return
+    # The bits are read as another type; elements do not move.
     if before.dtype != after.dtype:
         instruction.op = "bitcast-convert"
         return
     old, new = _order_dimensions(before), _order_dimensions(after)
+    # Dimensions of size 1 may be anywhere in a layout without an effect.
     seen = [[d for d in old if before.shape[d] != 1], [d for d in new if after.shape[d] != 1]]
     instruction.op = "reshape"
     if all(order == sorted(order) for order in seen):
         return
+    # Equal sizes from slow to fast: the buffer is read with its dimensions under other numbers.
     if [before.shape[d] for d in old] == [after.shape[d] for d in new]:
         sources = [source for _, source in sorted(zip(new, old, strict=True))]
         instruction.op = "transpose"
@@ -148,7 +152,9 @@ def _order_dimensions(tensor: Tensor) -> tuple[int, ...]:
     """Return the dimensions from the slowest to the fastest varying."""
     text = tensor.layout.partition(":")[0].strip()
     rank = len(tensor.shape)
+    # Without a layout XLA means the default, row-major.
     if not text:
         return tuple(range(rank))
     order = tuple(int(part) for part in text.split(",") if part.strip().isdigit())
+    # HLO lists the fastest varying dimension first.
     return order[::-1] if sorted(order) == list(range(rank)) else tuple(range(rank))

@@ -51,6 +51,7 @@ class Slots:
     @property
     def bodies(self) -> list[Computation]:
         """The computations that have a parameter for each slot."""
+        # A callee is a function, not a region: it sees no values around the instruction.
         return [inner for role, inner in self.instruction.bodies if role != "callee"]
 
     def split_parameters(self, inner: Computation) -> tuple[list[Instruction], list[Instruction]]:
@@ -62,6 +63,7 @@ class Slots:
 
 def find_slots(instruction: Instruction) -> Slots | None:
     """Return the slots of an instruction in normal form, None if it has none."""
+    # Any operation with regions captures, e.g. a reduction whose reducer reads an outer value.
     captured = instruction.get_number("captured", 0)
     if instruction.op == "while":
         return Slots(instruction, 0, len(instruction.operands) - captured)
@@ -90,12 +92,14 @@ def _close(instruction: Instruction) -> None:
     """Close the regions of an instruction, after the regions within them."""
     regions = [inner for role, inner in instruction.bodies if role != "callee"]
     insides = [set(region.instructions) for region in regions]
+    # Constants first, so that they are not captured: a constant is no dependency.
     for region, inside in zip(regions, insides, strict=True):
         _copy_constants(region, inside)
     captured: dict[Value, int] = {}
     for region, inside in zip(regions, insides, strict=True):
-        for value in _list_read(region):
+        for value in _list_values_read(region):
             if value[0] not in inside:
+                # In the order of first use; colour refinement sorts the slots later.
                 captured.setdefault(value, len(captured))
     if not captured:
         return
@@ -105,19 +109,20 @@ def _close(instruction: Instruction) -> None:
     instruction.attributes = {**instruction.attributes, "captured": len(captured)}
 
 
-def _list_read(region: Computation) -> list[Value]:
+def _list_values_read(region: Computation) -> list[Value]:
     values = [value for instruction in region.instructions for value in instruction.inputs]
     return [*values, *region.results]
 
 
 def _copy_constants(region: Computation, inside: set[Instruction]) -> None:
     made: dict[Instruction, Instruction] = {}
-    for producer, _ in _list_read(region):
+    for producer, _ in _list_values_read(region):
         if producer.op in CONSTANTS and producer not in inside and producer not in made:
             made[producer] = copy_instruction(producer)
     if not made:
         return
     redirect_all(region, {old: (new, ()) for old, new in made.items()})
+    # In front: producers come before their users.
     region.instructions[:0] = made.values()
     inside.update(made.values())
 
@@ -151,8 +156,10 @@ def normalise_slots(module: Module) -> None:
             follow(instruction, moved)
             if "cond_nconsts" in instruction.attributes:
                 _normalise_jaxpr_while(instruction)
+            # A branch of StableHLO takes nothing but captures, which `close_regions` has counted.
             elif instruction.op in BRANCHES and "captured" not in instruction.attributes:
                 _normalise_branches(instruction)
+            # Passes read the results of control flow by path, also a single one.
             one_result = isinstance(instruction.type, Tensor)
             if one_result and (instruction.op == "while" or instruction.op in BRANCHES):
                 instruction.type = (instruction.type,)
@@ -163,6 +170,7 @@ def normalise_slots(module: Module) -> None:
 def _normalise_jaxpr_while(instruction: Instruction) -> None:
     """Put the carry first, then the constants of the condition and of the body."""
     names = ("cond_nconsts", "body_nconsts")
+    # A jaxpr passes constants of the condition, constants of the body, then the carry.
     conditions, steps = map(instruction.get_number, names)
     values, count = instruction.inputs, conditions + steps
     first = {"condition": (0, conditions), "body": (conditions, count)}
@@ -179,6 +187,7 @@ def _normalise_jaxpr_while(instruction: Instruction) -> None:
 def _normalise_branches(instruction: Instruction) -> None:
     """Give every branch of a conditional the parameters of all branches."""
     given = instruction.inputs[1:]
+    # HLO passes each branch an operand; a jaxpr's `cond` passes all branches the same ones.
     if instruction.op == "conditional":
         start = 0
         for _, inner in instruction.bodies:
@@ -211,14 +220,16 @@ def move_loop_invariants(module: Module) -> bool:
         Whether anything changed.
     """
     order = module.find_reachable()
+    # Callees first: a carry becomes invariant if the inner loop that returns it never changes it.
     done = [_hoist_computation(computation) for computation in order]
     # Callers first: a captured value may be captured again by a loop inside.
     done += [
-        _tidy_captures(slots)
+        _merge_captures(slots)
         for computation in reversed(order)
         for slots in map(find_slots, computation.instructions)
         if slots is not None
     ]
+    # Lists, because `any` of a generator would stop at the first change.
     return any(done)
 
 
@@ -249,6 +260,7 @@ def _hoist(slots: Slots) -> list[Value] | None:
         return None
     values = slots.values
     invariant = [n for n in range(slots.carried) if n not in keep]
+    # The result of an invariant carry is its initial value.
     results = values[: slots.carried]
     for position, number in enumerate(keep):
         results[number] = (instruction, (position,))
@@ -284,7 +296,7 @@ def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
 def _drop_unread(slots: Slots) -> bool:
     """Drop captures that no computation of an instruction reads; return whether any were."""
     count = len(slots.values)
-    read = {producer for inner in slots.bodies for producer, _ in _list_read(inner)}
+    read = {producer for inner in slots.bodies for producer, _ in _list_values_read(inner)}
     owns = [slots.split_parameters(inner)[1] for inner in slots.bodies]
     order = [n for n in range(count) if n < slots.carried or any(own[n] in read for own in owns)]
     if len(order) == count:
@@ -293,7 +305,7 @@ def _drop_unread(slots: Slots) -> bool:
     return True
 
 
-def _tidy_captures(slots: Slots) -> bool:
+def _merge_captures(slots: Slots) -> bool:
     """Copy captured constants inside, merge equal captures; return whether anything changed."""
     values, bodies = slots.values, slots.bodies
     parameters = [slots.split_parameters(inner)[1] for inner in bodies]
@@ -325,6 +337,7 @@ def _tidy_captures(slots: Slots) -> bool:
 def _set_parameters(computation: Computation, parameters: Iterable[Instruction]) -> None:
     """Replace the parameters of a computation, and number them."""
     ordered = list(parameters)
+    # New dictionaries, because copies of an instruction share theirs.
     for index, own in enumerate(ordered):
         own.attributes = {**own.attributes, "index": index}
     rest = [i for i in computation.instructions if i.op != "parameter"]

@@ -22,6 +22,7 @@ _TARGETS: Final = {
     "SPMDFullToShardShape": TO_SHARD,
     "SPMDShardToFullShape": TO_FULL,
 }
+# A reshard is a constraint of an explicit axis: both set the sharding of a value.
 _SHARDY: Final = {"sdy.sharding_constraint": CONSTRAINT, "sdy.reshard": CONSTRAINT}
 _PARTITIONING: Final = frozenset({CONSTRAINT, TO_SHARD, TO_FULL})
 _MANUAL = Sharding("manual")
@@ -36,6 +37,7 @@ def unify_partitioning(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
+    # Optimised HLO is partitioned, and a jaxpr has `shard_map` as a primitive.
     if module.kind == "stablehlo":
         for computation in module.find_reachable():
             rewrite(computation, _unify)
@@ -46,7 +48,7 @@ def _unify(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     if instruction.op != "sdy.manual_computation" or not _is_complete(instruction):
         _merge_constraint(instruction)
         return None
-    results = _open(instruction, kept)
+    results = _inline_manual_computation(instruction, kept)
     if isinstance(instruction.type, Tensor):
         return results[0]
     return pack(kept, instruction.name, instruction.type, results)
@@ -65,6 +67,7 @@ def _rename(instruction: Instruction) -> None:
             # GSPMD lists the manual axes around a constraint, Shardy leaves them out.
             groups = ["replicated" if kind == "manual" else kind for kind in sharding.subgroups]
             sharding = canonicalise_sharding(sharding._replace(subgroups=tuple(groups)))
+        # The other attributes differ by dialect: targets, notes of propagation, versions of calls.
         instruction.attributes = {"sharding": sharding} if sharding is not None else {}
 
 
@@ -77,6 +80,7 @@ def _merge_constraint(instruction: Instruction) -> None:
         is_redundant = before.attributes.get("sharding") == _MANUAL
     else:
         is_redundant = instruction.op == TO_SHARD or before.attributes == instruction.attributes
+    # The skipped constraint is removed as dead code if nothing else reads it.
     if is_redundant:
         instruction.inputs = before.inputs
     if instruction.op == TO_SHARD:
@@ -85,18 +89,19 @@ def _merge_constraint(instruction: Instruction) -> None:
 
 
 def _is_complete(instruction: Instruction) -> bool:
-    given = _split_sharding(instruction.attributes.get("in_shardings"))
-    taken = _split_sharding(instruction.attributes.get("out_shardings"))
+    in_shardings = _split_sharding(instruction.attributes.get("in_shardings"))
+    out_shardings = _split_sharding(instruction.attributes.get("out_shardings"))
     region = instruction.bodies[0][1] if len(instruction.bodies) == 1 else None
     captured = instruction.get_number("captured", 0)
+    # Shardings that were kept as text cannot be paired with values: the region then stays.
     return (
         region is not None
-        and len(given) + captured == len(instruction.operands)
-        and len(taken) == len(region.results)
+        and len(in_shardings) + captured == len(instruction.operands)
+        and len(out_shardings) == len(region.results)
     )
 
 
-def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
+def _inline_manual_computation(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
     """Append the work of a manual computation to other instructions; return its results."""
 
     def add_crossing(op: str, value: Value, type_: Type, sharding: Attribute) -> Value:
@@ -106,16 +111,18 @@ def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
         return made, ()
 
     region = instruction.bodies[0][1]
-    given = _split_sharding(instruction.attributes["in_shardings"])
-    taken = _split_sharding(instruction.attributes["out_shardings"])
+    in_shardings = _split_sharding(instruction.attributes["in_shardings"])
+    out_shardings = _split_sharding(instruction.attributes["out_shardings"])
     arguments = instruction.inputs
-    for n, (sharding, inner) in enumerate(zip(given, region.parameters, strict=False)):
+    # Not strict: captured values follow the arguments, and enter without a crossing.
+    for n, (sharding, inner) in enumerate(zip(in_shardings, region.parameters, strict=False)):
         arguments[n] = add_crossing(TO_SHARD, arguments[n], inner.type, sharding)
+    # An MLIR region has a single operation around it, so it is moved and not copied.
     results = splice(kept, region, arguments, own=True)
     wholes = (instruction.type,) if isinstance(instruction.type, Tensor) else instruction.type
     return [
         add_crossing(TO_FULL, result, whole, sharding)
-        for result, sharding, whole in zip(results, taken, wholes, strict=True)
+        for result, sharding, whole in zip(results, out_shardings, wholes, strict=True)
     ]
 
 

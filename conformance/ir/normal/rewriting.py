@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
     from conformance.ir.graph import Module, Path, Type, Value
 
-# How many times its size a module may grow by copies.
+# How many times its size a module may grow by copies: forty functions that each call the next one
+# twice would be a trillion instructions.
 _MOST = 20
-# A number of instructions that copies may always reach.
+# A number of instructions that copies may always reach, because small modules share a lot.
 _ALWAYS = 50_000
 
 
@@ -99,6 +100,7 @@ def resolve(value: Value, replaced: Mapping[Instruction, Value]) -> Value:
 
 def redirect(instruction: Instruction, replaced: Mapping[Instruction, Value]) -> None:
     """Replace the operands of an instruction."""
+    # Most instructions read nothing that was replaced, and need no new tuples.
     for operand, path in zip(instruction.operands, instruction.paths, strict=True):
         if operand in replaced or (path and operand.op == "tuple"):
             instruction.inputs = [resolve(value, replaced) for value in instruction.inputs]
@@ -210,13 +212,14 @@ def copy_computation(computation: Computation) -> Computation:
     return Computation(computation.name, made, results, computation.attributes)
 
 
-def grows_reasonably(order: Sequence[Computation], copied: Callable[[Instruction], bool]) -> bool:
+def is_growth_bounded(order: Sequence[Computation], copied: Callable[[Instruction], bool]) -> bool:
     """Whether a module keeps a reasonable size when every call gets its own copy of the callee.
 
     Args:
         order: The computations of the module, callees first.
         copied: Whether an instruction gets copies of its callees.
     """
+    # Sizes are added up bottom-up, without making any copy.
     sizes: dict[int, int] = {}
     for computation in order:
         sizes[id(computation)] = len(computation.instructions) + sum(

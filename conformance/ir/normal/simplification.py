@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Fold = Callable[[Instruction], Value | None]
 
+# Frontends choose either direction; `EQ` and `NE` are commutative.
 _MIRRORED = {"GT": "LT", "GE": "LE"}
 _MIRRORED_OPS = {"gt": "lt", "ge": "le"}
 
@@ -74,6 +75,7 @@ def order_comparisons(module: Module) -> None:
                 continue
             instruction.attributes = {**attributes, name: mirrored}
         elif instruction.op in _MIRRORED_OPS:
+            # A jaxpr has a primitive for each direction.
             instruction.op = _MIRRORED_OPS[instruction.op]
         else:
             continue
@@ -90,6 +92,7 @@ def eliminate_dead_code(module: Module) -> None:
     for computation in module.find_reachable():
         read: set[Instruction] = {producer for producer, _ in computation.results}
         kept = []
+        # Backwards, so that the operands of a dropped instruction are unread in the same walk.
         for instruction in reversed(computation.instructions):
             if (
                 instruction in read
@@ -115,14 +118,16 @@ def eliminate_common_subexpressions(module: Module) -> None:
     first: dict[bytes, Instruction] = {}
 
     def merge(instruction: Instruction, _: list[Instruction]) -> Value | None:
+        # Hashed even if impure: its readers need the hash.
         same = first.setdefault(hashes.add(instruction), instruction)
         if same is instruction or instruction.op == "parameter" or not pure.is_pure(instruction):
             return None
         return same, ()
 
     for computation in module.find_reachable():
-        first.clear()  # an instruction reads only those of its own computation
+        first.clear()  # an instruction reads only those of the same computation
         rewrite(computation, merge)
+        # After the merge: callers compare the computation by its remaining instructions.
         hashes.close(computation)
         pure.add(computation)
 
@@ -133,6 +138,7 @@ def _apply_folds(module: Module, rules: dict[str, Fold]) -> None:
         return rule(instruction) if rule is not None else None
 
     for computation in module.find_reachable():
+        # Most computations have no such operation, and a rewrite visits every operand.
         if any(instruction.op in rules for instruction in computation.instructions):
             rewrite(computation, fold)
 

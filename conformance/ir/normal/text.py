@@ -60,12 +60,13 @@ class _Printer:
         yield f"{_HEAD} {VERSION} {self._module.kind} {neutral}"
         for name, value in sorted(self._module.attributes.items()):
             yield f"{name} = {_render_attribute(value)}"
-        # The order of the calls in the text, which that of `reachable` need not be.
+        # By the calls in the printed order, from which that of `find_reachable` may differ.
         order = post_order(
             [self._module.entry], lambda inner: [b for i in self._order(inner) for _, b in i.bodies]
         )
         for computation in order:
             found = self._hashes.computations[id(computation)]
+            # Equal computations are printed once, whether or not the module shared them.
             if found not in self._names:
                 self._names[found] = self._name(computation)
                 yield from self._print_computation(computation, self._names[found])
@@ -76,7 +77,7 @@ class _Printer:
         work = [i for i in computation.instructions if i.op != "parameter"]
         match work:
             case [Instruction(op=op, type=Tensor(dtype=dtype))]:
-                # A reducer is named by what it does: `add_f32`.
+                # A reducer is named by its operation: `add_f32`.
                 stem = first = f"{op}_{dtype}"
             case _:
                 stem, first = "computation", "computation.1"
@@ -118,6 +119,7 @@ class _Printer:
         """Return instructions in an order that depends on the graph alone."""
         parameters, of = computation.parameters, self._hashes.instructions
         roots = [producer for producer, _ in computation.results]
+        # Effects that nothing reads, such as an outfeed, are reached from no result.
         unread = sorted(computation.instructions, key=lambda node: of[node])
         return list(post_order([*parameters, *roots, *unread], lambda node: node.operands))
 
@@ -128,6 +130,7 @@ def _render_value(value: Value, names: dict[Instruction, str]) -> str:
 
 
 def _render_attribute(value: Attribute) -> str:
+    # JSON keeps the types of attributes apart: `1`, `"1"`, `true` and `1.0` are four values.
     return json.dumps(_to_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -231,6 +234,7 @@ class _Loader:
                     instruction.line = number
                     names[instruction.name] = instruction
                     current.instructions.append(instruction)
+            # All that a damaged line causes below; goldens are edited and merged by people.
             except (ValueError, KeyError, IndexError, TypeError) as error:
                 raise IrSyntaxError(
                     f"line {number}: got {line[:120]!r}, expected a line of a normal form: {error}"
@@ -273,6 +277,7 @@ class _Loader:
             else:
                 instruction.attributes[key] = value
         instruction.bodies = tuple(bodies)
+        # Passes sort parameters by it. A bool is an int in Python, but not a number here.
         if op == "parameter" and type(instruction.attributes.get("index")) is not int:
             raise ValueError("a parameter without its number")
         return instruction

@@ -9,7 +9,7 @@ from conformance.ir.graph import IrSyntaxError, Tensor
 from conformance.ir.normal.rewriting import (
     copy_computation,
     get_type,
-    grows_reasonably,
+    is_growth_bounded,
     is_tuple,
     iterate_tensors,
     make_parameter,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.ir.graph import Computation, Instruction, Module, Type, Value
 
+# StableHLO and jaxprs pass several operands; only these HLO operations pack them.
 _TAKES_ONE_TUPLE = frozenset({"while", "conditional"})
 
 
@@ -52,7 +53,7 @@ def fold_tuples(module: Module) -> None:
 def _unshare_control_flow(module: Module) -> None:
     """Give every loop and branch its own copies of shared computations, for passes to rewrite."""
     order = module.find_reachable()
-    if not grows_reasonably(order, _has_slots):
+    if not is_growth_bounded(order, _has_slots):
         raise IrSyntaxError("loops and branches share computations too often to copy them")
     seen: set[int] = set()
     for computation in order:
@@ -61,6 +62,7 @@ def _unshare_control_flow(module: Module) -> None:
                 continue
             bodies = []
             for role, inner in instruction.bodies:
+                # The first use keeps the original, so that an unshared module is not copied.
                 own = inner if id(inner) not in seen else copy_computation(inner)
                 seen.add(id(inner))
                 bodies.append((role, own))
@@ -78,6 +80,7 @@ def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
         return resolve((source, (*path, instruction.get_number("index"))), {})
     if instruction.op not in _TAKES_ONE_TUPLE:
         return None
+    # Bodies first: their parameters and results must match the new operands.
     for _, inner in instruction.bodies:
         _split_parameters(inner)
         _spread_results(inner)
@@ -108,6 +111,7 @@ def _split_parameters(computation: Computation) -> None:
             make_parameter(len(news) + n, type_)
             for n, type_ in enumerate(iterate_tensors(old.type))
         ]
+        # Diffs quote the line of the parameter that was split.
         for new in made:
             new.origin, new.line = old.origin, old.line
         news += made

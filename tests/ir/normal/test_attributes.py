@@ -7,10 +7,10 @@ import pytest
 from conformance.ir.graph import Opaque, Sharding
 from conformance.ir.normal.attributes import (
     canonicalise_sharding,
-    drop_compilers_choice,
+    drop_compiler_choices,
     drop_spelling,
+    rename_operations,
     sort_groups,
-    spell_alike,
 )
 from tests.ir.texts import (
     ADD,
@@ -121,7 +121,7 @@ def test_how_optimised_code_was_cut_is_a_note() -> None:
     )
     found = after(text, drop_spelling)
     assert "sharding" in found.entry.parameters[0].attributes
-    drop_compilers_choice(found)
+    drop_compiler_choices(found)
     assert "sharding" not in found.entry.parameters[0].attributes
 
 
@@ -141,12 +141,12 @@ SHIFT = (
 
 def test_stablehlo_is_named_as_hlo_is() -> None:
     """Without its prefix, with dashes."""
-    assert ops(after(stablehlo(SHIFT), spell_alike)) == ["shift-right-logical"]
+    assert ops(after(stablehlo(SHIFT), rename_operations)) == ["shift-right-logical"]
 
 
 def test_hlo_keeps_its_names() -> None:
     """They are the ones the others get."""
-    assert ops(after(hlo("%r = f32[4] shift-left(%x, %y)"), spell_alike)) == ["shift-left"]
+    assert ops(after(hlo("%r = f32[4] shift-left(%x, %y)"), rename_operations)) == ["shift-left"]
 
 
 def calling(target: str, address: str, operand: str = "") -> str:

@@ -7,11 +7,11 @@ import pytest
 from conformance.ir.graph import Tensor
 from conformance.ir.normal.layouts import (
     FROM_ORDER,
+    copy_header_spaces,
     drop_layouts,
     drop_scalar_memory,
     get_host_space,
     keep_host_spaces,
-    note_spaces,
     resolve_bitcasts,
 )
 from tests.ir.texts import after, hlo, neutral, ops, stablehlo, the
@@ -98,7 +98,7 @@ def test_scalar_memory_of_a_tpu_is_not_the_hosts() -> None:
     """A TPU's layouts are tiled; its scalar memory has the number of the host's unpinned one."""
     head = "HloModule m, entry_computation_layout={(f32[]{:T(128)S(6)}, f32[]{:T(128)S(5)})->f32[]}"
     text = hlo("%r = f32[]{:T(128)S(6)} copy(%x)", "%s = f32[4]{0:S(6)} copy(%y)", head=head)
-    made = after(text, drop_scalar_memory, note_spaces)
+    made = after(text, drop_scalar_memory, copy_header_spaces)
     copies = [one.type for one in made.walk() if one.op == "copy"]
     spaces = [type_.space for type_ in copies if isinstance(type_, Tensor)]
     noted = [one.attributes.get("memory_space") for one in made.entry.parameters]

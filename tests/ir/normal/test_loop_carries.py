@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.attributes import spell_alike
+from conformance.ir.normal.attributes import rename_operations
 from conformance.ir.normal.forms import to_exact
 from conformance.ir.normal.loop_carries import (
     close_regions,
@@ -181,7 +181,7 @@ SUBTRACT = f'%b = "stablehlo.subtract"(%x, %y) : {BINARY}'
 
 def test_what_is_read_from_around_is_an_operand() -> None:
     """The same for all regions, each once."""
-    found = the(after(stablehlo(*case(SUBTRACT, NEGATE)), spell_alike, close_regions), "case")
+    found = the(after(stablehlo(*case(SUBTRACT, NEGATE)), rename_operations, close_regions), "case")
     assert reads(found)[1:] == ["x", "y"]
     assert found.attributes["captured"] == 2
     assert [len(inner.parameters) for _, inner in found.bodies] == [2, 2]
@@ -195,7 +195,7 @@ def test_constants_are_made_again_inside() -> None:
     add = f'%b = "stablehlo.add"(%x, %c) : {BINARY}'
     outside = stablehlo(constant, *case(add, NEGATE))
     inside = stablehlo(*case(f"{constant}\n{add}", NEGATE))
-    assert the(after(outside, spell_alike, close_regions), "case").attributes["captured"] == 1
+    assert the(after(outside, rename_operations, close_regions), "case").attributes["captured"] == 1
     assert neutral(outside) == neutral(inside)
 
 
@@ -203,7 +203,7 @@ def test_a_region_within_a_region_passes_on_what_it_reads() -> None:
     """The outer one takes it for the inner one."""
     inner = "\n".join(case(SUBTRACT, NEGATE)[1:])
     inner = inner.replace("%b", "%c").replace("%r =", "%b =")
-    found = after(stablehlo(*case(inner, NEGATE)), spell_alike, close_regions)
+    found = after(stablehlo(*case(inner, NEGATE)), rename_operations, close_regions)
     outer = found.entry.instructions[-1]
     assert outer.attributes["captured"] == 2
     nested = outer.bodies[0][1].instructions[-1]

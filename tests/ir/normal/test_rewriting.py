@@ -7,7 +7,7 @@ from conformance.ir.normal.rewriting import (
     copy_computation,
     get_type,
     get_type_at,
-    grows_reasonably,
+    is_growth_bounded,
     is_tuple,
     redirect,
     redirect_results,
@@ -70,6 +70,6 @@ def test_what_grows_without_bound_is_known_before() -> None:
         for n in range(1, 64)
     ]
     found = module(hlo("%r = f32[4] call(%x), to_apply=%f63", before="\n\n".join([one, *more])))
-    assert not grows_reasonably(found.find_reachable(), lambda _: True)
-    assert grows_reasonably(found.find_reachable(), lambda _: False)
+    assert not is_growth_bounded(found.find_reachable(), lambda _: True)
+    assert is_growth_bounded(found.find_reachable(), lambda _: False)
     assert the(found, "negate").op == "negate"
