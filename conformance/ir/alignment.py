@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # The most equal readers that are compared with each other, which takes quadratic time.
-_MANY: Final = 64
+_MOST_READERS: Final = 64
 
 
 @dataclass(slots=True)
@@ -119,6 +119,7 @@ class _Aligner:
         seen: set[tuple[int, int]] = set()
         while todo:
             pair = todo.pop()
+            # Two calls may share both computations, e.g. the reducer of every all-reduce.
             if (id(pair.a), id(pair.b)) in seen:
                 continue
             seen.add((id(pair.a), id(pair.b)))
@@ -129,6 +130,7 @@ class _Aligner:
             self._pair = pair
             self._readers = (_find_readers(pair.a), _find_readers(pair.b))
             self._pair_instructions()
+            # Slots before bodies: the parameters of a body are paired by the slots of its caller.
             self._pair_slots()
             todo += self._pair_bodies()
         return self._alignment
@@ -150,6 +152,7 @@ class _Aligner:
                 self._alignment.slots[node] = pair_slots(self._alignment.to_b, slots, slots_b)
 
     def _pair_bodies(self) -> Iterator[PairedComputations]:
+        # Reversed, because `run` takes the last first: differences come in the order of the text.
         for a in reversed(self._pair.a.instructions):
             b = self._alignment.to_b.get(a)
             roles = dict(b.bodies) if b is not None else {}
@@ -159,11 +162,13 @@ class _Aligner:
                     yield PairedComputations(inner, roles[role], path, a)
 
     def _pair_instructions(self) -> None:
+        # From certain to guessed: a wrong pair made early would spread to its operands and readers.
         self._pair_parameters()
         self._pair_equal()
         self._spread_sure()
         self._pair_results()
         self._spread()
+        # Name stacks survive a change of operands, but many instructions share one.
         self._pair_by(lambda node, label: (node.op, label, node.origin.name))
         self._pair_by(lambda node, _: (node.op, node.origin.name, _make_type_key(node)))
         self._pair_by(lambda node, label: (node.op, label))
@@ -183,6 +188,7 @@ class _Aligner:
             others_b, own_b = slots_b.split_parameters(self._pair.b)
             a = [*others, *(own[n] for n in pairs)]
             b = [*others_b, *(own_b[m] for m in pairs.values())]
+        # Not strict: a release may add or drop an argument.
         for node, another in zip(a, b, strict=False):
             self._alignment.pair(node, another)
 
@@ -192,6 +198,7 @@ class _Aligner:
         marks = Fingerprints(commutative=True)
         for hashes in self._hashes:
             marks.computations |= hashes.computations
+        # Unpaired parameters get different marks, so that their readers are not taken as equal.
         for number, node in enumerate([*a.parameters, *b.parameters]):
             marks.instructions[node] = b"%d" % number
         to_b = self._alignment.to_b
@@ -218,8 +225,10 @@ class _Aligner:
         """Pair equal instructions: first those with equal readers, then the others in order."""
         if len(ours) > 1 or len(theirs) > 1:
             waiting: dict[bytes, list[Instruction]] = defaultdict(list)
+            # Reversed, because the loop below takes the last: equal contexts are paired in order.
             for node in reversed(theirs):
                 waiting[contexts[1].hash_context((node, ()))].append(node)
+            # A copy, because the loop removes pairs from the list.
             for node in list(ours):
                 found = waiting[contexts[0].hash_context((node, ()))]
                 if found:
@@ -239,6 +248,7 @@ class _Aligner:
         self._spread_sure()
         while self._queue:
             a, b = self._queue.pop()
+            # A guess, so it is made only when no reader is certain any more.
             for node, another in self._pair_operands(a, b):
                 # A constant of another type is another constant, not a changed one.
                 if node.op == another.op and (node.op != "constant" or node.type == another.type):
@@ -275,9 +285,10 @@ class _Aligner:
                 (_label_instruction(node, self._hashes[0]), _find_positions(node, a))
             )
             # The readers of a value with many are found from their other operands or readers.
-            if not found or len(found) > _MANY:
+            if not found or len(found) > _MOST_READERS:
                 continue
             best = self._find_likeliest(node, found)
+            # A reader with an unpaired operand may get another partner once that is paired.
             if best is None or (sure and self._count_shared(node, best) < len(node.operands)):
                 continue
             self._add(node, best)
@@ -358,6 +369,7 @@ def _label_instruction(node: Instruction, hashes: Fingerprints) -> Hashable:
     """Return a key for an instruction without its operands; the order of slots is ignored."""
     if find_slots(node) is None:
         return hashes.label(node)
+    # Whether a loop carries or captures a value differs between compilers, so pairs ignore it.
     attributes = {k: v for k, v in node.attributes.items() if k != "captured"}
     return (node.op, _make_type_key(node), *attributes.items())
 
@@ -365,6 +377,7 @@ def _label_instruction(node: Instruction, hashes: Fingerprints) -> Hashable:
 def _make_type_key(node: Instruction) -> Hashable:
     if isinstance(node.type, Tensor) or find_slots(node) is None:
         return node.type
+    # Sorted as text, because sizes are numbers or, if dynamic, texts.
     return tuple(sorted(map(spell_type, node.type)))
 
 

@@ -24,8 +24,9 @@ PARSERS: Final[dict[str, Callable[[str], Module]]] = {
 }
 """Parser by kind of IR."""
 
-# How many characters show the kind of a text; a text may have many megabytes.
-_LOOK: Final = 4096
+# How many characters show the kind of a text: a dump may begin with comments and aliases, and
+# stripping a whole text would copy many megabytes.
+_PREFIX_SIZE: Final = 4096
 
 
 def read(text: str, kind: str) -> Module:
@@ -44,9 +45,12 @@ def read(text: str, kind: str) -> Module:
     parse = PARSERS.get(kind)
     if parse is None:
         raise IrSyntaxError(f"kind {kind!r}, expected one of {', '.join(PARSERS)}")
-    looks = detect_kind(text)
-    if looks not in {None, kind}:
-        raise IrSyntaxError(f"{kind} line 1: got a text that begins like {looks}, expected {kind}")
+    # The parser of another kind would name a token on line 1, not the mistake: the wrong kind.
+    detected = detect_kind(text)
+    if detected not in {None, kind}:
+        raise IrSyntaxError(
+            f"{kind} line 1: got a text that begins like {detected}, expected {kind}"
+        )
     return parse(text)
 
 
@@ -64,17 +68,20 @@ def read_facts(text: str, kind: str = "hlo") -> dict[str, Any]:
         IrSyntaxError: If the text is not understood; the message names the line.
     """
     module = read(text, kind)
+    # Not the canonical form: its passes drop fusions, layouts and asynchronous pairs.
     to_exact(module)
     return collect_facts(module)
 
 
 def detect_kind(text: str) -> str | None:
     """Return the kind of IR that a text begins like: `hlo`, `stablehlo`, `jaxpr` or None."""
-    start = text[:_LOOK].lstrip()
+    start = text[:_PREFIX_SIZE].lstrip()
     if start.startswith("HloModule"):
         return "hlo"
+    # The worker writes jaxprs as JSON.
     if start.startswith("{"):
         return "jaxpr"
+    # The pretty form as well: the error of the parser then asks for the generic form.
     if start.startswith(("module", '"builtin.module"', "#loc", "#sdy", "sdy.mesh")):
         return "stablehlo"
     return None
@@ -114,8 +121,10 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
     try:
         module = read(text, kind)
         exact = to_exact(module)
+        # Before the canonical form, which rewrites the same graph and inlines fusions and calls.
         facts = collect_facts(module)
         canonical = to_canonical(module)
+        # Printing hashes the module again, and most callers want only the fingerprints.
         printed = dumps(module) if with_text else ""
     except IrSyntaxError:
         raise
@@ -131,6 +140,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
         exact=exact,
         canonical=canonical,
         facts=facts,
+        # Read last: decoding kernels, a pass of the exact form, counts more of them.
         not_understood=dict(module.not_understood),
         text=printed,
     )

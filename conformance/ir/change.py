@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class Severity(StrEnum):
     """How much a change may matter to the user of the program."""
 
+    # The gravest first: reports and `IrDiff.severity` sort by this order.
+
     SEMANTIC = "semantic"
     """Values, the order of reductions, types, collectives, placement, sharding or donation."""
     STRUCTURAL = "structural"
@@ -117,6 +119,7 @@ class IrDiff:
     @property
     def severity(self) -> Severity | None:
         """The gravest severity of the changes, None without changes."""
+        # Changes hold plain strings, which JSON keeps, so the order comes from the enumeration.
         found = [Severity(change.severity) for change in self.changes]
         return min(found, key=list(Severity).index, default=None)
 
@@ -124,4 +127,5 @@ class IrDiff:
     def aligned(self) -> float:
         """Share of instructions that are paired; if it is low, the entries are not reliable."""
         total = self.matched + self.changed + self.unmatched
+        # Two empty modules are aligned completely.
         return 1.0 if total == 0 else (self.matched + self.changed) / total

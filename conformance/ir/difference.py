@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Module
 
 _DEVICES: Final = ("num_partitions", "replica_count")
+# Operations that only regroup work or carry values; a difference of these alone is structural.
 _GROUPING = frozenset({"fusion", "call", "copy", "copy-start", "copy-done", "parameter", "bitcast"})
 
 
@@ -62,6 +63,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
     sides = (a, hashes[0], text_a), (b, hashes[1], text_b)
     counted = [] if equal else [_take_census(*side) for side in sides]
+    # Donation, devices and placement are in the header, which no alignment of instructions sees.
     changes = [] if equal else [*_compare_interfaces(a, b, facts)]
     # From here on the modules are rewritten: the census of the exact forms is complete.
     if equal or to_canonical(a) == to_canonical(b):
@@ -71,9 +73,11 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
             neutral_equal=True,
             changes=() if equal else (*changes, *_compare_grouping(*counted)),
             facts=facts,
+            # Nothing is aligned when the canonical forms are equal: all instructions match.
             matched=sum(len(computation.instructions) for computation in a.find_reachable()),
             not_understood=unknown,
         )
+    # `to_canonical` returns only a fingerprint, and alignment needs the hash of each computation.
     unordered = hash_module(a, commutative=True), hash_module(b, commutative=True)
     alignment = align(a, b, *unordered)
     found = find_rewrites(alignment)
@@ -96,6 +100,7 @@ def _rank(change: Change) -> tuple[int, int]:
 
 def _count_instructions(alike: int, paired: int, found: list[Rewrite]) -> dict[str, int]:
     alone = sum(d.side in {Side.REMOVED, Side.ADDED} for r in found for d in r)
+    # By identity: a pair may have two edits, one of its attributes and one of its operands.
     both = {id(d.a) for r in found for d in r if d.side in {Side.CHANGED, Side.REWIRED}}
     return {"matched": alike + paired - len(both), "changed": len(both), "unmatched": alone}
 
@@ -149,6 +154,7 @@ def _compare_interfaces(
         yield _make_interface_change(
             ChangeKind.PLACEMENT, "memory space of results", places, len(moved)
         )
+    # A jaxpr and StableHLO keep their shardings in the canonical form, where alignment finds them.
     if a.kind == "hlo":
         yield from _compare_shardings(a, b)
 
@@ -163,6 +169,7 @@ def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
     title = "sharding of parameters"
     for found, severity, end in (
         ([item for item in other if None not in item], Severity.SEMANTIC, ""),
+        # From jax 0.12.0 on, optimised HLO does not state shardings: absence is no difference.
         ([i for i in other if None in i], Severity.COSMETIC, ", missing on one side"),
     ):
         lines = [
@@ -214,6 +221,7 @@ def _take_census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Censu
     counted = _Census({name: repr(value) for name, value in module.attributes.items()})
     for computation in module.find_reachable():
         for instruction in computation.instructions:
+            # Without operands: another fusion changes the operands of most of its neighbours.
             label = hashes.label(instruction)
             counted.ops[instruction.op] += 1
             counted.labels[label] += 1
@@ -223,7 +231,7 @@ def _take_census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Censu
 
 
 def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
-    """Yield the differences of modules whose canonical forms are equal.
+    """Yield the differences in grouping and spelling of modules with equal canonical forms.
 
     Args:
         a: The instructions of the first module.
@@ -242,6 +250,7 @@ def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
         )
     gone, new = a.labels - b.labels, b.labels - a.labels
     ops = sorted({a.examples[x][0] for x in gone} | {b.examples[x][0] for x in new})
+    # The exact forms differ, so an entry is due even if all counts are equal.
     if not ops and a.header == b.header:
         yield Change(
             kind=ChangeKind.GROUPED,
@@ -252,6 +261,7 @@ def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
     if ops:
         regrouped = [op for op in ops if a.ops[op] != b.ops[op]]
         counts = ", ".join(f"{op} {a.ops[op]} -> {b.ops[op]}" for op in regrouped)
+        # A parameter alone differs by a layout or an annotation, and no work is regrouped.
         moved = ops != ["parameter"] and all(op in _GROUPING or op in MOVEMENT for op in ops)
         yield Change(
             kind=ChangeKind.GROUPED,

@@ -30,7 +30,7 @@ _WORDS: Final = {
 }
 
 
-def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
+def find_divergence(rewrites: Iterable[Rewrite]) -> tuple[str, ...]:
     """Return the operations where a difference begins, without sizes and counts.
 
     Constants are represented by their readers: equal constants are merged, so that the same change
@@ -38,12 +38,12 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
     nothing else differs.
 
     Args:
-        found: The rewrites of two modules.
+        rewrites: The rewrites of two modules.
 
     Returns:
         Sorted phrases such as `mul reads otherwise`.
     """
-    every = [edit for rewrite in found for edit in rewrite]
+    every = [edit for rewrite in rewrites for edit in rewrite]
     edits = [edit for edit in every if _is_operation(edit)]
     edits += [reader for edit in every for reader in _find_readers(edit)]
     affected = {node for edit in edits for node in edit.instructions}
@@ -56,6 +56,7 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
         and all(affected.isdisjoint(node.operands) for node in edit.instructions)
     ]
     work = [edit for edit in first if edit.op not in MOVEMENT]
+    # Fallbacks from the most to the least specific: an unequal pair must not have an empty list.
     return tuple(sorted({_describe_edit(edit) for edit in work or first or edits or every}))
 
 
@@ -63,8 +64,10 @@ def _is_operation(edit: IrEdit) -> bool:
     """Whether an edit is that of an operation."""
     if edit.side is Side.RESULTS:
         return False
-    if edit.op == "parameter":  # within a computation it follows its operand
+    # The parameter of an inner computation differs because the operand of its caller does.
+    if edit.op == "parameter":
         return edit.side is Side.CHANGED and edit.at.inside is None
+    # Represented by its readers, see `find_divergence`.
     return not any(map(_is_constant, edit.instructions))
 
 
@@ -76,6 +79,7 @@ def _find_readers(edit: IrEdit) -> Iterator[IrEdit]:
     for node in edit.at.b.instructions:
         if not read.intersection(node.operands):
             continue
+        # A broadcast or converted constant is read through, as `_is_constant` counts it.
         if _is_constant(node):
             read.add(node)
         else:

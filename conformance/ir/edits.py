@@ -93,13 +93,14 @@ class _Edits:
         self._parent: dict[IrEdit, IrEdit] = {}
         self._alone: dict[Instruction, IrEdit] = {}
         self._retyped: dict[Instruction, IrEdit] = {}
-        self._loops: dict[Instruction, tuple[IrEdit, frozenset[int]]] = {}
         # The edit around each loop, with the numbers of its paired slots.
+        self._loops: dict[Instruction, tuple[IrEdit, frozenset[int]]] = {}
 
     def take(self, pair: PairedComputations) -> None:
         to_a, to_b = self._alignment.to_a, self._alignment.to_b
         loop = self._loops.get(pair.inside) if pair.inside is not None else None
         around = loop[0] if loop is not None else None
+        # Unpaired instructions first: the edits of pairs are joined with those of their operands.
         for node in pair.a.instructions:
             if node not in to_b:
                 self._take_alone(node, IrEdit(Side.REMOVED, node, None, pair), around)
@@ -113,11 +114,13 @@ class _Edits:
             a, b = (value[0] if value is not None else None for value in (ours, theirs))
             edit = IrEdit(Side.RESULTS, a, b, pair)
             self._take_surroundings(edit, ours, theirs)
+            # A result on one side only belongs to a slot on one side only.
             if ours is None or theirs is None:
                 self._join(edit, around)
 
     def group(self) -> list[Rewrite]:
         found: dict[IrEdit, Rewrite] = {}
+        # Insertion order, so that rewrites and the edits in them come in the order of the text.
         for edit in self._parent:
             found.setdefault(self._find_root(edit), []).append(edit)
         return list(found.values())
@@ -126,6 +129,7 @@ class _Edits:
         self._alone[node] = self._parent[edit] = edit
         for operand in node.operands:
             self._join(edit, self._alone.get(operand))
+        # A parameter on one side only is the inner end of a slot on one side only.
         if node.op == "parameter":
             self._join(edit, around)
 
@@ -143,6 +147,7 @@ class _Edits:
             places = tuple(sorted({place for place, _, _ in differing}))
             rewired = IrEdit(Side.REWIRED, a, b, pair, places)
             self._parent[rewired] = rewired
+            # Callers come before their bodies, so `take` finds the edit around a body here.
             if a in self._alignment.slots:
                 slots = self._alignment.slots[a]
                 self._loops[a] = rewired, frozenset(slots)
@@ -171,12 +176,14 @@ class _Edits:
 
     def _find_root(self, edit: IrEdit) -> IrEdit:
         while self._parent[edit] is not edit:
-            self._parent[edit] = self._parent[self._parent[edit]]  # path halving
+            # Path halving keeps chains short without a second walk.
+            self._parent[edit] = self._parent[self._parent[edit]]
             edit = self._parent[edit]
         return edit
 
 
 def _compare_pair(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit | None:
+    # The type of a loop lists its carries in an order that is free.
     aspects = ["type"] if a.type != b.type and find_slots(a) is None else []
     ours, theirs = a.attributes, b.attributes
     if ours is not theirs:
@@ -227,6 +234,7 @@ def _compare_in_order(
 ) -> list[Differing]:
     """Return the differences of two lists of values, place by place."""
     found: list[Differing] = []
+    # An operand on one side only is a difference, too.
     for n, (value, other) in enumerate(zip_longest(ours, theirs)):
         if value is None or other is None or not _is_paired(alignment, value, other):
             found.append((str(n), value, other))
@@ -244,6 +252,7 @@ def _compare_unordered(
         if match is None:
             found.append(("", value, None))
         else:
+            # Once only: `add(x, x)` and `add(x, y)` differ.
             rest.remove(match)
     return [*found, *(("", None, other) for other in rest)]
 
@@ -261,6 +270,7 @@ def _is_paired(alignment: Alignment, a: Value, b: Value) -> bool:
 
 def _compare_results(alignment: Alignment, pair: PairedComputations) -> list[Differing]:
     ours, theirs = pair.a.results, pair.b.results
+    # Only the body of a loop returns its slots; a condition or branch returns by position.
     if pair.inside is None or pair.inside.op != "while" or not pair.path[-1].endswith(" body"):
         return _compare_in_order(alignment, ours, theirs)
     slots = alignment.slots[pair.inside]

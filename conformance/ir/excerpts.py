@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from conformance.ir.graph import Instruction
 
+# A rewrite may have hundreds of edits; a few lines show its kind.
 _MOST: Final = 6
 _WIDTH: Final = 220
+# Metadata may quote braces; a `backend_config` may hold a kernel of many kilobytes in base64.
 _NOISE: Final = re.compile(
     r',? (?:metadata|original_value|statistics)=\{(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}'
     r"|,? (?:backend_config)=\{.*\}$"
@@ -31,7 +33,9 @@ class Excerpts:
     """
 
     def __init__(self, text: str, kind: str) -> None:
+        # The JSON of a jaxpr is for machines, so its instructions are printed instead.
         self._text = text if kind in {"hlo", "stablehlo"} else ""
+        # Made at the first quotation: most diffs quote nothing.
         self._starts: list[int] | None = None
 
     def quote_lines(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
@@ -41,6 +45,7 @@ class Excerpts:
         lines = [self.quote_line(node) for node in ordered[:_MOST]]
         if len(ordered) > _MOST:
             lines.append(f"... {len(ordered) - _MOST} more")
+        # Without metadata, lines of different instructions may be equal.
         return tuple(dict.fromkeys(lines))
 
     def quote_line(self, instruction: Instruction) -> str:

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
     from conformance.ir.graph import Attribute, Computation, Instruction, Module, Type
 
-# Counts for reports.
-_SHOWN: Final = ("converts", "contractions", "fusions", "loops", "ops")
+# Counts for reports; they vary with the compiler, so they do not gate.
+_REPORTED: Final = ("converts", "contractions", "fusions", "loops", "ops")
 
+# Operations between the all-reduce and the slice in the custom fusion of a TPU.
 _MOVES: Final = frozenset({"bitcast", "reshape", "transpose", "copy", "convert"})
 # Number of parts of an `input_output_alias`: output, parameter, path into it, kind.
 _ALIAS = 4
-_MANY = 16
-_LONG = 160
+# Facts are lines of goldens and reports: a pod has thousands of devices.
+_MOST_DEVICES = 16
+_LONGEST = 160
 
 
 def collect_facts(module: Module) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def collect_facts(module: Module) -> dict[str, Any]:
         "dtypes": sorted(of["dtypes"]),
         "parameters": [_describe_value(p.type, p.attributes) for p in entry.parameters],
         "results": list(map(_describe_value, results, stated)),
-        **{name: _sort_counts(of[name]) for name in _SHOWN},
+        **{name: _sort_counts(of[name]) for name in _REPORTED},
     }
 
 
@@ -98,12 +100,14 @@ class _Counts:
         for tensor in known[1]:
             if tensor.space and (space := get_host_space(tensor.space)):
                 self.of["memory_spaces"][space] += 1
+        # Only the start counts: the facts come before starts and dones are folded.
         base = op.removesuffix("-start")
         collective = COLLECTIVES.get(base)
         if collective is not None:
             self.of["collectives"][collective] += 1
             self.of["collective_ops"][_describe_collective(instruction, collective, depth)] += 1
         elif base in {"custom-call", "custom_call", "ffi_call"}:
+            # `ffi_call` of a jaxpr names its target in another parameter.
             target = attributes.get("custom_call_target") or attributes.get("target_name", "")
             self.of["custom_calls"][str(target)] += 1
         elif op in {"convert", "convert_element_type"}:
@@ -115,6 +119,7 @@ class _Counts:
         elif op == "fusion":
             self.of["fusions"][str(attributes.get("fusion_kind", attributes.get("kind")))] += 1
         elif op in {"while", "scan"}:
+            # HLO states a trip count if XLA could prove it; a scan of a jaxpr always has a length.
             trips = attributes.get("trip_count", attributes.get("length"))
             text = f"trip count {trips if trips is not None else 'unknown'}"
             self.of["loops"][f"nested {text}" if depth else text] += 1
@@ -133,6 +138,7 @@ def _render_type(type_: Type) -> str:
 def _count_enclosing_loops(module: Module) -> dict[int, int]:
     """Return the number of loops around each computation, the largest of all its uses."""
     depths = {id(module.entry): 0}
+    # Callers first: the depth of a computation is final before it is passed on to its callees.
     for computation in reversed(module.find_reachable()):
         depth = depths[id(computation)]
         for instruction in computation.instructions:
@@ -169,6 +175,7 @@ def _find_sliced_all_reduce(computation: Computation) -> Instruction | None:
 
 def _make_reduce_scatter(reduced: Instruction, fusion: Instruction) -> Instruction:
     attributes = dict(reduced.attributes)
+    # Only equal ranks show which dimension is cut; a reshape within the fusion hides it.
     whole, own = (getattr(node.type, "shape", ()) for node in (reduced, fusion))
     if len(whole) == len(own):
         attributes["dimensions"] = tuple(n for n, size in enumerate(own) if size != whole[n])
@@ -183,7 +190,7 @@ def _describe_collective(instruction: Instruction, name: str, depth: int) -> str
     if reducer := REDUCER_OF.get(instruction.op) or reducer:
         words.append(reducer)
     words.append(_render_type(_get_result_type(instruction)))
-    for label, names in _ABOUT:
+    for label, names in _DETAILS:
         value = next((attributes[n] for n in names if n in attributes), None)
         if value is not None and value != ():
             words.append(f"{label} {_shorten(value)}")
@@ -196,7 +203,7 @@ _DIMENSION: Final = (
     *("dimensions", "all_gather_dim", "all_gather_dimension", "scatter_dimension"),
     *("scatter_dim", "split_dimension", "split_axis"),
 )
-_ABOUT: Final = (
+_DETAILS: Final = (
     ("dim", _DIMENSION),
     ("over", ("replica_groups", "axes", "axis_name", "axis_index_groups")),
     ("pairs", ("source_target_pairs", "perm")),
@@ -206,7 +213,7 @@ _ABOUT: Final = (
 def _shorten(value: Attribute) -> str:
     text = str(value.text if isinstance(value, Opaque) else value)
     plain = text.replace("(", "[").replace(",)", "]").replace(")", "]").replace(" ", "")
-    return plain if len(plain) <= _LONG else f"{plain[:_LONG]}..."
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}..."
 
 
 def _get_result_type(instruction: Instruction) -> Type:
@@ -226,6 +233,7 @@ def _describe_donation(module: Module) -> list[str]:
         output, number, path, kind = item
         inner = f" {_shorten(path)}" if path else ""
         found.append(f"parameter {number}{inner} -> output {_shorten(output)} {kind}".strip())
+    # StableHLO marks the arguments, HLO lists pairs in the header.
     for parameter in module.entry.parameters:
         output = parameter.attributes.get("aliases_output")
         if output is not None:
@@ -263,6 +271,6 @@ def render_sharding(sharding: Sharding) -> str:
         return f"{sharding.kind}{device}"
     tiles = ",".join(map(str, sharding.tiles))
     last = f" {'+'.join(sharding.subgroups)} last" if sharding.subgroups else ""
-    devices = ",".join(map(str, sharding.devices[:_MANY]))
-    more = f",... {len(sharding.devices)} devices" if len(sharding.devices) > _MANY else ""
+    devices = ",".join(map(str, sharding.devices[:_MOST_DEVICES]))
+    more = f",... {len(sharding.devices)} devices" if len(sharding.devices) > _MOST_DEVICES else ""
     return f"tiled [{tiles}]{last} over {devices}{more}"

@@ -19,6 +19,7 @@ from conformance.ir.vocabulary import COLLECTIVES, SIDE_EFFECTS, is_commutative
 if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Computation, Instruction, Module, Type
 
+# Ninety-six bits: two of a billion different modules share a fingerprint with probability 1e-11.
 SIZE = 12
 """Bytes of a hash."""
 
@@ -49,6 +50,8 @@ class Fingerprints:
 
     def label(self, instruction: Instruction) -> bytes:
         """Return the hash of an instruction's operation, type and attributes."""
+        # Types and attribute dictionaries are shared by many instructions: comparing ids avoids
+        # hashing their content again for each of them.
         key = (instruction.op, id(instruction.type), id(instruction.attributes))
         found = self._labels.get(key)
         if found is None:
@@ -72,10 +75,12 @@ class Fingerprints:
                 for operand, path in zip(instruction.operands, instruction.paths, strict=True)
             ]
             if self._commutative and is_commutative(instruction):
+                # Sorted by hash: the order of the text must not show in the result.
                 operands.sort()
             data = self.label(instruction) + b"".join(operands)
         else:
             data = self.label(instruction)
+        # The hash of a body, not its name: XLA renames computations from release to release.
         for role, inner in instruction.bodies:
             data += role.encode() + self.computations[id(inner)]
         found = blake2b(data, digest_size=SIZE).digest()
@@ -93,11 +98,13 @@ class Fingerprints:
         results = b"".join(
             self.instructions[i] + b"%r" % (path,) for i, path in computation.results
         )
+        # Sorted, because the schedule of a module is the choice of its compiler.
         hashes = sorted(self.instructions[i] for i in computation.instructions)
         # Equal instructions have equal hashes, so their readers decide which one is which.
         if len(set(hashes)) < len(hashes):
             hashes += self._hash_twins(computation)
         everything = b"".join(hashes) + self._encode_attributes(computation.attributes)
+        # The separator keeps results apart from instructions: both are rows of hashes.
         found = digest(results + b"|" + everything)
         self.computations[id(computation)] = found
         self._alive.append(computation)
@@ -107,6 +114,7 @@ class Fingerprints:
         """Hash the readers of equal instructions with effects, such as collectives."""
         of = self.instructions
         counts = Counter(of[node] for node in computation.instructions)
+        # Pure twins are one value to their readers, and the canonical form merges them.
         twins: dict[Instruction, list[bytes]] = {
             node: []
             for node in computation.instructions
@@ -122,6 +130,7 @@ class Fingerprints:
         for place, (producer, _) in enumerate(computation.results):
             if producer in twins:
                 twins[producer].append(b"result %d" % place)
+        # Sorted twice: neither the readers of a twin nor the twins have an order.
         return sorted(of[node] + digest(b"".join(sorted(read))) for node, read in twins.items())
 
     def _encode_attributes(self, attributes: dict[str, Attribute]) -> bytes:
@@ -129,6 +138,7 @@ class Fingerprints:
             return b""
         found = self._attributes.get(id(attributes))
         if found is None:
+            # Sorted by name alone, because values of different types have no order.
             found = repr(sorted(attributes.items(), key=itemgetter(0))).encode(
                 "utf-8", "surrogatepass"
             )
@@ -178,4 +188,5 @@ def fingerprint(module: Module, hashes: Fingerprints) -> str:
     header = repr(sorted(module.attributes.items(), key=itemgetter(0))).encode(
         "utf-8", "surrogatepass"
     )
+    # The header counts: donation is an attribute of the module, not of an instruction.
     return digest(module.kind.encode() + header + hashes.computations[id(module.entry)]).hex()

@@ -95,6 +95,7 @@ Attribute: TypeAlias = (
 def freeze(value: Any) -> Attribute:
     """Return a value of JSON as an attribute: lists as tuples, objects as pairs sorted by key."""
     if isinstance(value, dict):
+        # GPU plug-ins print the keys of a backend_config in any order.
         return tuple([(key, freeze(value[key])) for key in sorted(value)])
     return tuple(map(freeze, value)) if isinstance(value, list) else value
 
@@ -120,6 +121,8 @@ Value: TypeAlias = "tuple[Instruction, Path]"
 """A result or a part of it: the instruction, and the path into its result."""
 
 
+# Slots and no equality: a module has tens of thousands of instructions, and passes use them as
+# keys; a comparison of fields would walk the whole graph below an instruction.
 @dataclass(slots=True, eq=False)
 class Instruction:
     """An operation, compared by identity; `conformance.ir.fingerprint` compares meanings.
@@ -157,6 +160,7 @@ class Instruction:
     @inputs.setter
     def inputs(self, values: Iterable[Value]) -> None:
         """Replace the operands."""
+        # Two tuples, not pairs: most paths are `()`, so that instructions can share those of paths.
         pairs = list(values)
         self.operands = tuple([producer for producer, _ in pairs])
         self.paths = tuple([path for _, path in pairs])
@@ -198,6 +202,7 @@ class Computation:
     @property
     def parameters(self) -> list[Instruction]:
         """The parameters, by number."""
+        # Texts list parameters in any order, and passes put new ones first.
         found = [i for i in self.instructions if i.op == "parameter"]
         return sorted(found, key=lambda i: i.get_number("index"))
 
@@ -257,18 +262,19 @@ def post_order(
     Raises:
         IrSyntaxError: If a node reaches itself, which only computations can.
     """
-    # A node is entered when it is first met, and left after its successors.
+    # A node is entered when it is first met, and finished after its successors.
     entered: set[Node] = set()
-    left: set[Node] = set()
+    finished: set[Node] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
-        node, leave = stack.pop()
-        if leave:
-            left.add(node)
+        node, is_done = stack.pop()
+        if is_done:
+            finished.add(node)
             yield node
         elif node not in entered:
             entered.add(node)
             stack.append((node, True))
+            # Reversed, because a stack is last in, first out: the first successor comes first.
             stack += [(successor, False) for successor in reversed(successors(node))]
-        elif node not in left:
+        elif node not in finished:
             raise IrSyntaxError(f"computation {node.name} calls itself, expected no recursion")

@@ -36,29 +36,29 @@ class RewritePattern:
     rewrites: list[Rewrite]
 
 
-def find_patterns(found: Iterable[Rewrite]) -> list[RewritePattern]:
+def find_patterns(rewrites: Iterable[Rewrite]) -> list[RewritePattern]:
     """Group equal rewrites.
 
     Args:
-        found: The rewrites of two modules.
+        rewrites: The rewrites of two modules.
 
     Returns:
         The patterns, the gravest and most frequent first.
     """
     grouped: dict[Hashable, list[Rewrite]] = {}
-    for rewrite in _join_moved(found):
+    for rewrite in _join_moved(rewrites):
         grouped.setdefault(_make_key(rewrite), []).append(rewrite)
     made = [_make_pattern(alike) for alike in grouped.values()]
     order = list(Severity)
     return sorted(made, key=lambda p: (order.index(p.severity), -len(p.rewrites)))
 
 
-def _join_moved(found: Iterable[Rewrite]) -> list[Rewrite]:
+def _join_moved(rewrites: Iterable[Rewrite]) -> list[Rewrite]:
     """Join removals from a computation with equal additions to another."""
     rest: list[Rewrite] = []
     gone: dict[Hashable, list[Rewrite]] = {}
     new: list[Rewrite] = []
-    for rewrite in found:
+    for rewrite in rewrites:
         work = _select_work(rewrite)
         sides = {edit.side for edit in work}
         if sides == {Side.REMOVED}:
@@ -67,12 +67,14 @@ def _join_moved(found: Iterable[Rewrite]) -> list[Rewrite]:
             new.append(rewrite)
         else:
             rest.append(rewrite)
+    # Removals are collected before any addition is matched: either may come first in the text.
     for rewrite in new:
         same = gone.get(_label_edits(_select_work(rewrite)), [])
         other = next((o for o in same if o[0].at.path != rewrite[0].at.path), None)
         if other is None:
             rest.append(rewrite)
         else:
+            # Once only, so that the number of moves is not larger than that of removals.
             same.remove(other)
             rest.append([*other, *rewrite])
     return [*rest, *(rewrite for same in gone.values() for rewrite in same)]
@@ -82,6 +84,7 @@ def _select_work(rewrite: Rewrite) -> list[IrEdit]:
     """Return the edits of a rewrite without its surroundings: parameters, readers and results."""
     around = {Side.REWIRED, Side.RESULTS}
     own = [d for d in rewrite if d.side not in around and d.op != "parameter"]
+    # A rewrite of surroundings alone, such as swapped operands, is described by them.
     return own or [d for d in rewrite if d.side not in around] or rewrite
 
 
@@ -100,24 +103,27 @@ def _make_key(rewrite: Rewrite) -> Hashable:
     The place is ignored for constants, which are copied into every loop that reads them.
     """
     work = _select_work(rewrite)
-    # The positions of operands say nothing about the rewrite.
+    # The positions of operands depend on the reader, not on the rewrite.
     names = [edit.aspects if edit.side is Side.CHANGED else () for edit in work]
     edits = {
         (edit.side, edit.op, _get_dtype(edit), name) for edit, name in zip(work, names, strict=True)
     }
     places = () if _are_constants(work) else (edit.at.path for edit in work)
+    # Sets: an unrolled loop or a wider model repeats the same edits within a rewrite.
     return frozenset(places), frozenset(edits)
 
 
 def _make_pattern(alike: list[Rewrite]) -> RewritePattern:
+    # The smallest rewrite is the clearest example.
     alike = sorted(alike, key=len)
     work = _select_work(alike[0])
+    # All rewrites count, not only the example: severity must not depend on the choice of one.
     every = [edit for rewrite in alike for edit in _select_work(rewrite)]
     kind = _classify(work)
-    about = next((about for about, concerns in _ABOUT if concerns(every)), "")
-    severity = _rate(every, about)
+    about = next((about for about, concerns in _SUBJECTS if concerns(every)), "")
+    severity = _rate_severity(every, about)
     return RewritePattern(
-        kind=kind, severity=severity, title=_describe(kind, work), about=about, rewrites=alike
+        kind=kind, severity=severity, title=_make_title(kind, work), about=about, rewrites=alike
     )
 
 
@@ -172,7 +178,7 @@ def _are_constants(work: list[IrEdit]) -> bool:
 
 
 # The subjects of patterns, the most specific first.
-_ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
+_SUBJECTS: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
     ("collective", _has_any_of(COLLECTIVES)),
     ("placement", _has_types_that(lambda a, b: _get_space(a) != _get_space(b))),
     (
@@ -187,10 +193,10 @@ _ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
 )
 
 
-def _rate(work: list[IrEdit], about: str) -> Severity:
+def _rate_severity(work: list[IrEdit], about: str) -> Severity:
     """Return the severity of edits: a movement of elements is no change of values."""
     moves = all(edit.op in MOVEMENT and edit.side in {Side.REMOVED, Side.ADDED} for edit in work)
-    # Movement on one side only puts the elements elsewhere.
+    # Movement on one side only puts the elements elsewhere, which is a change of values.
     dtypes = [
         {_get_dtype(d) for d in work if d.side is side} for side in (Side.REMOVED, Side.ADDED)
     ]
@@ -198,7 +204,7 @@ def _rate(work: list[IrEdit], about: str) -> Severity:
     return Severity.STRUCTURAL if moves and same and not about else Severity.SEMANTIC
 
 
-def _describe(kind: ChangeKind, work: list[IrEdit]) -> str:
+def _make_title(kind: ChangeKind, work: list[IrEdit]) -> str:
     gone, new, changed, rewired = (
         _count_ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
     )

@@ -37,11 +37,13 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
     ]
     given_b: Keys = [names[value] for value in b.values]
     found: dict[int, int] = {}
+    # Operands that are all paired and all different decide alone, without hashing any body.
     if sorted(given_a) == sorted(given_b) and len(names) == len(given_a):
         _match(found, a, b, given_a, given_b)
         return found
     for ours, theirs in zip(_make_keys(a, given_a), _make_keys(b, given_b), strict=True):
         _match(found, a, b, ours, theirs)
+        # Later keys need hashes of nested bodies, and cannot pair more slots.
         if len(found) == min(len(given_a), len(given_b)):
             break
     return found
@@ -50,6 +52,7 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
 def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys) -> None:
     """Pair the remaining slots of equal keys, in order."""
     taken = set(found.values())
+    # A carried slot is never paired with a captured one: only the carried one has a result.
     waiting: dict[tuple[bytes, bool], list[int]] = defaultdict(list)
     for m in reversed(range(len(keys_b))):
         if m not in taken:
@@ -64,6 +67,7 @@ def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
     types = [spell_type(get_type(value)).encode() for value in slots.values]
     step = dict(slots.instruction.bodies).get("body")
     last = [node.op.encode() for node, _ in step.results] if step is not None else []
+    # The operation that makes the next value still identifies a slot when its operands differ.
     ops = [*last[: slots.carried], *[b""] * (len(types) - slots.carried)]
 
     def add_given(keys: Keys) -> Keys:

@@ -57,7 +57,8 @@ def diff_texts(a: IrText, b: IrText) -> IrDiff:
         return diff_modules(a.module(), b.module(), a.excerpts(), b.excerpts())
     except IrSyntaxError:
         raise
-    except Exception as error:  # one module must not end the comparison of two runs
+    except Exception as error:
+        # A defect of ours on a single module must not end the comparison of two runs.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise IrSyntaxError(
             f"{a.kind}: the comparison broke in {frame.name}, line {frame.lineno} "

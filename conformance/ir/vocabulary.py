@@ -41,6 +41,7 @@ REDUCER_OF: Final = {"psum": "add", "pmax": "maximum", "pmin": "minimum"}
 BRANCHES: Final = frozenset({"conditional", "case", "if", "cond"})
 CONTROL_FLOW: Final = frozenset({"while", "scan", *BRANCHES})
 
+# Operations on floats, too: swapping two operands is exact, unlike regrouping three.
 COMMUTATIVE: Final = frozenset(
     {
         *("add", "multiply", "maximum", "minimum", "and", "or", "xor"),
@@ -48,8 +49,10 @@ COMMUTATIVE: Final = frozenset(
     }
 )
 """Operations whose two operands may be swapped; see also `is_commutative`."""
+# A `compare` is commutative only in these directions.
 _SYMMETRIC: Final = frozenset({"EQ", "NE"})
 
+# `pvary` moves nothing, but changes only the type that `shard_map` checks.
 MOVEMENT: Final = frozenset(
     {
         *("bitcast", "broadcast", "broadcast-in-dim", "concatenate", "copy", "dynamic-slice"),
@@ -88,6 +91,7 @@ SIDE_EFFECTS: Final = frozenset(
 # Suffixes of asynchronous halves; `fold_async` has joined every complete pair.
 _HALVES: Final = ("-start", "-update", "-done")
 
+# The mark of `compute_on("device_host")`; a TPU has other marks, below.
 _HOST_MARK: Final = ("_xla_compute_type", "host")
 # Attributes that place an instruction on the host, with their value there.
 _HOST_MARKS: Final = (
@@ -101,6 +105,7 @@ def is_commutative(instruction: Instruction) -> bool:
     """Whether the operands of an instruction may be swapped."""
     if instruction.op != "compare":
         return instruction.op in COMMUTATIVE
+    # HLO spells the attribute `direction`, StableHLO `comparison_direction`.
     attributes = instruction.attributes
     return attributes.get("direction", attributes.get("comparison_direction")) in _SYMMETRIC
 
@@ -123,6 +128,7 @@ class Purity:
     def is_pure(self, instruction: Instruction) -> bool:
         """Whether an instruction is pure."""
         op = instruction.op
+        # An unread collective still waits for the other devices.
         if op in COLLECTIVES or op in SIDE_EFFECTS or op.endswith(_HALVES):
             return False
         return all(id(inner) not in self._impure for _, inner in instruction.bodies)
@@ -133,5 +139,6 @@ def runs_on_host(instruction: Instruction) -> bool:
     attributes = instruction.attributes
     if any(attributes.get(name) == value for name, value in _HOST_MARKS):
         return True
+    # Optimised HLO keeps it among frontend attributes, StableHLO among those of mhlo.
     frontends = (attributes.get("frontend_attributes"), attributes.get("mhlo.frontend_attributes"))
     return any(isinstance(frontend, tuple) and _HOST_MARK in frontend for frontend in frontends)
