@@ -11,7 +11,7 @@ import pytest
 import tomllib
 
 from conformance.cells.releases import load_releases
-from conformance.corpus.behaviour_changes import WORDS, Family, load_families
+from conformance.corpus.behaviour_changes import SOURCE_WORDS, Family, load_families
 from conformance.corpus.case_selection import select_cases
 from conformance.engine.golden_history import find_golden_changes
 from conformance.report.behaviour_history import find_evidence
@@ -25,7 +25,7 @@ CASES = {case.id: case for case in select_cases((), ROOT / "cases")}
 FAMILIES = load_families(ROOT / "cases")
 CHANGES = [(family, change) for family, said in FAMILIES.items() for change in said.change]
 RELEASES = load_releases(ROOT / "matrix" / "releases.toml").versions
-SOURCE = re.compile(rf"{'|'.join(WORDS)}|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{{12}})")
+SOURCE = re.compile(rf"{'|'.join(SOURCE_WORDS)}|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{{12}})")
 COMMITS = tomllib.loads((ROOT / "benchmarks" / "cited_commits.toml").read_text())
 every_change = pytest.mark.parametrize(
     ("family", "change"),

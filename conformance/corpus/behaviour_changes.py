@@ -29,7 +29,7 @@ ShownBy = Literal[
 """The part of a golden that changes: the outcome of a case, its error, value or facts, or an IR."""
 
 
-WORDS: Final = {
+SOURCE_WORDS: Final = {
     "changelog": "JAX's changelog",
     "jaxlib": "(the compiler or runtime in jaxlib)",
     "unknown": "(no upstream thread or commit is known)",
@@ -43,7 +43,8 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     Attributes:
         release: The release that introduced it according to upstream.
         summary: The change in a sentence or two, from the point of view of a user.
-        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or one of `WORDS`.
+        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or a key of
+            `SOURCE_WORDS`.
         case: Id of the case that shows it, or ids of several.
         shown_by: The part of their goldens that changes in that release, on CPU.
         advice: Code that works before and after the change, or empty.
@@ -62,7 +63,7 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Ids of the cases that show it."""
+        """Ids of the cases that show the change."""
         return (self.case,) if isinstance(self.case, str) else self.case
 
     @property
@@ -109,9 +110,11 @@ def _load(file: Path) -> Family:
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from error
     except MALFORMED as error:  # no TOML, an unknown key, a wrong type
+        # msgspec begins its messages with a capital letter; messages of this program do not.
         problem = str(error)
         raise UsageError(f"{file}: {problem[:1].lower()}{problem[1:]}") from error
     for number, change in enumerate(family.change, 1):
+        # Versions are checked here, where the line is known, and not by the pages that sort them.
         for release in (change.release, change.shown_at):
             try:
                 Version(release)
@@ -119,6 +122,7 @@ def _load(file: Path) -> Family:
                 raise UsageError(
                     f"{file}: change {number}: release {release!r}, expected a jax release"
                 ) from None
+        # A difference from upstream's release without a reason would read as a mistake.
         if bool(change.observed_in) != bool(change.why):
             raise UsageError(
                 f"{file}: change {number}: `observed_in` and `why` belong together; give both "

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "cases"
 """Folder of the cache with the index."""
+# Named one by one: a hash of the whole package would empty the index with every edit.
 PARSER: Final = (
     "corpus/claims.py", "corpus/constants.py", "corpus/discovery.py", "corpus/metadata.py",
     "corpus/python_source.py", "model/case.py",
@@ -72,6 +73,8 @@ class CaseIndex:
         """
         try:
             content = _ENCODER.encode(_Entry(hash_parser(), content_hash, tuple(cases)))
+            # A case read back must equal a parsed one: its hash, and so every cached result,
+            # depends on it.
             same = _DECODER.decode(content).cases == tuple(cases)
         except (TypeError, *MALFORMED):
             return
@@ -79,6 +82,7 @@ class CaseIndex:
             self._entries.write(self._entry_path(file), content)
 
     def _entry_path(self, file: Path) -> Path:
+        # Paths may hold characters that no file name has, and bytes that are no UTF-8.
         digest = hashlib.sha256(str(file).encode("utf-8", "surrogateescape"))
         return self._entries.folder / digest.hexdigest()[:32]
 

@@ -57,11 +57,13 @@ def select_cases(
         if not found:
             raise NothingSelectedError(f"{path} holds no case files, expected *.py with cases")
         files.update(dict.fromkeys(found))
+    # By file and id: two files with one id must be reported as duplicates, not merged.
     chosen = {(case.file, case.id): case for case in discover(files, index)}
     if files and not chosen:
         raise NothingSelectedError(
             f"{', '.join(map(str, paths))}: no function is marked with @program or @probe"
         )
+    # Files selected by path are parsed alone, so that a project with a broken file can run them.
     if names or not selects:
         own = discover(_find_files(names, cases_folder), index)
         named = _match_names(names, own) if names else own
@@ -88,6 +90,7 @@ def _is_path(select: str, cases_folder: Path) -> bool:
     """Say whether a select is a path. A name is a family, or begins with a family and a slash."""
     if select.endswith(".py") or select.startswith((".", "/", "~")):
         return True
+    # A family wins over a folder of the same name in the working directory.
     return not (cases_folder / select.split("/", maxsplit=1)[0]).is_dir() and Path(select).exists()
 
 
@@ -119,15 +122,16 @@ def matches_name(case: Case, name: str) -> bool:
         return True
     # Brackets are literal, because they are part of ids.
     pattern = name.replace("[", "[[]")
+    # fnmatch itself would ignore case on some systems.
     return fnmatchcase(case.id, pattern) or fnmatchcase(plain, pattern)
 
 
 def _describe_unknown(name: str, cases: Sequence[Case]) -> str:
     # A name without its family selects nothing, but suggests an id.
-    meant = {case.name: f"{case.family}/{case.name}" for case in cases}
-    meant |= {word: word for case in cases for word in (case.id, case.family)}
-    near = difflib.get_close_matches(name, sorted(meant), n=1, cutoff=0.5)
-    hint = f"did you mean {meant[near[0]]}?" if near else "`conformance list` lists the cases"
+    suggestions = {case.name: f"{case.family}/{case.name}" for case in cases}
+    suggestions |= {word: word for case in cases for word in (case.id, case.family)}
+    near = difflib.get_close_matches(name, sorted(suggestions), n=1, cutoff=0.5)
+    hint = f"did you mean {suggestions[near[0]]}?" if near else "`conformance list` lists the cases"
     return f"no case matches {name}: {hint}"
 
 
@@ -156,6 +160,7 @@ def select_sample(cases: Iterable[Case], folder: Path) -> tuple[Case, ...]:
     sample: set[str] = set()
     for name in names:
         found = {case.id for case in own.values() if matches_name(case, name)}
+        # Without own cases, e.g. for a script, the names in the sample have nothing to match.
         if own and not found:
             raise UsageError(f"{file}: no case matches {name}, expected a family, an id or a glob")
         sample |= found

@@ -43,6 +43,8 @@ def render_template(cases: Sequence[Case], family: str) -> str:
     if not members:
         known = ", ".join(sorted({case.family for case in cases}))
         raise UsageError(f"--template {family}: no such family; expected one of {known}")
+    # A template must run on any machine; cases for other platforms serve only if there are no
+    # others.
     on_cpu = [case for case in members if not case.platforms or "cpu" in case.platforms]
     names: dict[Path, list[str]] = defaultdict(list)
     for case in on_cpu or members:
@@ -63,27 +65,30 @@ def _slice(text: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for number, node in enumerate(body):
         for bound in _find_bound_names(node):
             binding[bound].append(number)
+    # Names are matched without scopes: a local name may keep a statement too many, never one too
+    # few.
     used = [{n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for node in body]
     for name in names:
-        needed, left, taken = {name}, [name], set[int]()
-        while left:
-            for number in set(binding[left.pop()]) - taken:
+        needed, pending, taken = {name}, [name], set[int]()
+        # Transitive closure: a helper may use other helpers and constants.
+        while pending:
+            for number in set(binding[pending.pop()]) - taken:
                 taken.add(number)
-                left += used[number] - needed
+                pending += used[number] - needed
                 needed |= used[number]
-        kept = [n for n, node in enumerate(body) if n in taken or _find_group(node) == FUTURE]
-        yield name, _render_statements([body[n] for n in kept], lines, needed)
+        chosen = [n for n, node in enumerate(body) if n in taken or _find_group(node) == FUTURE]
+        yield name, _render_statements([body[n] for n in chosen], lines, needed)
 
 
-def _render_statements(kept: Sequence[ast.stmt], lines: list[str], needed: set[str]) -> str:
+def _render_statements(chosen: Sequence[ast.stmt], lines: list[str], needed: set[str]) -> str:
     """Return statements as written, below imports of the needed names."""
-    imports = [node for node in kept if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imports = [node for node in chosen if isinstance(node, (ast.Import, ast.ImportFrom))]
     groups = (
         [_render_import(node, needed) for node in imports if _find_group(node) == group]
         for group in GROUPS
     )
     head = "\n\n".join("\n".join(group) for group in groups if group)
-    statements = [get_statement_text(node, lines) for node in kept if node not in imports]
+    statements = [get_statement_text(node, lines) for node in chosen if node not in imports]
     return "\n\n\n".join([head, *statements]) + "\n"
 
 
@@ -98,8 +103,10 @@ def _find_group(node: ast.stmt) -> str:
 
 def _render_import(node: ast.Import | ast.ImportFrom, needed: set[str]) -> str:
     """Return an import of only the needed names."""
+    # A `__future__` import binds no name that the code uses.
     if _find_group(node) == FUTURE:
         return ast.unparse(node)
+    # The tree is shared by all templates of the file, so its nodes are not changed.
     few = copy.copy(node)
     few.names = [alias for alias in node.names if _get_bound_name(alias) in needed]
     return ast.unparse(few)

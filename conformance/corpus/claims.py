@@ -20,6 +20,7 @@ FILECHECK: Final = "filecheck"
 CLAIMABLE: Final = ("hlo", "stablehlo", "jaxpr")
 """IRs that a claim may be about."""
 
+# The package demands a file name for its messages, which are replaced here.
 _OPTIONS: Final = Options(match_filename="claim")
 _DIRECTIVE, _COMMENT = pattern_for_opts(_OPTIONS)
 
@@ -84,9 +85,11 @@ def _find_check_problem(check: CheckOp, pattern: str) -> str:
     for part in check.uops:
         if isinstance(part, NumSubst):
             return f"{where}: arithmetic on variables is not supported; write the number out"
+        # Parts have their expression under either name, depending on their class.
         expression = getattr(part, "content", "") or getattr(part, "pattern", "")
         if expression and type(part).__name__ != "Literal":
             try:
+                # A FutureWarning is about a nested set, e.g. `[[`, whose meaning may change.
                 with warnings.catch_warnings(action="error"):
                     re.compile(expression)
             except (re.error, FutureWarning) as error:

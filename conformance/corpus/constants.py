@@ -1,6 +1,6 @@
 """Module constants and defaults of a case file, resolved without importing it.
 
-A decorator names what it shares with others, or what would hide the case:
+A decorator can name a constant that it shares with others, or that is too long for it:
 
 ```python
 defaults(devices=4, platforms=("cpu",))
@@ -29,16 +29,17 @@ def find_constants(tree: ast.Module) -> dict[str, ast.expr]:
     Args:
         tree: The syntax tree of a case file.
     """
-    found: dict[str, ast.expr] = {}
+    constants: dict[str, ast.expr] = {}
+    # A name that is assigned twice has the value of the last assignment at import, but not before.
     repeated = set()
-    for name, value in _assignments(tree):
-        if name in found:
+    for name, value in _find_assignments(tree):
+        if name in constants:
             repeated.add(name)
-        found[name] = value
-    return {name: value for name, value in found.items() if name not in repeated}
+        constants[name] = value
+    return {name: value for name, value in constants.items() if name not in repeated}
 
 
-def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def _find_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], node.value
@@ -76,10 +77,12 @@ def resolve_constants(node: Any, constants: Mapping[str, ast.expr]) -> Any:
     """
     match node:
         case ast.Name(id=name) if name in constants:
+            # Without the name itself, so that a constant in its own value ends the recursion.
             rest = {other: value for other, value in constants.items() if other != name}
             return resolve_constants(constants[name], rest)
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             changed = [new for old in elements for new in _resolve_element(old, constants)]
+            # Locations stay those of the decorator, in which errors are reported.
             return ast.copy_location(type(node)(elts=changed, ctx=ast.Load()), node)
         case ast.Dict(keys=keys, values=values):
             changed = [resolve_constants(value, constants) for value in values]
@@ -103,6 +106,6 @@ def resolve_constants(node: Any, constants: Mapping[str, ast.expr]) -> Any:
 
 def _resolve_element(node: ast.expr, constants: Mapping[str, ast.expr]) -> list[ast.expr]:
     if isinstance(node, ast.Starred):
-        found = resolve_constants(node.value, constants)
-        return found.elts if isinstance(found, (ast.List, ast.Tuple)) else [node]
+        elements = resolve_constants(node.value, constants)
+        return elements.elts if isinstance(elements, (ast.List, ast.Tuple)) else [node]
     return [resolve_constants(node, constants)]

@@ -73,6 +73,8 @@ def find_case_files(path: Path) -> list[Path]:
         goldens.
     """
     if path.is_file():
+        # Resolved, since a case is identified by its file, and one file may be reached by several
+        # paths.
         return [path.resolve()]
     found: list[Path] = []
     for folder, subfolders, names in os.walk(path):
@@ -139,9 +141,11 @@ def parse_cases(file: Path, source: bytes) -> tuple[Case, ...]:
 def _hash_helpers(folder: Path) -> bytes:
     """Return a digest of the files that the cases of a folder may use: helper modules and data."""
     digest = hashlib.sha256()
+    # Sorted, so that the hash does not depend on the order of the file system.
     for file in (*sorted(folder.glob("_*.py")), *sorted(folder.glob("_[!_]*/**/*"))):
         if file.is_file() and "__pycache__" not in file.parts:
             name = file.relative_to(folder).as_posix()
+            # With the name, since renaming a helper changes what a case imports.
             digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.digest()
 
@@ -176,6 +180,7 @@ def _parse_file(
         return
     if INDENTED.search(source):
         errors.extend(_find_nested(tree, file))
+    # The text of a case is only shown; the parser has decoded the file by its declared encoding.
     lines = source.decode(errors="replace").splitlines()
     try:
         shared = read_shared_metadata(tree)

@@ -130,6 +130,7 @@ def render_cases(functions: Iterable[Function]) -> Mapping[str, str]:
             raise UsageError(
                 f"function {function.function}: name {function.case!r}: expected an identifier"
             )
+        # Checked before rendering: Python would let the second function replace the first.
         case = f"{function.family}/{function.case}"
         if case in references:
             raise UsageError(
@@ -235,6 +236,7 @@ def find_snapshots(text: str) -> list[SnapshotCall]:
     Args:
         text: Source of the script.
     """
+    # Cheaper than parsing: this runs on every Python file of a project.
     if f"{SNAPSHOT}(" not in text:
         return []
     try:
@@ -243,6 +245,7 @@ def find_snapshots(text: str) -> list[SnapshotCall]:
         return []
     names: set[str] = set()
     found = []
+    # By position: the tree has decorators and defaults in an order that is not that of the text.
     for call in sorted(_find_calls(tree), key=lambda call: (call.lineno, call.col_offset)):
         called = ast.unparse(call.args[0])
         plain = _make_identifier(re.sub(r"\W+", "_", called).strip("_") or SNAPSHOT)

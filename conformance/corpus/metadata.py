@@ -112,6 +112,7 @@ _OF_PROGRAMS: Final = {
 """Keywords that only `program` has, with the reason."""
 _OF_ONE_CASE: Final = ("params", "records")
 """Keywords that only a decorator has."""
+# Other outcomes are not about JAX, so no deviation can be declared by them.
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
 
 
@@ -134,7 +135,7 @@ def read_shared_metadata(tree: ast.Module) -> SharedMetadata:
         tree: The syntax tree of the file.
 
     Raises:
-        MetadataError: If `defaults` is called twice, or a keyword is unknown, no literal, or of
+        MetadataError: If `defaults` is called repeated, or a keyword is unknown, no literal, or of
             the wrong type.
     """
     constants = find_constants(tree)
@@ -171,16 +172,19 @@ def read_metadata(call: ast.Call, kind: str, shared: SharedMetadata) -> Metadata
     if call.args:
         raise MetadataError(call.lineno, f"@{kind} takes keywords only, got a positional argument")
     given = _read_keywords(call, kind)
+    # Before the conversion, which would accept these keywords of a program for a probe.
     for name, reason in _OF_PROGRAMS.items():
         if kind == "probe" and name in given:
             raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {reason}")
     if kind == "program" and "records" in given:
         raise MetadataError(call.lineno, "@program has no `records`: give it a reference")
+    # A file may have both kinds: defaults that only programs have are ignored by its probes.
     defaults = {
         name: value
         for name, value in shared.defaults.items()
         if name not in _OF_PROGRAMS or kind == "program"
     }
+    # A keyword of the decorator replaces the default; lists and dictionaries are not merged.
     metadata = _convert(defaults | given, Metadata, f"@{kind}", call.lineno)
     _check(metadata, call.lineno)
     return metadata
@@ -239,10 +243,15 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 def _read_literal(node: ast.expr, name: str) -> Any:
     if isinstance(node, ast.Dict):
         keys = [ast.unparse(key) for key in node.keys if key is not None]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise MetadataError(node.lineno, f"`{name}` has the key {twice} twice; rename one")
+        # Python keeps the last of two equal keys without a warning, and a parametrisation would
+        # vanish.
+        if repeated := next((key for key in keys if keys.count(key) > 1), None):
+            raise MetadataError(
+                node.lineno, f"`{name}` has the key {repeated} repeated; rename one"
+            )
     try:
         return ast.literal_eval(node)
+    # literal_eval documents all five, for malformed and for huge input.
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         raise MetadataError(
             node.lineno,
@@ -330,6 +339,7 @@ def _check(metadata: Metadata, line: int) -> None:
                 f"`requires` has `{requirement}`, expected a package or a package with a "
                 "specifier, e.g. `flax>=0.10`",
             ) from None
+    # An empty dictionary would make a case without jobs, which no run would mention.
     if metadata.params is not None and not metadata.params:
         raise MetadataError(line, "`params` is empty, expected at least one parameter")
     if unknown := set(metadata.policy) - set(POLICY):
@@ -346,6 +356,7 @@ def _check(metadata: Metadata, line: int) -> None:
         *metadata.budgets,
     )
     for declared in everything:
+        # A misspelled parameter would make the deviation apply to no case, in silence.
         if unknown := set(declared.params) - known:
             name = "budget" if isinstance(declared, BudgetMetadata) else "deviation"
             raise MetadataError(
@@ -358,7 +369,7 @@ def _check_variants(names: tuple[str, ...], line: int) -> None:
         if name not in VARIANTS:
             raise MetadataError(line, f"`same_as` has `{name}`; {_suggest(name, VARIANTS)}")
         if names.count(name) > 1:
-            raise MetadataError(line, f"`same_as` has `{name}` twice; remove one")
+            raise MetadataError(line, f"`same_as` has `{name}` repeated; remove one")
 
 
 def _check_specifier(text: str, line: int, package: str = "jax") -> None:

@@ -95,6 +95,7 @@ def relative_to_project(text: str, case: str, *roots: str) -> str:
         roots: Known folders of the project.
     """
     for root in filter(None, roots):
+        # Known folders first; the pattern is for results that came from another machine.
         text = text.replace(f"{root}/", "")
     return _match_outside(case.partition("/")[0]).sub("", text)
 
@@ -159,6 +160,7 @@ def _read_table(file: Path) -> Any:
     try:
         text = file.read_text(encoding="utf-8")
         tool = tomllib.loads(text).get("tool")
+        # A pyproject.toml without the table is skipped: that of a workspace may be further up.
         return tool.get("conformance") if isinstance(tool, dict) else None
     except (FileNotFoundError, NotADirectoryError):
         return None

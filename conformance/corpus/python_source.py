@@ -55,6 +55,7 @@ def get_statement_text(node: ast.stmt, lines: Sequence[str]) -> str:
         lines: Lines of the file.
     """
     decorators = getattr(node, "decorator_list", ())
+    # Since Python 3.8 the line of a function is that of `def`, below its decorators.
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return "\n".join(lines[first - 1 : node.end_lineno])
 
@@ -75,7 +76,7 @@ def find_imported_modules(tree: ast.Module) -> set[str]:
 
 
 def sort_key_of_import(name: str) -> tuple[int, str]:
-    """Return the sort key of a name in a `from` import: constants, classes, then the rest.
+    """Return the sort key of a name in a `from` import: constants, classes, then other names.
 
     Args:
         name: Imported name, optionally with `as` and another name.

@@ -95,7 +95,7 @@ class BracketedItems:
             self.gaps.append(closing.whitespace_before)
 
     def spread(self, column: int) -> None:
-        """Put each item on a line of its own.
+        """Put each item on a separate line.
 
         Args:
             column: Column of the items; the closing bracket is one indentation to the left.
@@ -122,7 +122,7 @@ class BracketedItems:
         self.items.insert(0, item)
 
     def remove(self, number: int) -> None:
-        """Remove an item with the comment after it; comments on lines of their own are kept."""
+        """Remove an item with the comment after it; comments on separate lines are preserved."""
         before, after = self.gaps[number : number + 2]
         left = before
         if isinstance(after, cst.ParenthesizedWhitespace):

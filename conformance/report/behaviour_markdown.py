@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.behaviour_changes import WORDS
+from conformance.corpus.behaviour_changes import SOURCE_WORDS
 from conformance.golden.spans import parse_version
 from conformance.judge.values import compare_values
 from conformance.model.value import CorruptValueError, to_array, to_python
@@ -125,7 +125,7 @@ class _Writer:
     def _render_declared(self, declared: DeclaredChange) -> str:
         change = declared.change
         url = find_thread_url(change.source)
-        source = f"[{change.source}]({url})" if url else WORDS[change.source]
+        source = f"[{change.source}]({url})" if url else SOURCE_WORDS[change.source]
         lines = [f"- **{change.summary}** {source}"]
         lines += [
             f"  - {self._link_case(shown.case)}: {self._render_golden_change(shown)}"
