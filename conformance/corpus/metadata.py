@@ -135,7 +135,7 @@ def read_shared_metadata(tree: ast.Module) -> SharedMetadata:
         tree: The syntax tree of the file.
 
     Raises:
-        MetadataError: If `defaults` is called repeated, or a keyword is unknown, no literal, or of
+        MetadataError: If `defaults` is called twice, or a keyword is unknown, no literal, or of
             the wrong type.
     """
     constants = find_constants(tree)
@@ -246,9 +246,7 @@ def _read_literal(node: ast.expr, name: str) -> Any:
         # Python keeps the last of two equal keys without a warning, and a parametrisation would
         # vanish.
         if repeated := next((key for key in keys if keys.count(key) > 1), None):
-            raise MetadataError(
-                node.lineno, f"`{name}` has the key {repeated} repeated; rename one"
-            )
+            raise MetadataError(node.lineno, f"`{name}` has the key {repeated} twice; rename one")
     try:
         return ast.literal_eval(node)
     # literal_eval documents all five, for malformed and for huge input.
@@ -369,7 +367,7 @@ def _check_variants(names: tuple[str, ...], line: int) -> None:
         if name not in VARIANTS:
             raise MetadataError(line, f"`same_as` has `{name}`; {_suggest(name, VARIANTS)}")
         if names.count(name) > 1:
-            raise MetadataError(line, f"`same_as` has `{name}` repeated; remove one")
+            raise MetadataError(line, f"`same_as` has `{name}` twice; remove one")
 
 
 def _check_specifier(text: str, line: int, package: str = "jax") -> None:
