@@ -56,7 +56,7 @@ class FamilyHistory:
         name: The family.
         about: Its subject.
         cases: Its cases.
-        has_pairs: Whether it has a page of compatibility between releases.
+        has_pairs: True if the family has a page of compatibility between releases.
         releases: Releases with changes, the newest first.
     """
 
@@ -85,6 +85,7 @@ def collect_histories(
     by_family = group_by(changes, key=lambda change: change.case.family)
     histories = []
     for name, members in sorted(group_by(cases, key=lambda case: case.family).items()):
+        # A family without `changes.toml` still has a page: undeclared changes are listed on it.
         family = families.get(name, Family())
         history = FamilyHistory(
             name=name,
@@ -120,12 +121,15 @@ def _group_releases(family: Family, changes: Sequence[GoldenChange]) -> tuple[Re
         DeclaredChange(change=change, evidence=find_evidence(change, changes))
         for change in family.change
     ]
+    # By case and release, not by artifact: a declared change may show in several artifacts of the
+    # case at once, and the others would be listed as undeclared.
     explained = {(shown.case.id, shown.release) for each in declared for shown in each.evidence}
     undeclared = [
         change
         for change in changes
         if change.shown_by in GATES
-        # Pairs have a page of their own: every release adds pairs, which is not a change of JAX.
+        # Every release adds pairs of writer and reader, which is no change of JAX: they are on a
+        # page of compatibility instead.
         and change.case.name not in family.pairs
         and (change.case.id, change.release) not in explained
     ]

@@ -162,6 +162,8 @@ class _Writer:
         """Return a change, and its two releases if releases between them are not recorded."""
         start, end = parse_version(change.last), parse_version(change.release)
         gap = f" (nothing is recorded between {change.last} and {change.release})"
+        # Without the note a reader would date the change to the later release, although any of
+        # the releases in between may have made it.
         has_gap = any(start < parse_version(release) < end for release in self.dates)
         return f"{describe_golden_change(change)}{gap if has_gap else ''}"
 
@@ -180,6 +182,7 @@ def _render_families(histories: Iterable[FamilyHistory]) -> str:
 
 def _make_anchor(heading: str) -> str:
     """Return the anchor that GitHub makes of a heading: words and hyphens."""
+    # Headings are releases with dates, already in lower case, so the case is not folded.
     return re.sub(r"[^\w -]", "", heading.removeprefix("## ")).replace(" ", "-")
 
 
@@ -225,6 +228,7 @@ def _compare_errors(before: RecordedError, after: RecordedError) -> str:
     """Return both errors, shortened to the words that differ if only the message does."""
     if (before.outcome, before.type) != (after.outcome, after.type):
         return f"{_describe_error(before)} → {_describe_error(after)}"
+    # Shown from the beginning, two long messages would both be cut before they differ.
     sides = before.message.split(), after.message.split()
     alike = takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False))
     start = max(0, sum(1 for _ in alike) - CONTEXT)
@@ -245,7 +249,7 @@ def _describe_leaf(leaf: Leaf) -> str:
             return repr(to_python(leaf))
         if _is_small(leaf):
             return f"{leaf.dtype} {to_array(leaf).tolist()}"
-    except CorruptValueError:  # strings, for one, have no decoded form: the type is shown
+    except CorruptValueError:  # strings have no decoded form: the type is shown instead
         pass
     return f"{leaf.dtype}{list(leaf.shape)}"
 
@@ -256,6 +260,8 @@ def _is_small(leaf: Leaf) -> bool:
 
 def _compare_values(before: Value, after: Value) -> str:
     if [leaf.path for leaf in before.leaves] != [leaf.path for leaf in after.leaves]:
+        # Two lists of different lengths: their members are compared without their indices, else
+        # a member that was inserted would make every later one seem to have changed.
         members = list(_compare_members(_count_members(before), _count_members(after)))
         return _join_codes(members or compare_values(after, before, word="before").messages)
     pairs = [pair for pair in zip(before.leaves, after.leaves, strict=True) if pair[0] != pair[1]]
@@ -277,7 +283,8 @@ def _compare_members(
     """Yield the leaves that changed, then those that were removed, then those that were added."""
     removed, added = list((before - after).elements()), list((after - before).elements())
     counts = Counter(path for path, _ in removed), Counter(path for path, _ in added)
-    # With one leaf on each side of a path, the leaf changed; with more, any may be any other.
+    # With a single leaf on each side of a path, that leaf changed. With more, it is unknown which
+    # leaf became which: they are listed as removed and added.
     single = {path for path in counts[0] if counts[0][path] == counts[1][path] == 1}
     new = dict(added)
     yield from (f"{path} {leaf} → {new[path]}" for path, leaf in removed if path in single)

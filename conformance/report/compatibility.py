@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     Pairs = Mapping[ReleasePair, LoadResult]
 
 RIGHT, WRONG, CRASHED, NOTHING = "·", "!", "†", " "
-SAID: Final = {"right": RIGHT, "wrong": WRONG, "not exported": NOTHING}
-"""Signs of what needs no legend of its own."""
+SIGNS: Final = {"right": RIGHT, "wrong": WRONG, "not exported": NOTHING}
+"""Signs of results that the page explains once, above all matrices."""
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 HEAD: Final = (
     "Down are the releases that wrote, across those that read. `·` is right, `!` is wrong, `†` "
@@ -43,7 +43,7 @@ def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> st
 
 
 def _render_share(tables: Mapping[str, Pairs]) -> str:
-    """Return a table of how much of it is right: within what is promised, and beyond."""
+    """Return a table of how many pairs load correctly: those that JAX promises, and others."""
     rows = [["", "promised", "older", "newer"]]
     for name, pairs in tables.items():
         written = {pair: one for pair, one in pairs.items() if one.text != "not exported"}
@@ -52,18 +52,20 @@ def _render_share(tables: Mapping[str, Pairs]) -> str:
             [one for pair, one in written.items() if not one.promised and _is_older(pair)],
             [one for pair, one in written.items() if not one.promised and not _is_older(pair)],
         )
-        told = (f"{sum(one.text == 'right' for one in group)} of {len(group)}" for group in groups)
-        rows.append([name, *told])
+        shares = (
+            f"{sum(one.text == 'right' for one in group)} of {len(group)}" for group in groups
+        )
+        rows.append([name, *shares])
     return to_table(rows)
 
 
 def _is_older(pair: ReleasePair) -> bool:
-    """Say whether what is read is older than who reads."""
+    """Say whether the writer of a pair is an older release than its reader."""
     return parse_version(pair.writer) < parse_version(pair.reader)
 
 
 def _render_matrix(pairs: Pairs) -> Iterator[str]:
-    """Yield the lines of one matrix: heading, a row a writer, legend."""
+    """Yield the lines of a matrix: heading, a row for each writer, legend."""
     writers = _sort_releases(pair.writer for pair in pairs)
     readers = _sort_releases(pair.reader for pair in pairs)
     letters = _assign_letters(pairs.values())
@@ -74,33 +76,34 @@ def _render_matrix(pairs: Pairs) -> Iterator[str]:
         yield f"{writer:>{width}} {''.join(signs)}".rstrip()
     if letters:
         yield ""
-    yield from (f"{letter}  {flatten(said, WIDTH - 3)}" for said, letter in letters.items())
+    yield from (f"{letter}  {flatten(text, WIDTH - 3)}" for text, letter in letters.items())
 
 
-def _assign_letters(all_said: Iterable[LoadResult]) -> dict[str, str]:
-    """Return a letter for each way in which something is refused, in order of appearance."""
-    refused = dict.fromkeys(
-        one.text for one in all_said if one.text not in SAID and not _is_crash(one.text)
-    )
-    return {said: LETTERS[number % len(LETTERS)] for number, said in enumerate(sorted(refused))}
+def _assign_letters(results: Iterable[LoadResult]) -> dict[str, str]:
+    """Return a letter for each way in which an export is refused, in alphabetical order."""
+    refused = {
+        result.text for result in results if result.text not in SIGNS and not _is_crash(result.text)
+    }
+    # Sorted, so that the letters of a committed page do not depend on the order of the pairs.
+    return {text: LETTERS[number % len(LETTERS)] for number, text in enumerate(sorted(refused))}
 
 
-def _find_sign(become: LoadResult | None, letters: Mapping[str, str]) -> str:
-    if become is None:
+def _find_sign(result: LoadResult | None, letters: Mapping[str, str]) -> str:
+    if result is None:
         return NOTHING
-    said = become.text
-    sign = CRASHED if _is_crash(said) else SAID.get(said) or letters[said]
-    if not become.promised or sign in {RIGHT, NOTHING}:
+    sign = CRASHED if _is_crash(result.text) else SIGNS.get(result.text) or letters[result.text]
+    if not result.promised or sign in {RIGHT, NOTHING}:
         return sign
+    # The signs of a wrong value and of a crash have no upper case.
     return BROKEN.get(sign, sign.upper())
 
 
-def _is_crash(said: str) -> bool:
-    return said.startswith("crashed")
+def _is_crash(text: str) -> bool:
+    return text.startswith("crashed")
 
 
 def _render_upright(names: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of names that are written from top to bottom."""
+    """Yield the lines of names that are written from top to bottom, a column for each name."""
     height = max(map(len, names), default=0)
     padded = [name.rjust(height) for name in names]
     for number in range(height):

@@ -1,4 +1,8 @@
-"""The committed data of a conformance history: what a release changed is all that its lines say."""
+"""The committed data of a conformance history: a test's line names only releases that changed it.
+
+A new release thus changes only the lines of the tests that it changed, which keeps pull requests
+readable.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ FORMAT: Final = 1
 
 
 class _Test(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A test: what comes of it from a release on, until the next that is named."""
+    """A test: its results by the first release of each, in force until the next entry."""
 
     since: dict[str, SuiteOutcome | SuiteResult]
     doc: str = ""
@@ -46,20 +50,22 @@ class _Data(msgspec.Struct, frozen=True, kw_only=True):
 def encode_history(history: SuiteHistory) -> bytes:
     """Return a history as JSON, a line for each release and for each test.
 
-    A release in which nothing is new adds one line; the same history is the same text.
+    A release that changes nothing adds one line. Equal histories have equal texts.
 
     Args:
-        history: What is kept.
+        history: The history to encode.
     """
     fields: dict[str, Any] = {
         "format": FORMAT,
         "suite": history.suite,
         "title": history.title,
         "revision": history.revision,
+        # Equal settings may differ in their order, which would rewrite the line.
         "settings": dict(sorted(history.settings.items())),
         "place": history.place,
     }
     names = [held.release for held in history.releases]
+    # Written by hand: no option of `json.dumps` gives a line to each test but none to its members.
     lines = [f"{_encode_json(name)}: {_encode_json(value)}," for name, value in fields.items()]
     releases = [f"  {_encode_line(held)}" for held in history.releases]
     parts = [
@@ -80,7 +86,7 @@ def decode_history(content: bytes, where: str) -> SuiteHistory:
         where: The file, for messages.
 
     Raises:
-        UsageError: If it is none, or of another format.
+        UsageError: If the content is no history, or of another format.
     """
     try:
         data = msgspec.json.decode(content, type=_Data)
@@ -118,6 +124,7 @@ def _encode_test(tested: TrackedTest, releases: list[str]) -> _Test:
     for release in releases:
         result = tested.of(release)
         if result != last:
+            # A result without reasons, most often a pass, is a bare word: most lines are one word.
             plain = not (result.why or result.reason or result.issue)
             since[release] = result.outcome if plain else result
             last = result
@@ -142,6 +149,7 @@ def _expand(
         said = since.get(release)
         if said is not None:
             last = SuiteResult(outcome=said) if isinstance(said, SuiteOutcome) else said
+        # An entry `absent` ends a test; a result that is missing means the same to `TrackedTest`.
         if last.outcome is not SuiteOutcome.ABSENT:
             found[release] = last
     return found

@@ -37,16 +37,16 @@ class SuiteOutcome(StrEnum):
 
 
 RAN: Final = (SuiteOutcome.PASSED, SuiteOutcome.KNOWN, SuiteOutcome.FAILED, SuiteOutcome.FLAKY)
-"""What a share of passes is a share of."""
+"""Outcomes that count in a share of passes: a skipped test is neither for nor against a release."""
 
 
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of a test in a release.
 
     Attributes:
-        outcome: How it ended.
-        why: What it raised, or why it was skipped; empty if it passed.
-        reason: Why it is known to fail, as declared.
+        outcome: Outcome of the test.
+        why: Its error, or the reason of its skip; empty if it passed.
+        reason: Declared reason of a known failure.
         issue: Upstream thread, as declared.
     """
 
@@ -82,9 +82,9 @@ class TrackedTest:
     """A test, followed over releases.
 
     Attributes:
-        group: The group that it counts under; of a case of our own, its family.
-        results: By release.
-        doc: What it is about, for cases of our own.
+        group: Group of the test; for one of our own cases, its family.
+        results: Results by release.
+        doc: Docstring of one of our own cases.
     """
 
     group: str
@@ -92,7 +92,7 @@ class TrackedTest:
     doc: str = ""
 
     def of(self, release: str) -> SuiteResult:
-        """Return its result in a release."""
+        """Return the result of the test in a release, `ABSENT` if it has none."""
         return self.results.get(release, ABSENT)
 
 
@@ -101,53 +101,53 @@ class Counts:
     """The numbers of tests of a group by outcome.
 
     Attributes:
-        of: How many ended in each way; those that were not collected are not among them.
+        of: Number of tests by outcome, without tests that were not collected.
     """
 
     of: Mapping[SuiteOutcome, int]
 
     @property
     def ran(self) -> int:
-        """How many there are that were not skipped."""
+        """Number of tests that were not skipped."""
         return sum(self.of.get(outcome, 0) for outcome in RAN)
 
     @property
     def passed(self) -> int:
-        """How many passed."""
+        """Number of tests that passed."""
         return self.of.get(SuiteOutcome.PASSED, 0)
 
     @property
     def known(self) -> int:
-        """How many fail as declared."""
+        """Number of tests that fail as declared."""
         return self.of.get(SuiteOutcome.KNOWN, 0)
 
     @property
     def unexpected(self) -> int:
-        """How many fail otherwise, or do not always."""
+        """Number of tests that fail undeclared, or only in some attempts."""
         return self.of.get(SuiteOutcome.FAILED, 0) + self.of.get(SuiteOutcome.FLAKY, 0)
 
     @property
     def skipped(self) -> int:
-        """How many were skipped."""
+        """Number of tests that were skipped."""
         return self.of.get(SuiteOutcome.SKIPPED, 0)
 
     @property
     def share(self) -> float:
-        """Which part passed, of what was not skipped."""
+        """Share of the tests that passed, among those not skipped; 0 if all were skipped."""
         return self.passed / self.ran if self.ran else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseStep:
-    """The changes of a release against the one before.
+    """The changes of a release against the release before.
 
     Attributes:
         before: The release before, None for the first.
         after: The release.
         regressed: Tests that passed before, and fail.
         fixed: Tests that failed before, and pass.
-        added: Tests that were not collected before. They are no fixes, whatever comes of them.
-        removed: Tests that are not collected any more.
+        added: Tests that were not collected before. They are not fixes, even if they pass.
+        removed: Tests that are no longer collected.
     """
 
     before: SuiteRelease | None
@@ -159,7 +159,7 @@ class ReleaseStep:
 
     @property
     def standards(self) -> tuple[str, str] | None:
-        """The versions of the standard, if another one counts from here and both are known."""
+        """Both versions of the standard, if this release claims another than the one before."""
         pair = ("" if self.before is None else self.before.standard, self.after.standard)
         return pair if all(pair) and pair[0] != pair[1] else None
 
@@ -170,13 +170,13 @@ class SuiteHistory:
 
     Attributes:
         suite: Name of the suite.
-        title: What it is called on pages.
+        title: Title on pages; empty for the name.
         revision: Commit of the suite.
-        settings: What else was asked for, as of `RunSuite`.
-        place: Where it ran: name of the track, e.g. `cpu8`.
+        settings: Further settings of the runs, as in `RunSuite`.
+        place: Name of the track on which it ran, e.g. `cpu8`.
         releases: The releases, the oldest first.
-        tests: What came of each test, by name.
-        beside: The same of cases of our own, by id: what the suite does not test.
+        tests: The tests of the suite, by name.
+        own_cases: Our own cases, by id, about behaviour that the suite does not test.
     """
 
     suite: str
@@ -190,12 +190,12 @@ class SuiteHistory:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """The groups of the suite, by name; the one of tests that are in none comes last."""
+        """The groups of the suite, by name; `OTHER` comes last."""
         return _sort_groups(self.tests.values())
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        """The families of the cases beside it."""
+        """The families of our own cases, by name."""
         return _sort_groups(self.own_cases.values())
 
     @property
@@ -204,32 +204,34 @@ class SuiteHistory:
         return self.releases[-1] if self.releases else None
 
     def counts(self, release: str, group: str = "") -> Counts:
-        """Return how the tests ended in a release.
+        """Return the numbers of tests by outcome in a release.
 
         Args:
             release: The release.
-            group: A group, or a family of the cases beside; empty for the whole suite.
+            group: A group, or a family of our own cases; empty for the whole suite.
         """
         return Counts(of=self._counts.get((release, group), Counter()))
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str], Counter[SuiteOutcome]]:
+        # Counted once for all groups: a page asks for every group in every release.
         found: dict[tuple[str, str], Counter[SuiteOutcome]] = {}
         for tests, whole in ((self.tests, True), (self.own_cases, False)):
             for tested in tests.values():
                 for release, result in tested.results.items():
                     if result.outcome is SuiteOutcome.ABSENT:
                         continue
+                    # Our own cases have families, but do not count in the whole of the suite.
                     for group in (tested.group, "") if whole else (tested.group,):
                         found.setdefault((release, group), Counter())[result.outcome] += 1
         return found
 
     def failing(self, release: str, group: str = "") -> dict[str, SuiteResult]:
-        """Return what does not pass in a release and was not skipped, by test.
+        """Return the results of the tests that do not pass in a release, the gravest first.
 
         Args:
             release: The release.
-            group: A group, or a family of the cases beside; empty for the whole suite.
+            group: A group, or a family of our own cases; empty for the whole suite.
         """
         tests = self.own_cases if group in self.families else self.tests
         found = {
@@ -253,6 +255,7 @@ class SuiteHistory:
         return self._make_steps(self.own_cases)
 
     def _make_steps(self, tests: Mapping[str, TrackedTest]) -> tuple[ReleaseStep, ...]:
+        # The first release has a step too, without changes: pages show a row for each step.
         before = (None, *self.releases)
         return tuple(
             _make_step(one, two, tests) for one, two in zip(before, self.releases, strict=False)
@@ -281,11 +284,12 @@ def _make_step(
 def classify_change(was: SuiteOutcome, now: SuiteOutcome) -> str:
     """Return the change of a test from one release to the next, empty for none.
 
-    Only a test that was run in both regresses or is fixed.
+    Only a test that was run in both regresses or is fixed. A flaky test is neither, because its
+    next run may pass or fail by chance.
 
     Args:
-        was: How it ended before.
-        now: How it ends.
+        was: Outcome in the release before.
+        now: Outcome in the release.
     """
     if was is SuiteOutcome.PASSED and now.fails:
         return "regressed"
@@ -300,8 +304,9 @@ def shorten_test(test: str) -> str:
     """Return the name of a test without the folders that its file is in.
 
     Args:
-        test: Its name; its parameters may hold any sign.
+        test: Name of the test.
     """
+    # Parameters may contain slashes, which separate no folders.
     function, sign, parameters = test.partition("[")
     return f"{function.rpartition('/')[2]}{sign}{parameters}"
 
@@ -310,9 +315,10 @@ def find_failure_cause(test: str, result: SuiteResult) -> tuple[str, ...]:
     """Return the key that groups failures: a declared reason, otherwise the function of the test.
 
     Args:
-        test: The test.
-        result: What came of it.
+        test: Name of the test.
+        result: Result of the test.
     """
     if result.reason:
         return result.reason, result.issue
+    # Messages differ by parametrisation, so only the type of the error is part of the key.
     return test.partition("[")[0], result.why.partition(":")[0]

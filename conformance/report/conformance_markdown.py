@@ -24,9 +24,9 @@ FOLDED: Final = 6
 PARAMETERS: Final = 4
 """Parametrisations of one test that are named."""
 CHANGES: Final = ("regressed", "fixed", "added", "removed")
-"""What a release does to tests, as attributes of a step."""
+"""Changes of tests by a release, as attributes of a step."""
 SIGNS: Final = {"regressed": "▼ ", "fixed": "▲ "}
-"""A sign for what is for better or worse."""
+"""Signs of changes for better or worse."""
 NOTHING: Final = "-"
 
 
@@ -47,11 +47,11 @@ def render_conformance(history: SuiteHistory) -> str:
 
 def _render_head(history: SuiteHistory) -> str:
     title = history.title or history.suite
-    told = ", ".join(f"{name} {said}" for name, said in history.settings.items() if said)
+    settings = ", ".join(f"{name} {value}" for name, value in history.settings.items() if value)
     releases = [held.release for held in history.releases]
     span = f"jax {releases[0]} to {releases[-1]}" if len(releases) > 1 else " ".join(releases)
     commit = f", at {to_code(history.revision[:12])}" if history.revision else ""
-    how = f" ({told})" if told else ""
+    how = f" ({settings})" if settings else ""
     suite = history.suite
     text = (
         f"Made by `conformance suite history {suite}` from runs of the suite {to_code(suite)}"
@@ -93,27 +93,28 @@ def _render_share(found: Counts, *, percent: bool = False) -> str:
         return NOTHING
     if found.passed == found.ran:
         return f"{found.ran}"
-    # Rounded down: what is not all of them is never told as 100 percent.
+    # Rounded down, so that a release with a failure never shows 100.0 %.
     part = f", {int(1000 * found.share) / 10:.1f} %" if percent else ""
     return f"**{found.passed}** of {found.ran}{part}"
 
 
 def summarize_step(step: ReleaseStep) -> str:
-    """Return what a release changed, in a few words; empty if nothing."""
-    said = [f"{len(tests)} {word}" for word in CHANGES if (tests := getattr(step, word))]
+    """Return the changes of a release, in a few words; empty without changes."""
+    words = [f"{len(tests)} {word}" for word in CHANGES if (tests := getattr(step, word))]
+    # Another version of the standard is tested by other tests: a change without any regression.
     if step.standards is not None:
-        said.append(f"held against {step.standards[1]}")
-    return ", ".join(said)
+        words.append(f"held against {step.standards[1]}")
+    return ", ".join(words)
 
 
 def _render_changes(history: SuiteHistory) -> Iterator[str]:
     yield "## What changed"
-    told = [
+    changed = [
         step for step in reversed(history.steps) if step.before is not None and summarize_step(step)
     ]
-    if not told:
+    if not changed:
         yield "Nothing, from one release to the next."
-    for step in told:
+    for step in changed:
         yield _render_change(step, history.tests)
 
 
@@ -140,7 +141,7 @@ def _group_names(
 
 
 def _render_failures(history: SuiteHistory) -> Iterator[str]:
-    """Yield what fails in the newest release, the unexpected first."""
+    """Yield the failures of the newest release, the unexpected first."""
     newest = history.newest
     if newest is None:
         return
@@ -161,9 +162,11 @@ def _render_failure_table(found: Mapping[str, SuiteResult]) -> str:
     rows = [["tests", "which", "why", "upstream"]]
     for names in groups.values():
         first = found[names[0]]
-        said = to_code(first.why) if first.why else first.outcome
-        told = flatten(first.reason) or (f"{said} and the like" if len(names) > 1 else said)
-        rows.append([str(len(names)), join_tests(names), told, link_thread(first.issue)])
+        error = to_code(first.why) if first.why else first.outcome
+        # Undeclared failures of a function are grouped by the type of their error alone: the
+        # message is that of the first test.
+        why = flatten(first.reason) or (f"{error} and the like" if len(names) > 1 else error)
+        rows.append([str(len(names)), join_tests(names), why, link_thread(first.issue)])
     return to_table(rows)
 
 
@@ -174,7 +177,7 @@ def link_thread(issue: str) -> str:
 
 
 def _render_own_cases(history: SuiteHistory) -> Iterator[str]:
-    """Yield what our own cases say of what the suite does not test."""
+    """Yield the changes and deviations of our own cases, which test what the suite does not."""
     if not history.own_cases:
         return
     yield "## What the suite does not test"
@@ -215,15 +218,15 @@ def join_tests(names: Sequence[str]) -> str:
     for name in names:
         function, sign, parameter = name.partition("[")
         functions.setdefault(function, []).append(parameter.removesuffix("]") if sign else "")
-    told = []
+    texts = []
     for function, parameters in functions.items():
         named = [to_code(parameter) for parameter in parameters[:PARAMETERS] if parameter]
         more = len(parameters) - PARAMETERS
         rest = f" and {more} more" if more > 0 else ""
-        told.append(
+        texts.append(
             to_code(shorten_test(function)) + (f" ({', '.join(named)}{rest})" if named else "")
         )
-    return ", ".join(told)
+    return ", ".join(texts)
 
 
 def fold_list(head: str, lines: Sequence[str]) -> str:
@@ -234,6 +237,7 @@ def fold_list(head: str, lines: Sequence[str]) -> str:
         lines: The list.
     """
     body = "\n".join(lines)
+    # A few lines of hundreds of tests are as long as many lines, so characters count too.
     if len(lines) < FOLDED and sum(map(len, lines)) < FOLDED * 120:
         return f"**{head}**\n\n{body}"
     return fold(head, body)

@@ -1,4 +1,4 @@
-"""From runs of a suite to its conformance history, and one history put onto another."""
+"""Conformance histories from runs of a suite, and the merge of two histories."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from conformance.report.tracks import Track
 
 WHY: Final = 240
-"""Characters of what a test raised that are kept."""
+"""Characters of a test's error that are kept."""
 COUNTING: Final = ("max_examples", "seed", "standard")
-"""Settings that decide what comes of tests."""
+"""Settings that influence results: histories with other values cannot be merged."""
 _OUTCOMES: Final = {
     Verdict.MATCH: SuiteOutcome.PASSED,
     Verdict.FIXED: SuiteOutcome.PASSED,
@@ -49,7 +49,7 @@ _OUTCOMES: Final = {
     Verdict.FLAKY: SuiteOutcome.FLAKY,
     Verdict.EXCLUDED: SuiteOutcome.SKIPPED,
 }
-"""How a test ended by its verdict; every other one is a failure."""
+"""Outcome of a test by its verdict; any other verdict is a failure."""
 
 
 def make_suite_history(
@@ -58,7 +58,7 @@ def make_suite_history(
     group: Callable[[str], str] | None = None,
     deviations: Mapping[str, Sequence[Deviation]] | None = None,
 ) -> SuiteHistory:
-    """Return what a run of a suite says of the releases of one platform.
+    """Return the history that a run of a suite on a single platform contains.
 
     Args:
         run: The run.
@@ -69,13 +69,15 @@ def make_suite_history(
     Raises:
         UsageError: If the run is of no suite, of several places, or has a release twice.
     """
-    found = make_suite_histories(run, dates, group, deviations)
-    if len(found) != 1:
-        names = ", ".join(one.place for one in found) or "no release"
+    histories = make_suite_histories(run, dates, group, deviations)
+    if len(histories) != 1:
+        names = ", ".join(history.place for history in histories) or "no release"
         raise UsageError(f"{run.id}: expected the releases of one platform, got {names}")
-    (history,) = found
-    many = Counter(held.release for held in history.releases)
-    if doubled := sorted(release for release, number in many.items() if number > 1):
+    (history,) = histories
+    # Committed data are keyed by the release: a second cell, with another Python or other
+    # packages, would overwrite the first.
+    counts = Counter(held.release for held in history.releases)
+    if doubled := sorted(release for release, number in counts.items() if number > 1):
         raise UsageError(f"{run.id}: {', '.join(doubled)}: expected one cell of a release, got two")
     return history
 
@@ -86,7 +88,7 @@ def make_suite_histories(
     group: Callable[[str], str] | None = None,
     deviations: Mapping[str, Sequence[Deviation]] | None = None,
 ) -> tuple[SuiteHistory, ...]:
-    """Return what a run of a suite says of the releases of each platform, nightlies left out.
+    """Return the history of each platform in a run of a suite, without nightlies.
 
     Args:
         run: The run.
@@ -99,7 +101,7 @@ def make_suite_histories(
     """
     suite = get_suite(run)
     tracks = group_tracks(cell for cell in run.info.cells if not _is_development(cell))
-    settings = {name: said for name, said in suite.settings.items() if name in COUNTING}
+    settings = {name: value for name, value in suite.settings.items() if name in COUNTING}
     return tuple(
         SuiteHistory(
             suite=suite.name, title=suite.title, revision=suite.revision, settings=settings,
@@ -118,6 +120,7 @@ def _track_tests(
     deviations: Mapping[str, Sequence[Deviation]] | None,
 ) -> dict[str, TrackedTest]:
     cells = {cell.id: cell for cell in track.cells}
+    # Deviations name `cpu` without a number of devices, but `tpu:v5e:2x2` in full.
     platform = track.kind if track.kind == "cpu" else track.name.partition(" ")[0]
     found: dict[str, dict[str, SuiteResult]] = {}
     for record in run.records:
@@ -128,6 +131,8 @@ def _track_tests(
                 for one in _find_declared(record.case, run, deviations)
                 if one.covers(cell.release or "0", platform, cell.versions)
             ]
+            # Committed histories are judged by the deviations of today, so that a declaration
+            # added later needs no new run.
             result = make_result(record, declared, rejudge=deviations is not None)
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
@@ -147,10 +152,10 @@ def _find_declared(
 
 
 def get_suite(run: LoadedRun) -> RunSuite:
-    """Return the suite that a run is of.
+    """Return the suite of a run.
 
     Raises:
-        UsageError: If it is of none.
+        UsageError: If the run is no run of a suite.
     """
     if run.info.suite is None:
         raise UsageError(f"{run.id}: is no run of a suite; `conformance suite run` makes one")
@@ -158,18 +163,19 @@ def get_suite(run: LoadedRun) -> RunSuite:
 
 
 def explain_incomplete(run: LoadedRun) -> str:
-    """Return why a run does not tell all of its suite in each of its cells, empty if it does.
+    """Return why a run lacks results of its suite in some cell, empty if it is complete.
 
     Args:
         run: A run of a suite.
     """
+    # An incomplete run must not enter a history: its missing tests would read as removed.
     suite = get_suite(run)
     if not suite.complete:
         return "only a part of the suite was asked for"
     if not run.info.finished:
         return "it did not end"
-    told = {(record.case, record.cell) for record in run.records}
-    missing = [pair for pair in run.info.plan if pair not in told]
+    recorded = {(record.case, record.cell) for record in run.records}
+    missing = [pair for pair in run.info.plan if pair not in recorded]
     if missing:
         tests = plural(len(missing), "test")
         return f"{tests} without a result, such as {missing[0][0]} on {missing[0][1]}"
@@ -182,30 +188,32 @@ def explain_incomplete(run: LoadedRun) -> str:
 
 
 def merge_histories(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory:
-    """Return a history with the releases of another in it; those of both are as the new one has.
+    """Return a history with the releases of both; the new history decides on common releases.
 
     Args:
-        old: What was known; None for nothing.
-        new: What is new. Its groups count.
+        old: The earlier history, None for none.
+        new: The new history, which also decides on the groups of tests.
 
     Raises:
-        UsageError: If the two are not of the same tests, settings and place.
+        UsageError: If the two differ in suite, revision, settings or place.
     """
     if old is None:
         return new
     if wrong := find_difference(old, new):
         raise UsageError(wrong)
-    again = {held.release for held in new.releases}
+    replaced = {held.release for held in new.releases}
     by_release = {held.release: held for held in old.releases}
     for held in new.releases:
+        # A history may be made without release dates, e.g. for the site: a known date is kept.
         date = held.date or (by_release[held.release].date if held.release in by_release else "")
         by_release[held.release] = msgspec.structs.replace(held, date=date)
     tests: dict[str, TrackedTest] = {}
     for name, followed in {**old.tests, **new.tests}.items():
-        kept = old.tests[name].results if name in old.tests else {}
-        results = {release: r for release, r in kept.items() if release not in again}
+        before = old.tests[name].results if name in old.tests else {}
+        results = {release: r for release, r in before.items() if release not in replaced}
         if name in new.tests:
             results |= followed.results
+        # A test of replaced releases alone, which the new run did not collect, is dropped.
         if results:
             tests[name] = replace(followed, results=results)
     return replace(
@@ -218,11 +226,11 @@ def merge_histories(old: SuiteHistory | None, new: SuiteHistory) -> SuiteHistory
 
 
 def find_difference(old: SuiteHistory, new: SuiteHistory) -> str:
-    """Return why two histories cannot be one, empty if they can.
+    """Return why two histories cannot be merged, empty if they can.
 
     Args:
-        old: What was known.
-        new: What is new.
+        old: The earlier history.
+        new: The new history.
     """
     for what, one, other in (
         ("suite", old.suite, new.suite),
@@ -239,16 +247,19 @@ def find_difference(old: SuiteHistory, new: SuiteHistory) -> str:
 def make_result(
     record: Record, declared: Sequence[Deviation], *, rejudge: bool = False
 ) -> SuiteResult:
-    """Return what came of a test.
+    """Return the result of a test.
 
-    A test that is known to fail now and then counts as known in each run: chance is no fix.
+    A test with a declared failure that may pass counts as known even if it passes: chance is no
+    fix.
 
     Args:
-        record: Its record.
+        record: Record of the test.
         declared: Its known failures that cover the cell.
-        rejudge: Whether a failure is judged by these; else its verdict stands.
+        rejudge: True to judge a failure by `declared` instead of by its verdict.
     """
     outcome = _OUTCOMES.get(record.verdict, SuiteOutcome.FAILED)
+    # A test that this cell did not collect is recorded as excluded, like a skip: in a history it
+    # is no test of that release.
     if outcome is SuiteOutcome.SKIPPED and record.error and record.error.type == NOT_COLLECTED:
         return ABSENT
     observed = Observation(outcome=record.outcome, stage=record.stage, error=record.error)
@@ -258,6 +269,7 @@ def make_result(
     if outcome is SuiteOutcome.PASSED:
         shown = next((one for one in declared if one.may_pass), None)
         outcome = outcome if shown is None else SuiteOutcome.KNOWN
+    # An xfail mark of the suite itself is as good as a declaration, and needs none of ours.
     elif (
         rejudge
         and outcome in {SuiteOutcome.KNOWN, SuiteOutcome.FAILED}
@@ -280,12 +292,13 @@ def _explain(record: Record, outcome: SuiteOutcome) -> str:
 
 
 def strip_assertion(signature: str) -> str:
-    """Return what an error says, without what pytest tells of the assertion itself.
+    """Return the signature of an error without pytest's introspection of the assertion.
 
     Args:
-        signature: The error's signature.
+        signature: Signature of the error.
     """
     lines = signature.split("\n")
+    # A bare `assert` has only introspected lines: all of them are kept then.
     own = next((at for at, line in enumerate(lines) if line.startswith("assert ")), len(lines))
     return "\n".join(lines[:own] or lines)
 
@@ -299,21 +312,21 @@ def _make_release(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> Su
 
 
 def _is_development(cell: RunCell) -> bool:
-    """Say whether a cell is of no release: a nightly says nothing of what was released."""
+    """Say whether a cell has a development version: a history is of released versions only."""
     try:
         return Version(cell.release).is_prerelease
-    except ValueError:
+    except ValueError:  # a cell that never started may have no version
         return False
 
 
 def _find_group(name: str, case: RunCase | None, group: Callable[[str], str] | None) -> str:
-    said = group(name) if group is not None else ""
-    if said or case is None:
-        return said or OTHER
+    found = group(name) if group is not None else ""
+    if found or case is None:
+        return found or OTHER
     return case.group or case.file or OTHER
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {said}" for name, said in value.items() if said is not None)
+        return ", ".join(f"{name} {item}" for name, item in value.items() if item is not None)
     return str(value) or "none"

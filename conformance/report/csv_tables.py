@@ -50,16 +50,18 @@ def render_matrix_csv(report: Report) -> str:
     Args:
         report: The runs to report.
     """
-    said: dict[tuple[str, str], str] = {
+    verdicts: dict[tuple[str, str], str] = {
         key: side.record.verdict for key, side in report.jobs.items()
     }
-    said.update(dict.fromkeys(report.not_run, Outcome.NOT_RUN))
-    said.update({(e.case, e.cell): Verdict.EXCLUDED for e in report.exclusions if e.case})
-    without = {e.cell: str(Verdict.EXCLUDED) for e in report.exclusions if not e.case}
-    cells = list(dict.fromkeys([*_find_places(report), *(cell for _, cell in said), *without]))
+    verdicts.update(dict.fromkeys(report.not_run, Outcome.NOT_RUN))
+    verdicts.update({(e.case, e.cell): Verdict.EXCLUDED for e in report.exclusions if e.case})
+    # An exclusion without a case excludes a whole cell.
+    whole = {e.cell: str(Verdict.EXCLUDED) for e in report.exclusions if not e.case}
+    # A cell that could not be planned is in no track, and still gets its column.
+    cells = list(dict.fromkeys([*_find_places(report), *(cell for _, cell in verdicts), *whole]))
     rows = (
-        [case, *(said.get((case, cell), without.get(cell, "")) for cell in cells)]
-        for case in sorted({case for case, _ in said})
+        [case, *(verdicts.get((case, cell), whole.get(cell, "")) for cell in cells)]
+        for case in sorted({case for case, _ in verdicts})
     )
     return _write_csv(["case", *cells], rows)
 
@@ -82,8 +84,8 @@ def _list_jobs(report: Report) -> Iterator[Sequence[str | float]]:
         yield [case, cell, *places.get(cell, nowhere), Outcome.NOT_RUN, "", "", "", "", ""]
     for left_out in report.exclusions:
         place = places.get(left_out.cell, nowhere)
-        said = ["", "", Verdict.EXCLUDED, left_out.reason, "", ""]
-        yield [left_out.case, left_out.cell, *place, *said]
+        result = ["", "", Verdict.EXCLUDED, left_out.reason, "", ""]
+        yield [left_out.case, left_out.cell, *place, *result]
 
 
 def _describe_record(record: Record) -> Iterator[str | float]:
@@ -105,7 +107,8 @@ def _find_places(report: Report) -> Mapping[str, _Place]:
 
 def _write_csv(heading: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
     out = io.StringIO()
-    # Texts are quoted, so that no sign in one divides it where a reader guesses what divides.
+    # Texts are quoted, because spreadsheets guess the delimiter: a semicolon or a tab in a reason
+    # would start another column.
     writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(map(_escape_field, heading))
     writer.writerows(map(_escape_field, row) for row in rows)
@@ -117,4 +120,5 @@ def _escape_field(field: str | float) -> str | float:
     if not isinstance(field, str):
         return field
     text = flatten(field, MOST)
+    # Reasons come from cases and shards of others: a formula in one would run when it is opened.
     return f"'{text}" if text.startswith(_FORMULA) else text

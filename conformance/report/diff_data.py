@@ -36,7 +36,7 @@ class NormalForms:
 
     @property
     def equal(self) -> bool:
-        """Nothing is compared, so nothing differs."""
+        """Always true, because nothing is compared."""
         return True
 
 
@@ -46,8 +46,8 @@ class TextDiff:
 
     Attributes:
         names: Names of both files.
-        diff: How they differ.
-        level: Which equality counts.
+        diff: The difference.
+        level: The equality that counts.
     """
 
     names: tuple[str, str]
@@ -72,11 +72,11 @@ class JobsDiff:
     Attributes:
         names: Names of both sides.
         jobs: The compared pairs of jobs.
-        level: Which equality of IRs counts.
+        level: The equality of IRs that counts.
         transitions: The change of each pair, in the order of `jobs`; empty where two IRs of one
             job are compared.
-        only_changed: Whether IRs are left out, and jobs that are the same.
-        alone: The jobs that only one side has, for each side.
+        only_changed: True to leave out IRs, and jobs without a change.
+        alone: The jobs that only the first side has, and those that only the second has.
     """
 
     names: tuple[str, str]
@@ -89,6 +89,7 @@ class JobsDiff:
     @property
     def equal(self) -> bool:
         """Whether no job changed; where IRs count, whether they are equal on the level."""
+        # Without IRs the transition decides, for which a value within its tolerance is the same.
         if self.only_changed:
             return all(change.kind is TransitionKind.SAME for change in self.transitions)
         return all(job.equal(self.level) for job in self.jobs)
@@ -109,6 +110,7 @@ class JobsDiff:
         kinds: list[TransitionKind | None] = [change.kind for change in self.transitions]
         kinds = kinds or [None] * len(self.jobs)
         for job, kind in zip(self.jobs, kinds, strict=True):
+            # Readers find every job in the list, so a probe without IRs has an entry too.
             for one in job.irs or (IrComparison(ir="", problem="neither has an IR"),):
                 diff = one.diff or IrDiff(kind=one.ir, equal=False, neutral_equal=False)
                 ir = {"ir": one.ir, "problem": one.problem, **_encode_ir(diff)}

@@ -39,8 +39,8 @@ class Recorded:
     """The recorded outcome of a case in a cell.
 
     Attributes:
-        ending: What tells its ending from another: name of a content.
-        deviates: Whether a deviation is declared for it.
+        ending: Name of the golden content with its ending: equal names are equal endings.
+        deviates: True if a deviation is declared for it.
     """
 
     ending: str
@@ -99,14 +99,15 @@ def _render_track(track: Track, state: RecordedState) -> str:
     families = sorted({job.case.family for job in jobs})
     numbers: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for job in jobs:
-        kept = state.recorded.get(job.id)
-        if kept is not None:
+        recorded = state.recorded.get(job.id)
+        # A job without a golden counts in no share: nobody has reviewed whether it conforms.
+        if recorded is not None:
             numbers[job.planned.cell.id, job.case.family].update(
-                all=1, conforming=int(not kept.deviates)
+                all=1, conforming=int(not recorded.deviates)
             )
     changes = _find_steps(track, {job.case.id: job.case for job in jobs}, state)
     overview = _render_table(track, numbers, changes, state.dates)
-    told = [
+    folds = [
         fold(f"{release}: {_summarize_steps(steps)}", "\n".join(_render_steps(steps, state.root)))
         for release, steps in changes
         if steps
@@ -115,7 +116,7 @@ def _render_track(track: Track, state: RecordedState) -> str:
         f"## {track.name}",
         overview,
         _render_families(track, families, numbers),
-        "\n".join(told),
+        "\n".join(folds),
     ]
     return "\n\n".join(parts)
 
@@ -126,12 +127,13 @@ def _find_steps(
     """Return what each release changed, the newest first."""
     found: dict[str, list[StateStep]] = {cell.release: [] for cell in track.cells}
     for name, case in sorted(cases.items()):
-        seen = [
+        # A release that has no golden is stepped over: its change is dated to the next that has.
+        endings = [
             (cell.release, state.recorded[name, cell.id])
             for cell in track.cells
             if (name, cell.id) in state.recorded
         ]
-        for (_, before), (release, after) in pairwise(seen):
+        for (_, before), (release, after) in pairwise(endings):
             kind = classify_step(before, after)
             if kind is not TransitionKind.SAME:
                 found[release].append(StateStep(case=case, kind=kind))
@@ -156,7 +158,7 @@ def _render_table(
     changes: Iterable[tuple[str, list[StateStep]]],
     dates: Mapping[str, str],
 ) -> str:
-    """Return a row a release, the newest first: of how many cases how many conform."""
+    """Return a table with a row for each release, the newest first: cases that conform, changes."""
     changed = {release: _summarize_steps(steps) for release, steps in changes}
     rows = [["release", "date", "conform", "against the one before"]]
     for cell in reversed(track.cells):
@@ -169,8 +171,10 @@ def _render_table(
 def _render_families(
     track: Track, families: Sequence[str], numbers: Mapping[tuple[str, str], Counter[str]]
 ) -> str:
-    """Return the same for each family, folded: a row a family, a column a line of releases."""
-    lines = {_find_minor(cell.release): cell for cell in track.cells}  # the last of each line
+    """Return a folded table of shares: a row for each family, a column for each minor version."""
+    # The cells are in the order of their releases, so the last patch of a minor version remains:
+    # a column for each of more than 30 releases would not fit.
+    lines = {_find_minor(cell.release): cell for cell in track.cells}
     rows = [["family", *(cell.release for cell in lines.values())]]
     rows += [
         [family, *(_render_share(numbers[cell.id, family]) for cell in lines.values())]
@@ -180,7 +184,7 @@ def _render_families(
 
 
 def _find_minor(release: str) -> str:
-    """Return the line of a release: `0.6` of 0.6.2."""
+    """Return the minor version of a release: `0.6` for 0.6.2."""
     found = parse_version(release)
     return f"{found.major}.{found.minor}"
 

@@ -1,4 +1,4 @@
-"""A history over many runs: verdicts by date, and what was unexpected from when to when."""
+"""A history over many runs: verdicts by date, and regressions with their first and last runs."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class RunPoint:
 
     Attributes:
         id: Its id.
-        started: When it began, as its `run.json` says.
-        finished: When it ended; empty of a run that did not.
-        time: When it began, None where that is not known.
+        started: Time at which it began, as in its `run.json`.
+        finished: Time at which it ended, empty for a run that did not end.
+        time: Time at which it began in UTC, None if `started` is no time.
         exit: Exit status; None of a run that did not end.
         matrix: Name or file of the matrix.
-        counts: How many jobs have each verdict, in the order of the verdicts.
-        unexpected: How many jobs are unexpected.
+        counts: Number of jobs by verdict, in the order of the verdicts.
+        unexpected: Number of unexpected jobs.
     """
 
     id: str
@@ -65,7 +65,7 @@ class RunPoint:
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are."""
+        """Number of jobs."""
         return sum(self.counts.values())
 
     @property
@@ -82,9 +82,9 @@ class History:
         runs: The runs.
         cases: Ids of all cases, in order.
         cells: All cells, by track and release: their ids; for nightlies see `make_stable_cell_ids`.
-        ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
-        regressions: What was unexpected, by root cause: the open ones first.
-        events: What happened to them, the oldest first: opened, fixed or reopened.
+        ranks: Rank of each verdict, of shape (runs, cases, cells); `NOTHING` without a job.
+        regressions: Unexpected results by root cause, the open ones first.
+        events: Openings, fixes and reopenings of regressions, the oldest first.
         releases: Release of jax in each cell, the newest where a cell had several.
     """
 
@@ -112,13 +112,14 @@ def make_history(digests: Iterable[Digest]) -> History:
     """Return the history of runs.
 
     Args:
-        digests: What is known of each, in any order; a run that is given twice counts once.
+        digests: Digests of the runs, in any order; a run that is given twice counts once.
     """
-    named = order_runs(digests)
-    ordered = [_rename_cells(digest) for digest in named]
+    original = order_runs(digests)
+    ordered = [_rename_cells(digest) for digest in original]
     names = sorted({name for digest in ordered for name in digest.cases})
     cases = {name: place for place, name in enumerate(names)}
-    cells = _number_cells(named)
+    cells = _number_cells(original)
+    # A year of nights has millions of jobs: an array holds each in a byte.
     size = len(cases) * len(cells)
     ranks = np.full((len(ordered), size), NOTHING, np.uint8)
     case_of, cell_of = np.divmod(np.arange(size), max(1, len(cells)))
@@ -127,18 +128,20 @@ def make_history(digests: Iterable[Digest]) -> History:
         rows = np.array([cases[name] for name in digest.cases], np.int64)
         columns = np.array([cells[name] for name in digest.cells], np.int64)
         jobs = (rows[:, None] * len(cells) + columns).reshape(-1)
+        # A digest numbers its states from 1; state 0 is a job that did not run.
         of_state = np.array([NOTHING, *(_RANKS[s.verdict] for s in digest.states)], np.uint8)
         states = digest.table.reshape(-1).astype(np.int64)
         ranks[run, jobs] = of_state[states]
         tracker.add(run, jobs, states, StateTable(dict(enumerate(digest.states, 1))), ran=jobs)
-    told = (one for one in tracker.events if one.kind is not RegressionStatus.CONFIRMED)
+    # A confirmation changes nothing for a reader of the feed, which has shown the opening.
+    events = (event for event in tracker.events if event.kind is not RegressionStatus.CONFIRMED)
     return History(
         runs=tuple(map(_make_point, ordered)),
         cases=tuple(cases),
         cells=tuple(cells),
         ranks=ranks.reshape(len(ordered), len(cases), len(cells)),
         regressions=tuple(tracker.list_regressions()),
-        events=tuple(told),
+        events=tuple(events),
         releases={
             cell: release
             for digest in ordered
@@ -148,21 +151,23 @@ def make_history(digests: Iterable[Digest]) -> History:
 
 
 def order_runs(digests: Iterable[Digest]) -> list[Digest]:
-    """Return runs by time, then name; those of one time and name still have one order.
+    """Return runs by time, then name; the order never depends on the order of the digests.
 
     Args:
-        digests: What is known of each run, in any order.
+        digests: Digests of the runs, in any order.
     """
     unknown = datetime.min.replace(tzinfo=UTC)
-    named = {digest: (parse_time(digest.started) or unknown, digest.run) for digest in digests}
-    many = Counter(named.values())
-    return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))
+    keys = {digest: (parse_time(digest.started) or unknown, digest.run) for digest in digests}
+    counts = Counter(keys.values())
+    # Copies of a run share time and name. The text of a digest is long, so it is made for these
+    # alone.
+    return sorted(keys, key=lambda d: (*keys[d], repr(d) if counts[keys[d]] > 1 else ""))
 
 
 def select_runs(digests: Iterable[Digest]) -> list[Digest]:
-    """Return the runs to be shown: the newest, and of each matrix the newest that ran all of it.
+    """Return the runs to show: the newest run, and the newest complete run of each matrix.
 
-    What was tried once with a few cases, and runs before the newest, are history.
+    Older runs, and earlier runs of a few cases, appear in the history only.
 
     Args:
         digests: The digests of all runs.
@@ -173,17 +178,18 @@ def select_runs(digests: Iterable[Digest]) -> list[Digest]:
     ordered = order_runs(digests)
     newest = {digest.matrix: digest for digest in ordered if digest.matrix and not digest.part}
     chosen = [*newest.values(), *ordered[-1:]]
+    # By identity: comparing two digests for equality compares their tables of jobs.
     return [digest for digest in ordered if any(digest is other for other in chosen)]
 
 
 def _rename_cells(digest: Digest) -> Digest:
-    """Return a digest whose cells are called by their places: those of nightlies stay the same."""
+    """Return a digest whose cells have stable ids: all nightlies of a place are one cell."""
     places = make_stable_cell_ids(digest.cells)
     return structs.replace(digest, cells=tuple(places[cell] for cell in digest.cells))
 
 
 def _number_cells(digests: Iterable[Digest]) -> dict[str, int]:
-    """Return the number of every cell's place: by track, then by release."""
+    """Return the number of each stable cell id: by track, then by release."""
     releases: dict[str, str] = {}
     newest: dict[str, str] = {}
     for digest in digests:
@@ -215,21 +221,21 @@ def find_verdict(rank: int) -> Verdict | None:
 
 
 def encode_run_lengths(values: Iterable[T]) -> list[tuple[T, int]]:
-    """Return neighbours that are equal as one, with how many they are."""
+    """Return each run of equal neighbours as its value and its length."""
     return [(value, sum(1 for _ in members)) for value, members in groupby(values)]
 
 
 def carry_forward(ranks: Sequence[int]) -> list[int]:
-    """Return ranks with what was seen last in the place of each `NOTHING` between two others.
+    """Return ranks in which each `NOTHING` between two ranks is replaced by the rank before it.
 
-    A run that did not run a job says nothing about it; before its first and after its last run
-    nothing is known.
+    A run that did not run a job says nothing about it. Before the first and after the last run of
+    a job nothing is known, so `NOTHING` stays.
 
     Args:
         ranks: Ranks by run.
     """
-    seen = [place for place, rank in enumerate(ranks) if rank != NOTHING]
+    known = [place for place, rank in enumerate(ranks) if rank != NOTHING]
     filled = list(ranks)
-    for before, after in pairwise(seen):
+    for before, after in pairwise(known):
         filled[before:after] = [ranks[before]] * (after - before)
     return filled

@@ -69,6 +69,7 @@ def _compare_fact(name: str, a: Any, b: Any) -> Iterator[FactRow]:
     gates = name in GATING
     match a, b:
         case dict(), dict():
+            # A count that is missing is zero: an IR without collectives has no key for them.
             for key in sorted({*a, *b}):
                 if (before := a.get(key, 0)) != (after := b.get(key, 0)):
                     yield FactRow(name, key, str(before), str(after), gates)
@@ -112,12 +113,12 @@ class StyledLine(NamedTuple):
 
 
 def split_words(line: str) -> list[str]:
-    """Return the words of a line; white space and signs are words too."""
+    """Return the words of a line; white space and signs are words too, so joined they are it."""
     return _WORD.findall(line)
 
 
 def strip_number(word: str) -> str:
-    """Return a word without the number that names of instructions end in."""
+    """Return a word without the number at the end of an instruction's name."""
     match = _NUMBERED.match(word)
     return word if match is None else match[1] or "%"
 
@@ -130,8 +131,9 @@ def align_lines(before: Sequence[str], after: Sequence[str]) -> list[AlignedRow]
         after: Lines of the second.
 
     Returns:
-        Rows with the lines of both texts in their order, so that as much as possible is alike.
+        Rows with the lines of both texts in their order, aligned for the greatest similarity.
     """
+    # XLA numbers instructions in order of their creation: one more renames all that follow.
     ours, theirs = (
         [[*map(strip_number, split_words(x))] for x in text] for text in (before, after)
     )
@@ -215,7 +217,8 @@ def style_line(line: str, other: str | None, style: str) -> StyledLine:
 
 
 def _split_result(line: str) -> tuple[str, str]:
-    """Return the name that a line gives its result, which is arbitrary, and the rest of it."""
+    """Return the name that a line gives its result, and the rest of the line."""
+    # The name is arbitrary, so it is shown and never marked as a difference.
     name, sign, rest = line.partition(" = ")
     return (name + sign, rest) if sign and _RESULT.fullmatch(name) else ("", line)
 
@@ -232,6 +235,7 @@ def fit_line(line: StyledLine, width: int) -> Text:
         return text
     if first <= width - 2 * _LEAD or width < 2 * (_HEAD + _LEAD):
         return _cut(text, width)
+    # The beginning names the instruction; the middle, not the difference, is left out.
     head = _cut(text, _HEAD)
     return head + _cut(text[max(first - _LEAD, _HEAD) :], width - _HEAD)
 

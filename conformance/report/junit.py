@@ -1,8 +1,8 @@
-"""JUnit's XML, for what shows test results in CI: a suite a cell, a test a job.
+"""JUnit's XML, for CI services that show test results: a suite per cell, a test per job.
 
-Readers differ in what they take for the name of a test, and some ignore the suite: so the class of
-a test is its cell and, behind the last dot, its family. Others refuse whatever their schema does
-not name, such as the file of a test: that is told in the text of what is unexpected.
+Readers disagree on the name of a test, and some ignore the suite. So the class of a test is its
+cell and, after the last dot, its family. Other readers refuse attributes that their schema does
+not name, such as the file of a test, so the file is in the text of a failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "jax-conformance"
 HOST: Final = "localhost"
-"""What the format asks for where the name of the host is not known; runs do not keep it."""
+"""Host name that the format requires if the host is unknown; runs do not record it."""
 ERRORS: Final = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.INFRA})
 SKIPPED: Final = frozenset({Verdict.KNOWN, Verdict.EXCLUDED})
 MOST_REASONS, MOST_MESSAGE, MOST_TEXT, MOST_OUTPUT = 20, 500, 4_000, 8_000
@@ -37,7 +37,7 @@ _PRINTED: Final = {"system-out": "stdout", "system-err": "stderr"}
 
 
 class _End(NamedTuple):
-    """How a test ended, unless it passed: the element that says so."""
+    """The element of a test that did not pass."""
 
     tag: str
     type: str
@@ -48,9 +48,9 @@ class _End(NamedTuple):
 def render_junit(report: Report) -> bytes:
     """Return a report as JUnit's XML.
 
-    What is unexpected is a failure; crashes, timeouts, faults of the infrastructure and jobs that
-    never ended are errors; what is known or excluded is skipped. The error, its traceback, and what
-    the job printed are shown for the first job of each root cause.
+    Unexpected jobs are failures; crashes, timeouts, faults of the infrastructure and jobs that
+    never ended are errors; known and excluded jobs are skipped. The error, its traceback and the
+    output of the job are shown for the first job of each root cause.
 
     Args:
         report: The runs to report.
@@ -58,6 +58,7 @@ def render_junit(report: Report) -> bytes:
     cases = _make_tests(report)
     cells = {cell.id: (cell, run) for run in report.runs for cell in run.info.cells}
     root = ET.Element("testsuites", name=NAME)
+    # Exclusions may name cells that no run has.
     for id_ in dict.fromkeys([*cells, *cases]):
         suite = ET.SubElement(root, "testsuite", name=flatten(id_))
         if id_ in cells:
@@ -65,7 +66,7 @@ def render_junit(report: Report) -> bytes:
         suite.extend(cases.get(id_, []))
         _count(suite, suite.iter("testcase"))
     _count(root, root.iter("testcase"))
-    del root.attrib["skipped"]  # the format knows it of a suite alone
+    del root.attrib["skipped"]  # the format has it on a suite, and not on the root
     ET.indent(root, " ")
     return bytes(ET.tostring(root, "utf-8", xml_declaration=True)) + b"\n"
 
@@ -73,27 +74,29 @@ def render_junit(report: Report) -> bytes:
 def _make_tests(report: Report) -> dict[str, list[ET.Element]]:
     """Return the tests of each suite."""
     found: defaultdict[str, list[ET.Element]] = defaultdict(list)
+    # The jobs of a root cause have much the same traceback and output: one of them is enough.
     examples = {(c.records[0].case, c.records[0].cell) for c in report.causes}
     for (case, cell), side in report.jobs.items():
         test = _make_test(case, cell, _seconds(side.record))
-        told_whole = (case, cell) in examples
-        _add_end(test, _make_end(side.record, report, whole=told_whole))
-        if told_whole:
+        whole = (case, cell) in examples
+        _add_end(test, _make_end(side.record, report, whole=whole))
+        if whole:
             for tag, artifact in _PRINTED.items():
                 if artifact in side.record.artifacts:
                     ET.SubElement(test, tag).text = _read_output(side, artifact)
         found[cell].append(test)
     for case, cell in report.not_run:
-        said = "planned, but it never ended: its run was killed or interrupted"
+        reason = "planned, but it never ended: its run was killed or interrupted"
         again = make_rerun_command(case, report.cases.get(case, RunCase()), report.selector(cell))
         test = _make_test(case, cell)
-        _add_end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{again}"))
+        _add_end(test, _End("error", Outcome.NOT_RUN, reason, f"{reason}\n{again}"))
         found[cell].append(test)
     for left_out in report.exclusions:
         case = left_out.case or EVERY
         test = _make_test(case, left_out.cell)
         _add_end(test, _End("skipped", Verdict.EXCLUDED, left_out.reason, left_out.reason))
         found[left_out.cell].append(test)
+    # A service that sees no failing test reports success, even if a run could not be read.
     for problem in report.problems:
         test = ET.Element("testcase", name=flatten(problem), classname="runs", time="0.000")
         _add_end(test, _End("error", Outcome.INFRA, problem, problem))
@@ -116,7 +119,7 @@ def _add_end(test: ET.Element, end: _End | None) -> None:
 
 
 def _make_end(record: Record, report: Report, *, whole: bool) -> _End | None:
-    """Return how a job ended, None where that is as expected."""
+    """Return the element of a job that did not pass, None for a job that did."""
     verdict = record.verdict
     message = record.reasons[0] if record.reasons else str(verdict)
     if verdict in SKIPPED:
@@ -150,11 +153,12 @@ def _describe_end(record: Record, report: Report, *, whole: bool) -> Iterator[st
 
 
 def _read_output(side: StoredJob, artifact: str) -> str:
-    """Return the end of what a job printed."""
+    """Return the end of a job's output."""
     try:
         data = side.blobs.get(side.record.artifacts[artifact])
     except CorruptBlobError as error:
         return sanitize(str(error))
+    # A character of UTF-8 has at most four bytes: no more than these are decoded.
     text = data[-4 * MOST_OUTPUT :].decode("utf-8", "replace")[-MOST_OUTPUT:]
     return sanitize(
         text if len(data) <= MOST_OUTPUT else f"... the last of {len(data):,} bytes:\n{text}"
@@ -169,12 +173,12 @@ def _seconds(record: Record) -> float:
 
 
 def _describe(suite: ET.Element, cell: RunCell, run: LoadedRun) -> None:
-    """Say of a suite where and when its jobs ran."""
+    """Add to a suite its host, its time and the versions of its cell."""
     suite.set("hostname", HOST)
     started = parse_time(run.info.started)
-    if started is not None:  # an old run does not say
+    if started is not None:  # runs of older versions of the harness have no time
         suite.set("timestamp", f"{started:%Y-%m-%dT%H:%M:%S}")
-    said = {
+    values = {
         "run": run.id,
         "lock": cell.lock,
         **{f"host.{name}": run.info.host.get(name, "") for name in ("system", "machine")},
@@ -182,13 +186,13 @@ def _describe(suite: ET.Element, cell: RunCell, run: LoadedRun) -> None:
         **{f"version.{name}": version for name, version in cell.versions.items()},
     }
     properties = ET.SubElement(suite, "properties")
-    for name, value in said.items():
+    for name, value in values.items():
         if value:
             ET.SubElement(properties, "property", name=flatten(name), value=flatten(str(value)))
 
 
 def _count(element: ET.Element, tests: Iterator[ET.Element]) -> None:
-    """Write the sums of tests."""
+    """Set the numbers and the time of tests on an element."""
     found: Counter[str] = Counter()
     seconds = 0.0
     for test in tests:

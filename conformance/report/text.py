@@ -131,7 +131,7 @@ def find_thread_url(thread: str) -> str:
     """
     repository, sign, number = thread.partition("#")
     if sign and number.isdigit() and repository.count("/") == 1:
-        # GitHub redirects the address of an issue to the pull request of that number.
+        # The number may be of a pull request: GitHub redirects to it from the issue's address.
         return f"https://github.com/{repository}/issues/{number}"
     commit = _COMMIT.fullmatch(thread)
     if commit is not None:

@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 MOST_PARTS, FIRST, LAST = 14, 5, 8
-"""Parts of one exception's stack that are shown, and of more the outer and the inner ones."""
+"""Parts of a stack that are shown; of a longer stack, its outermost and its innermost parts."""
 MOST_MESSAGE, MOST_TEXT = 300, 200
 """Characters of a message, and of a path, a name or a line of source."""
 PLAIN_LINES: Final = 24
-"""Lines shown of a traceback that is known as text only."""
+"""Last lines shown of a traceback that was recorded as text only."""
 RELATIONS: Final = {"cause": "caused by ", "context": "while handling ", "member": "one of them: "}
-"""How an exception is introduced, by its relation to the one before it."""
+"""Words that introduce an exception, by its relation to the exception before it."""
 STDLIB: Final = "python"
-"""How `library` of a frame names the standard library."""
+"""The `library` of a frame in the standard library."""
 NAMED: Final = 3
 """Libraries that are named of a fold."""
 END: Final = 3
 """Parts shown of the path of a file that is not in the project."""
 TEXT: Final = "traceback"
-"""Artifact that holds it as text."""
+"""Artifact with the traceback as text."""
 HEAD: Final = "Traceback (most recent call last):\n"
 _SHIM: Final = re.compile(
     r'^  File "[^"\n]*/conformance/(?:kit|worker|suites/inside)/[^"\n]*", line \d+, in .*\n'
     r"(?:    .*\n)*",
     re.MULTILINE,
 )
-"""A frame of the harness in a traceback that is known as text only."""
+"""A frame of the harness in a traceback as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class FramePlace:
     Attributes:
         at: File and line, `file:line`.
         function: The function.
-        source: The line, empty where it is not known.
-        own: Whether it is in the user's own code.
-        count: How often it follows itself.
+        source: Source of the line, empty if it is unknown.
+        own: True if the file is the user's own code.
+        count: Number of consecutive calls, more than 1 for a recursion.
     """
 
     at: str
@@ -65,7 +65,7 @@ class FramePlace:
 
     @property
     def line(self) -> str:
-        """All but its source, in one line."""
+        """The frame without its source, in one line."""
         again = f" ({self.count} times)" if self.count > 1 else ""
         return f"{self.at} in {self.function}{again}"
 
@@ -75,8 +75,8 @@ class Fold:
     """Neighbouring frames that are counted only.
 
     Attributes:
-        label: How many there are, and in which libraries.
-        places: The frames, those that are known.
+        label: Their number and their libraries.
+        places: The frames that were recorded.
     """
 
     label: str
@@ -85,13 +85,13 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """An exception and its stack, as it is shown.
+    """An exception and its stack, as reports show them.
 
     Attributes:
-        title: The exception, with its relation to the one before it in the chain.
+        title: Type and message, with the relation to the exception before it in the chain.
         parts: Its frames, the outermost first.
         notes: Its notes.
-        first: Whether it is the exception that ended the job.
+        first: True for the exception that ended the job.
         text: End of the traceback as text, where an older release did not record its frames.
     """
 
@@ -103,14 +103,11 @@ class Stack:
 
 
 def collect_stacks(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
-    """Return the exceptions that ended a job, the one that was raised last first.
+    """Return the exceptions that ended a job, the last raised first; empty without a traceback.
 
     Args:
         side: The job.
-        roots: Folders of the project; files are named as seen from there.
-
-    Returns:
-        None for a job without a traceback.
+        roots: Folders of the project; paths are shown relative to them.
     """
     data = _read_artifact(side, FRAMES)
     try:
@@ -122,19 +119,16 @@ def collect_stacks(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, .
         return (Stack(text=text),) if text else ()
     where = (side.record.case, *roots)
     stacks = tuple(_make_stack(raised, where) for raised in found)
-    # Without a frame or a note it says no more than the reason above it: a CaseError, say.
+    # Without a frame or a note, as a CaseError, it would repeat the reason that is shown above it.
     return stacks if any(stack.parts or stack.notes for stack in stacks) else ()
 
 
 def render_traceback(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
-    """Return a job's traceback as lines of text in which nothing acts on a terminal.
+    """Return the traceback of a job as sanitized lines of text; empty without a traceback.
 
     Args:
         side: The job.
-        roots: Folders of the project; files are named as seen from there.
-
-    Returns:
-        None for a job without a traceback.
+        roots: Folders of the project; paths are shown relative to them.
     """
     stacks = collect_stacks(side, roots)
     head = [HEAD.strip().lower()] if stacks else []
@@ -149,7 +143,7 @@ def render_cause_tracebacks(
     Args:
         render: Returns the traceback of a job.
         records: The jobs.
-        every: Whether to show the tracebacks of all jobs, not only that of the first.
+        every: True for the tracebacks of all jobs instead of that of the first.
     """
     shown = records if every else records[:1]
     for lines, members in group_by(shown, key=lambda record: tuple(render(record))).items():
@@ -159,7 +153,7 @@ def render_cause_tracebacks(
 
 
 def _render_stack(stack: Stack) -> Iterator[str]:
-    """Yield an exception in lines: a further one of the chain begins with what it is."""
+    """Yield the lines of an exception; the title of the first follows its frames, as in Python."""
     yield from (f"  {line}" for line in stack.text.splitlines())
     if not stack.first:
         yield stack.title
@@ -186,14 +180,14 @@ def _read_plain(side: StoredJob) -> str:
 
 
 def _read_artifact(side: StoredJob, name: str) -> bytes | None:
-    """Return an artifact of a job, of several processes that of the first that has one."""
-    held = side.record.artifacts
-    of_ranks = sorted(one for one in held if one.startswith(f"{name}.rank"))
-    for one in (name, *of_ranks):
-        if one in held:
+    """Return an artifact of a job; of several processes, that of the lowest rank that has it."""
+    digests = side.record.artifacts
+    of_ranks = sorted(key for key in digests if key.startswith(f"{name}.rank"))
+    for key in (name, *of_ranks):
+        if key in digests:
             try:
-                return side.blobs.get(held[one])
-            except CorruptBlobError:
+                return side.blobs.get(digests[key])
+            except CorruptBlobError:  # a traceback is evidence only, and fails no report
                 return None
     return None
 
@@ -213,7 +207,7 @@ def _make_stack(raised: RaisedException, where: Sequence[str]) -> Stack:
 def _split_frames(
     frames: Sequence[TracebackFrame], where: Sequence[str]
 ) -> Iterator[FramePlace | Fold]:
-    """Yield frames as they are shown: those of libraries folded, but for the one that raised."""
+    """Yield the parts of a stack: own frames, folds of library frames, the frame that raised."""
     runs = [(own, list(run)) for own, run in groupby(frames, key=_is_own)]
     parts: list[tuple[TracebackFrame, ...]] = []
     for number, (own, run) in enumerate(runs):
@@ -223,6 +217,8 @@ def _split_frames(
             parts += [tuple(run[:-1]), (run[-1],)] if run[:-1] else [(run[-1],)]
         else:
             parts.append(tuple(run))
+    # Own frames are folded too if there are very many, as in a recursion through several
+    # functions, which `count` does not shorten.
     if len(parts) > MOST_PARTS:
         between = tuple(frame for part in parts[FIRST:-LAST] for frame in part)
         parts = [*parts[:FIRST], between, *parts[-LAST:]]
@@ -247,7 +243,7 @@ def _make_place(frame: TracebackFrame, where: Sequence[str]) -> FramePlace:
 
 
 def _shorten_file(file: str, where: Sequence[str]) -> str:
-    """Return a file as seen from its project; of one elsewhere, the end of its path."""
+    """Return a path relative to its project; of a file outside a project, the end of its path."""
     text = relative_to_project(file, *where)
     parts = PurePath(text).parts
     return f".../{'/'.join(parts[-END:])}" if text.startswith("/") and len(parts) > END else text
@@ -260,6 +256,7 @@ def _make_fold(frames: Sequence[TracebackFrame], where: Sequence[str]) -> Fold:
     if len(shown) > NAMED:
         shown = [*shown[:NAMED], f"{len(shown) - NAMED} more"]
     libraries = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    # A fold of a long stack may have own frames, and is of no library then.
     inside = f" in {libraries}" if libraries and not any(map(_is_own, frames)) else ""
     return Fold(
         label=flatten(f"{number} frame{'' if number == 1 else 's'}{inside}", MOST_TEXT),

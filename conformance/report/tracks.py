@@ -1,4 +1,4 @@
-"""Cells in tracks: those that differ in nothing but the release, one after another."""
+"""Tracks: cells that differ only in the release, in order of their releases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CELL: Final = re.compile(
 )
 _FAMILY: Final = re.compile(r"[a-z]+")
 KINDS: Final = ("cpu", "tpu", "cuda", "rocm", "gpu")
-"""Kinds of platform, in the order they are shown."""
+"""Kinds of platform, in the order in which reports show them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +29,12 @@ class Track:
     """The cells of one place, from the oldest release to the newest.
 
     Attributes:
-        name: What the cells have in common, e.g. `cpu8`, `tpu:v5e:2x2` or `cpu8 x64`.
-        kind: Kind of platform, e.g. `tpu`.
+        name: Place that the cells have in common, e.g. `cpu8`, `tpu:v5e:2x2` or `cpu8 x64`.
+        kind: Kind of platform, e.g. `tpu`; empty if it is unknown.
         cells: The cells.
-        baseline: Of a track of `path:` cells, the cell of a release on the same place that they are
-            compared with: of the same release, else of the newest before it. It is one of another
-            track, too.
+        baseline: For a track of `path:` cells, the released cell on the same place that they are
+            compared with: of the same release, else of the newest release before it. This cell is
+            in the track of its own place, too. None for other tracks.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Track:
 
     @property
     def compared_cells(self) -> tuple[RunCell, ...]:
-        """The cells that are compared, one after another."""
+        """The baseline, if there is one, and the cells; each is compared with the cell before."""
         return self.cells if self.baseline is None else (self.baseline, *self.cells)
 
     @property
@@ -57,13 +57,14 @@ class Track:
 def group_tracks(cells: Iterable[RunCell]) -> tuple[Track, ...]:
     """Return cells in tracks, CPUs first, then by name.
 
-    The Python of a cell follows its release, and sets it apart only where one release is run on
-    several.
+    The Python of a cell is part of the track only if a release is run on several Pythons.
 
     Args:
-        cells: Cells of one run or of several; the last of those with one id counts.
+        cells: Cells of runs; the last of the cells with one id counts.
     """
     unique = {cell.id: cell for cell in cells}
+    # A cell's Python follows from its release (JAX 0.11 requires 3.12): as a part of every track,
+    # it would divide the history of a place in two.
     pythons: dict[tuple[str, str], set[str]] = defaultdict(set)
     for cell in unique.values():
         place, python = _split_place(cell)
@@ -85,7 +86,7 @@ def group_tracks(cells: Iterable[RunCell]) -> tuple[Track, ...]:
 
 
 def _find_baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunCell | None:
-    """Return the cell of a release that `path:` cells are compared with, None for other cells."""
+    """Return the released cell that `path:` cells are compared with, None for other cells."""
     oldest = min(members, key=_make_order_key)
     found = _CELL.fullmatch(oldest.id)
     if found is None or not found["stem"]:
@@ -99,7 +100,7 @@ def _find_baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunC
         and match["place"] == found["place"]
         and make_release_key(cell.release) <= wanted
     ]
-    # Of several Pythons of that release the own one is nearest.
+    # If the release is run on several Pythons, the same Python is preferred.
     return max(
         before,
         key=lambda cell: (_make_order_key(cell)[0], f"-py{found['python']}-" in cell.id),
@@ -108,8 +109,9 @@ def _find_baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunC
 
 
 def _split_place(cell: RunCell) -> tuple[str, str]:
-    """Return where a cell runs, but for its release; and its Python."""
+    """Return the place of a cell, which is its id without release and Python, and its Python."""
     match = _CELL.fullmatch(cell.id)
+    # Ids of older or foreign runs may have another form: such a cell is a track of its own.
     if match is None:
         return cell.id, ""
     platform, *options = match["place"].split("-")
@@ -133,10 +135,10 @@ def _make_order_key(cell: RunCell) -> tuple[tuple[Version, str], str]:
 
 
 def make_release_key(release: str) -> tuple[Version, str]:
-    """Return what releases are sorted by; what is no version comes first, a nightly last.
+    """Return the sort key of a release: texts that are no version first, nightlies last.
 
     Args:
-        release: A release of jax, or what a cell calls its own.
+        release: A release of jax, or the label of a cell.
     """
     try:
         return Version(release), release

@@ -62,13 +62,13 @@ class PackageUpdate(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": 
 
 
 class SearchedPackages(msgspec.Struct, frozen=True, kw_only=True):
-    """The packages that made a change, by trial.
+    """The result of a search for the packages that made a change.
 
     Attributes:
         case: Case of the trials.
         guilty: Sets of packages, each of which makes the change.
         beside: Packages without which those of the first set cannot be moved.
-        untold: Why packages were not found; empty if they were.
+        untold: Why no packages were found; empty if they were.
     """
 
     case: str
@@ -84,16 +84,16 @@ class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
         case: Case id.
         platform: The platform.
         kind: Its effect.
-        artifact: What it is shown by: `ending`, `value`, a fact or a figure.
-        last: The last release that was tried before it.
-        changed_in: The first that was tried after it.
-        cells: Ids of the cells that were compared.
+        artifact: Name of the part that shows it: `ending`, `value`, a fact or a cost metric.
+        last: The last release tried before the change.
+        changed_in: The first release tried after it.
+        cells: Ids of the compared cells, the older first.
         before: The artifact before the change, in a line.
         after: The artifact after it.
         changed: Names of all artifacts that differ.
         culprit: The package that made it, empty where more than one may have.
         suspects: Packages that may have made it, with both versions.
-        beside: Those of them that are not packages of jax.
+        beside: Suspects that are not packages of jax.
         searched: Result of a search for the package; None if none was made.
         upstream: Thread of the declared deviation.
         known: Why the failure of a test is known, empty if it is not.
@@ -142,7 +142,7 @@ class CaseEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassingBreak(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that breaks between the ends alone, how, and in which release."""
+    """A case that breaks between the ends and works at both, with the effect and the release."""
 
     case: str
     platform: str
@@ -151,7 +151,7 @@ class PassingBreak(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartlyTriedCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A case, and the number of releases it applies to and was not tried on."""
+    """A case, with the number of releases that it applies to and was not tried on."""
 
     case: str
     platform: str
@@ -190,7 +190,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
         platforms: The platforms.
         noun: Noun for what is compared: `case`, or `test` of a suite.
         verdict: The summary, one paragraph.
-        counts: How many cases by effect.
+        counts: Number of cases by effect.
         axes: The points between both ends, by platform.
         transitions: Every change on the way.
         groups: Changes by effect, release and root cause, the gravest first.
@@ -224,7 +224,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     jobs: JobCounts
 
     def __post_init__(self) -> None:
-        """Refuse empty groups, and groups of changes that the file does not have."""
+        """Refuse empty groups and indices without a change: pages take the first of each group."""
         known = range(len(self.transitions))
         for group in self.groups:
             if not group.transitions or any(n not in known for n in group.transitions):
@@ -232,7 +232,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
 
 
 class _Format(msgspec.Struct, frozen=True):
-    """The part of the file that every format has."""
+    """The part of the file that every format has, decoded first to name another format."""
 
     format: int
 
@@ -267,7 +267,7 @@ def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
     before, after = upgraded.axes[0].ends
     whole = upgraded.whole
     changes = [UpgradeCaseStep(case, step) for case in whole for step in case.steps]
-    # Equal changes of two cases are two transitions, distinguished by identity.
+    # Two cases may change equally: by value, both would have the number of the later one.
     numbers = {id(change.step): number for number, change in enumerate(changes)}
     counts = Counter(case.effect for case in whole)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
 
 FEW: Final = 3
-"""Packages that are named where not all are."""
+"""Packages that are named of a longer list."""
 
 
 class UpgradeCaseStep(NamedTuple):
@@ -54,6 +54,8 @@ class UpgradeCaseStep(NamedTuple):
         planned = self.compared.axis.cells[
             self.step.before if effect is Effect.FIXED else self.step.after
         ]
+        # A value or a fact may change while an unrelated deviation is declared: its thread is not
+        # about the change.
         declared = select_deviations(case, planned.release, planned.cell.platform, planned.versions)
         failed = effect in {Effect.FIXED, Effect.BROKEN, Effect.WRONG, Effect.ENDING}
         return next((each.issue for each in declared if each.issue and failed), "")
@@ -133,6 +135,7 @@ class UpgradeCaseStep(NamedTuple):
 
 def _name_packages(packages: Iterable[PackageMove]) -> str:
     names = [move.package for move in packages]
+    # jaxlib is released with jax: naming both would read as two causes.
     only_jax = "jax" in names and all(map(JAX_PACKAGES.fullmatch, names))
     return "jax" if only_jax else ", ".join(names)
 
@@ -226,7 +229,7 @@ def _find_cause(step: UpgradeStep) -> tuple[str, ...]:
     if shown.artifact not in {"ending", "same_as"}:
         return (shown.artifact,)
     if shown.artifact == "ending" and step.effect is Effect.ENDING:
-        # One edit upstream rewords the messages of many errors: only their types are compared.
+        # An edit upstream rewords the messages of many errors: only their types are compared.
         sides = (step.change.before.record.error, step.change.after.record.error)
         return tuple("" if error is None else error.type for error in sides)
     if shown.artifact == "ending" and step.effect is Effect.WRONG:
@@ -236,7 +239,7 @@ def _find_cause(step: UpgradeStep) -> tuple[str, ...]:
 
 
 def find_unclear(upgraded: UpgradeResult, effects: Collection[Effect]) -> Iterator[UpgradeCaseStep]:
-    """Yield, of each group, the first change that packages other than jax's may have made.
+    """Yield the first change of each group that packages other than jax's may have made.
 
     Args:
         upgraded: The upgrade.
@@ -244,6 +247,7 @@ def find_unclear(upgraded: UpgradeResult, effects: Collection[Effect]) -> Iterat
     """
     for group in group_changes(upgraded):
         if group.effect in effects:
+            # One search answers for the group, whose members changed in the same way.
             unclear = (m for m in group.members if m.step.culprits is None and m.other_suspects)
             if first := next(unclear, None):
                 yield first
