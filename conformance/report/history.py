@@ -194,6 +194,7 @@ def _number_cells(digests: Iterable[Digest]) -> dict[str, int]:
     newest: dict[str, str] = {}
     for digest in digests:
         releases.update(zip(digest.cells, digest.releases, strict=True))
+        # Digests are ordered by time, so a nightly place is sorted by its newest nightly.
         newest.update((place, cell) for cell, place in make_stable_cell_ids(digest.cells).items())
     tracks = group_tracks(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
     ids = [cell.id for track in tracks for cell in track.cells]

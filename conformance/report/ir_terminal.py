@@ -1,4 +1,4 @@
-"""A difference of IRs in a terminal: what matters first, in words, with the lines it is seen in."""
+"""Differences of IRs in a terminal: patterns in words, the gravest first, with example lines."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ T = TypeVar("T")
 BEFORE, AFTER = "red", "green"
 QUIET: Final = "bright_black"
 WIDE: Final = 140
-"""Columns from which before and after stand side by side."""
+"""Columns from which before and after are shown side by side."""
 POOR: Final = 0.7
-"""Share of instructions that correspond, below which the patterns are guesses."""
+"""Share of aligned instructions below which a warning is shown: the patterns are guesses then."""
 LINES, FACTS, UNKNOWN, JOBS, GROUPS, PATTERNS, EXAMPLES = 4, 8, 3, 3, 30, 20, 6
-"""How many of each are shown unless everything is asked for."""
+"""Number of each that is shown without `--full`."""
 INDENT, MARGIN = 4, 48
 
 
@@ -56,7 +56,7 @@ TALLY = ("equal", "same work grouped otherwise", "different")
 
 
 class Detail(StrEnum):
-    """How much is shown."""
+    """Level of detail of a difference."""
 
     PATTERNS = "patterns"
     """A line for each pattern."""
@@ -70,9 +70,9 @@ class DiffReport:
     """Prints differences.
 
     Args:
-        console: Where to; without a terminal lines are as long as they are, and nothing is cut.
-        level: Which differences count.
-        detail: How much is shown.
+        console: Console to print to; if it is no terminal, lines are neither folded nor cut.
+        level: Equality of IRs that counts.
+        detail: Level of detail.
     """
 
     def __init__(self, console: Console, level: IrLevel, detail: Detail) -> None:
@@ -80,7 +80,7 @@ class DiffReport:
         self._level = level
         self._detail = detail
         self._full = detail is Detail.FULL
-        self._cells_told = True
+        self._names_cells = True
 
     def show(self, found: TextDiff | JobsDiff) -> None:
         """Print how two texts, or jobs, differ.
@@ -88,28 +88,29 @@ class DiffReport:
         Args:
             found: The difference.
         """
+        # With `--only-changed` jobs have no IRs to show, so even a single job is listed.
         if isinstance(found, TextDiff):
-            self.texts(found.names, found.diff)
+            self.print_texts(found.names, found.diff)
             return
         if len(found.jobs) == 1 and not found.only_changed:
-            self.job(found.jobs[0])
+            self.print_job(found.jobs[0])
         else:
             groups = group_by_changes(found.jobs, self._level)
-            self.many(found.names, found.jobs, groups, found.transitions)
+            self.print_jobs(found.names, found.jobs, groups, found.transitions)
         for name, jobs in zip(found.names, found.alone, strict=True):
-            self.alone(name, jobs)
+            self.print_unmatched(name, jobs)
 
-    def texts(self, names: tuple[str, str], diff: IrDiff) -> None:
+    def print_texts(self, names: tuple[str, str], diff: IrDiff) -> None:
         """Print how two texts differ.
 
         Args:
-            names: What they are called.
-            diff: How they differ.
+            names: Names of both texts.
+            diff: The difference.
         """
         self._print_line(Text(" -> ".join(names), style="bold"))
         self._print_ir(diff.kind, diff)
 
-    def job(self, job: JobComparison) -> None:
+    def print_job(self, job: JobComparison) -> None:
         """Print how two jobs of one case differ."""
         self._print_line(Text(job.id, style="bold"))
         if job.difference:
@@ -119,28 +120,28 @@ class DiffReport:
         for one in job.irs:
             self._print_comparison(one)
 
-    def many(
+    def print_jobs(
         self,
         names: tuple[str, str],
         jobs: Sequence[JobComparison],
         groups: Sequence[ComparisonGroup],
         transitions: Sequence[Transition] = (),
     ) -> None:
-        """Print what regressed, changed or was fixed, and how IRs differ; the same cause once.
+        """Print regressions, changes and fixes, and how IRs differ, equal changes as a group.
 
         Args:
-            names: What both sides are called.
+            names: Names of both sides.
             jobs: The pairs.
-            groups: Differences of their IRs, grouped; none where IRs are not asked about.
-            transitions: What each pair's change is, in the order of `jobs`; none where only IRs
-                are asked about.
+            groups: Differences of their IRs, grouped; empty if IRs are not requested.
+            transitions: Change of each pair, in the order of `jobs`; empty if only IRs are
+                requested.
         """
         self._print_line(Text(" -> ".join(names), style="bold"))
         if transitions:
             self._print_kinds(transitions)
         if any(job.irs for job in jobs):
             self._print_tally(jobs)
-        self._cells_told = len({job.cells for job in jobs}) > 1
+        self._names_cells = len({job.cells for job in jobs}) > 1
         pairs = list(zip(jobs, transitions, strict=False))
         for kind in COUNTED:
             of_kind = [
@@ -154,19 +155,20 @@ class DiffReport:
         self._print_alike(
             [(said, job) for job in jobs for said in _find_problems(job)], "not compared"
         )
-        told = [g for g in groups if self._full or not g.example.neutral_equal]
-        shown = told if self._full else told[:GROUPS]
+        # Groups that do the same work are most of a comparison of releases, and in the tally.
+        listed = [g for g in groups if self._full or not g.example.neutral_equal]
+        shown = listed if self._full else listed[:GROUPS]
         for number, group in enumerate(shown):
             self._print_group(group, brief=not self._full and number >= EXAMPLES)
-        if len(told) > len(shown):
-            self._print_more(len(told) - len(shown), "group")
+        if len(listed) > len(shown):
+            self._print_more(len(listed) - len(shown), "group")
 
-    def alone(self, where: str, jobs: Sequence[str]) -> None:
+    def print_unmatched(self, where: str, jobs: Sequence[str]) -> None:
         """Print the jobs that only one side has, if there are any.
 
         Args:
-            where: What that side is called.
-            jobs: The jobs.
+            where: Name of that side.
+            jobs: Ids of the jobs.
         """
         if jobs:
             number = len(jobs)
@@ -207,7 +209,7 @@ class DiffReport:
         self._print_changes(group.example, brief=brief)
 
     def _name_job(self, job: JobComparison) -> str:
-        return job.id if self._cells_told else job.case
+        return job.id if self._names_cells else job.case
 
     def _print_members(self, jobs: Sequence[str]) -> None:
         shown = jobs if self._full else jobs[:JOBS]
@@ -232,7 +234,7 @@ class DiffReport:
             self._print_facts(diff.facts)
 
     def _print_warnings(self, diff: IrDiff) -> None:
-        """Say what stands in the way of trusting the patterns."""
+        """Print the reasons for which the patterns may mislead."""
         if diff.aligned < POOR:
             share = f"only {diff.aligned:.0%} of the instructions correspond"
             self._print_line(
@@ -266,10 +268,15 @@ class DiffReport:
 
     def _print_excerpts(self, change: Change) -> None:
         """Print the lines of the worked example, those that correspond against each other."""
+        # Lines without a counterpart are `None`: columns must keep them, a list omits them.
         rows = [
             (
-                _make_excerpt("- ", BEFORE, _of(change.before, one), _of(change.after, other)),
-                _make_excerpt("+ ", AFTER, _of(change.after, other), _of(change.before, one)),
+                _make_excerpt(
+                    "- ", BEFORE, _get_item(change.before, one), _get_item(change.after, other)
+                ),
+                _make_excerpt(
+                    "+ ", AFTER, _get_item(change.after, other), _get_item(change.before, one)
+                ),
             )
             for one, other in align_lines(change.before, change.after)
         ]
@@ -309,7 +316,8 @@ class DiffReport:
             self._print_indented(Text.assemble(mark, fit_line(line, width)))
 
     def _print_indented(self, text: Text) -> None:
-        """Print a text as long as it is; in a terminal, folded below its beginning."""
+        """Print an indented text; in a terminal, its folded lines are indented too."""
+        # A pipe gets whole lines, so that `grep` finds an instruction.
         if self._console.is_terminal:
             self._console.print(Padding(text, (0, 0, 0, INDENT), expand=False), soft_wrap=False)
         else:
@@ -320,7 +328,7 @@ class DiffReport:
             self._print_line(Text(f"{' ' * INDENT}... {more} more (--full)", style=QUIET))
 
     def _print_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
-        """Print the facts that differ; unless all are asked for, those that gate, a few."""
+        """Print the facts that differ; without `--full`, only a few that gate."""
         rows = compare_facts(facts.get("a", {}), facts.get("b", {}))
         shown = rows if self._full else [row for row in rows if row.gates][:FACTS]
         if not rows:
@@ -350,14 +358,15 @@ class DiffReport:
 
 
 def _describe_change(job: JobComparison, change: Transition) -> str:
-    """Return what changed, in words: how it ended, its value, else its facts."""
+    """Return a change in words: of the outcome or the value, else of the facts."""
     before, after = change.before.record, change.after.record
+    # The judge compares with goldens and words its results so; here the other side is a job.
     facts = "; ".join(find_changed_facts(after.facts, before.facts)).replace("golden", "before")
     return job.difference or facts or f"{before.conformance} -> {after.conformance}"
 
 
 def _find_problems(job: JobComparison) -> list[str]:
-    """Return why IRs of two jobs were not compared, unless the jobs' ends say it all."""
+    """Return why IRs of two jobs were not compared, unless their outcomes explain it."""
     by_words: dict[str, list[str]] = {}
     for one in job.irs:
         if one.problem and not (job.difference and one.missing):
@@ -366,7 +375,7 @@ def _find_problems(job: JobComparison) -> list[str]:
 
 
 def describe_difference(diff: IrDiff) -> Text:
-    """Say in a few words how two IRs differ."""
+    """Return in a few words how two IRs differ."""
     if diff.equal:
         return Text("equal", style="green")
     if diff.neutral_equal:
@@ -398,5 +407,5 @@ def _make_excerpt(sign: str, colour: str, line: str | None, other: str | None) -
     return Text(sign, style=colour, end=""), style_line(line, other, colour)
 
 
-def _of(items: Sequence[T], number: int | None) -> T | None:
+def _get_item(items: Sequence[T], number: int | None) -> T | None:
     return None if number is None else items[number]

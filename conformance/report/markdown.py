@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 MOST: Final = 60_000
 """Characters of the whole: an issue holds 65,536, the summary of a job a mebibyte."""
 SHOWN, MOST_ENDING, MOST_TRACEBACK = 3, 200, 4_000
-"""Members of a group that are named one by one, characters of how a job ended, of a traceback."""
+"""Members of a group that are named, characters of an ending, characters of a traceback."""
 
 
 def render_markdown(report: Report, most: int = MOST) -> str:
@@ -64,14 +64,14 @@ def render_markdown(report: Report, most: int = MOST) -> str:
 
     Args:
         report: The runs to report.
-        most: Characters of the whole, 4,000 at least; what does not fit is counted.
+        most: Characters of the whole, at least 4,000; entries that do not fit are counted.
     """
     head = "\n\n".join(_render_head(make_overview(report), report))
     return fit_sections(head, list(_make_sections(report)), most)
 
 
 def _render_head(story: Overview, report: Report) -> Iterator[str]:
-    """Yield what a person must know, should nothing else be read."""
+    """Yield the paragraphs for a person who reads nothing else."""
     runs = report.runs
     said = "nothing unexpected"
     if story.wrong:
@@ -89,6 +89,7 @@ def _render_head(story: Overview, report: Report) -> Iterator[str]:
         others = f", and {len(runs) - 1:,} before it" if len(runs) > 1 else ""
         ended = f" of {to_code(story.ended, 40)}" if story.ended else ""
         yield f"Run {to_code(runs[-1].id)}{ended}{others}."
+    # The lines are made for the terminal, where messages are in lower case without a full stop.
     for line in render_exit(report):
         yield f"{line[0].upper()}{line[1:]}."
     if why := report.not_compared:
@@ -96,6 +97,7 @@ def _render_head(story: Overview, report: Report) -> Iterator[str]:
 
 
 def _make_sections(report: Report) -> Iterator[Section]:
+    # Room goes to the sections in order: what a later section is short of, an earlier one took.
     if report.since is not None:
         yield _make_since(report.since)
     if report.problems:
@@ -268,7 +270,7 @@ def _render_ir(group: IrGroup) -> str:
 
 
 def _make_table(report: Report) -> Section:
-    """Return families across and releases down, of each track the newest first."""
+    """Return a table with a column for each family and rows for the releases of each track."""
     families = list(report.families)
     found: defaultdict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     for record in report.records:
@@ -291,30 +293,31 @@ def _make_table(report: Report) -> Section:
 def _make_rows(
     track: Track, families: Sequence[str], found: Mapping[tuple[str, str], Counter[Verdict]]
 ) -> list[list[str]]:
-    """Return the rows of a track, one for neighbouring releases that are the same."""
+    """Return the rows of a track, the newest first; equal neighbouring releases share a row."""
     rows: list[tuple[list[str], list[str]]] = []
     for cell in reversed(track.cells):
-        told = [_render_letters(found.get((cell.id, family), Counter())) for family in families]
-        if not any(told):
+        texts = [_render_letters(found.get((cell.id, family), Counter())) for family in families]
+        # A cell without any record, such as one that was excluded as a whole, has no row.
+        if not any(texts):
             continue
         release = cell.label
-        if rows and rows[-1][1] == told:
+        if rows and rows[-1][1] == texts:
             rows[-1][0].append(release)
         else:
-            rows.append(([release], told))
-    return [[to_code(track.name), _render_span(releases), *told] for releases, told in rows]
+            rows.append(([release], texts))
+    return [[to_code(track.name), _render_span(releases), *texts] for releases, texts in rows]
 
 
 def _render_span(releases: Sequence[str]) -> str:
-    """Return neighbouring releases, of which the newest comes first."""
+    """Return the range of neighbouring releases, given the newest first."""
     if len(releases) == 1:
         return to_code(releases[0])
     return f"{to_code(releases[-1])} to {to_code(releases[0])}"
 
 
 def _render_letters(found: Counter[Verdict]) -> str:
-    told = " ".join(f"{found[v]}{LETTERS[v]}" for v in WORST_FIRST if found[v])
-    return to_code(told) if told else ""
+    text = " ".join(f"{found[v]}{LETTERS[v]}" for v in WORST_FIRST if found[v])
+    return to_code(text) if text else ""
 
 
 def _make_exclusions(report: Report) -> Iterator[Section]:
@@ -322,6 +325,7 @@ def _make_exclusions(report: Report) -> Iterator[Section]:
     groups = group_exclusions(found)
     if groups:
         yield Section(
+            # Head and end are always shown, so a cut section still closes its element.
             head=f"<details><summary>{plural(len(found), 'exclusion')}, "
             f"for {plural(len(groups), 'reason')}</summary>",
             entries=[

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 MOST_CODE, MOST_BLOCK = 300, 1_500
-"""Characters of a text within a line, and of one that has lines of its own."""
+"""Characters of code within a line, and of a block of code."""
 NOTE: Final = 120
-"""Room kept for the line that says what of a section is left out."""
+"""Characters reserved for the line that counts the entries that a section leaves out."""
 WIDTH: Final = 100
 """Characters of a line of prose."""
 _TICKS: Final = re.compile("`+")
@@ -28,20 +28,21 @@ def to_code(text: str, most: int = MOST_CODE) -> str:
         text: Any text.
         most: Characters to keep.
     """
+    # Empty code would be two ticks, which open a longer fence.
     shown = flatten(text, most) or "(empty)"
     ticks = "`" * (_measure_ticks(shown) + 1)
-    # A space on both sides is no part of the code, a tick at its end would be one of the fence.
+    # CommonMark strips a space on both sides; without it, a tick at an end would join the fence.
     pad = " " if "`" in {shown[0], shown[-1]} else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
 
 
 def fence(text: str, most: int = MOST_BLOCK, language: str = "text") -> str:
-    """Return a text as code with lines of its own.
+    """Return a text as a block of code.
 
     Args:
         text: Any text.
         most: Characters to keep.
-        language: What it is highlighted as.
+        language: Language of the highlighting.
     """
     shown = sanitize(text, most)
     ticks = "`" * max(3, _measure_ticks(shown) + 1)
@@ -53,51 +54,54 @@ def _measure_ticks(text: str) -> int:
 
 
 def to_row(cells: Iterable[str], widths: Sequence[int]) -> str:
-    """Return a row of a table, in columns of a width at least, so that it reads as text too.
+    """Return a row of a table, padded so that the source reads as a table too.
 
     Args:
-        cells: What they hold.
-        widths: Width of each column.
+        cells: Text of each cell.
+        widths: Minimum width of each column, in characters.
     """
     padded = (f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
     return _join_row(padded)
 
 
 def to_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table, as narrow as it can be.
+    """Return a table without padding.
 
     Args:
-        rows: The first is its heading.
+        rows: The heading, then the other rows.
     """
+    # Committed pages use it: padding would rewrite every row when a cell becomes longer.
     return "\n".join(map(_join_row, (rows[0], ["---"] * len(rows[0]), *rows[1:])))
 
 
 def _join_row(cells: Iterable[str]) -> str:
-    # A table divides at each stroke, also within code, unless a backslash says no.
+    # GitHub divides a row at each `|`, even within code, unless a backslash precedes it.
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def fold(summary: str, body: str) -> str:
-    """Return something that is folded.
+    """Return a folded part of a page.
 
     Args:
-        summary: What is seen of it, plain text.
-        body: Markdown.
+        summary: The visible line, plain text.
+        body: The folded part, Markdown.
     """
+    # Without the empty lines GitHub takes the body for HTML and shows its Markdown as text.
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def wrap(text: str) -> str:
-    """Return prose in lines that are not too long; words are never broken."""
+    """Return prose in lines of at most `WIDTH` characters, unless a word is longer."""
+    # A broken word might be a link or code.
     return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 class SectionEntry(NamedTuple):
-    """A part of a section that is told as a whole, or left out.
+    """A part of a section that is shown as a whole, or left out.
 
     Attributes:
-        told: Makes its lines; asked only of what may fit.
-        jobs: How many jobs it tells of.
+        render: Returns its text; called only while there is room, as a report may have thousands.
+        jobs: Number of jobs that it is about.
     """
 
     render: Callable[[], str]
@@ -109,13 +113,13 @@ class Section:
     """A part of a text that may be cut.
 
     Attributes:
-        head: What comes first, and is always told.
-        opening: What comes before the first entry, if any is told.
-        entries: What follows, the important first.
-        what: What an entry is, in the plural.
-        end: What comes last, and is always told.
-        gap: What stands between entries.
-        share: Which part of the room that is left it may take.
+        head: Heading, which is always shown.
+        entries: Entries, the important first.
+        noun: Plural noun for entries, e.g. `root causes`.
+        opening: Text before the first entry, shown only with an entry.
+        end: Text at the end, which is always shown.
+        gap: Text between entries.
+        share: Share of the remaining room that it may take, from 0 to 1.
     """
 
     head: str
@@ -128,30 +132,31 @@ class Section:
 
     @property
     def least(self) -> int:
-        """Characters that it takes without any entry."""
+        """Characters of the section without any entry."""
         return len(self.head) + len(self.end) + NOTE
 
     def fit(self, room: int) -> str:
-        """Return the section in as many characters as there are, or fewer.
+        """Return the section with as many entries as there is room for.
 
         Args:
-            room: How many there are, beside the least.
+            room: Characters in addition to `least`.
         """
         taken = [self.opening] if self.opening else []
         room -= len(self.opening)
         for entry in self.entries:
             text = entry.render()
             room -= len(text) + len(self.gap)
+            # No smaller entry further down takes its place: shown entries are the most important.
             if room < 0:
                 break
             taken.append(text)
-        told = len(taken) - bool(self.opening)
-        left = self.entries[told:]
-        body = [self.gap.join(taken)] if told else []
-        if left:
-            jobs = sum(entry.jobs for entry in left)
+        number = len(taken) - bool(self.opening)
+        omitted = self.entries[number:]
+        body = [self.gap.join(taken)] if number else []
+        if omitted:
+            jobs = sum(entry.jobs for entry in omitted)
             of = f", which show {jobs:,} jobs" if jobs else ""
-            body.append(f"*{len(left):,} more {self.noun} are left out here{of}.*")
+            body.append(f"*{len(omitted):,} more {self.noun} are left out here{of}.*")
         return "\n\n".join(part for part in (self.head, *body, self.end) if part)
 
 
@@ -159,12 +164,13 @@ def fit_sections(head: str, sections: Sequence[Section], most: int) -> str:
     """Return a text of sections that has at most a number of characters.
 
     Args:
-        head: What comes first.
-        sections: What follows; what one leaves of its share is for those after it.
-        most: How many characters; what is told in any case must fit.
+        head: Text before the sections.
+        sections: The sections; room that a section leaves is for the sections after it.
+        most: Number of characters, at least those of `head` and of all sections without entries.
     """
     parts = [head]
     gap = len("\n\n")
+    # Each section has up to four gaps: before it, and between its head, entries, note and end.
     room = most - len(head) - gap - sum(section.least + 4 * gap for section in sections)
     for section in sections:
         text = section.fit(int(room * section.share))

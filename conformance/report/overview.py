@@ -1,4 +1,4 @@
-"""The overview of a report: what is unexpected, what was run and when, and changes of releases."""
+"""The overview of a report: unexpected jobs, all jobs by verdict, and changes between releases."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Overview:
     """The most important numbers.
 
     Attributes:
-        jobs: How many jobs there are.
-        unexpected: Those that are unexpected by verdict, the worst first.
-        causes: In how many root causes they are grouped.
+        jobs: Number of jobs.
+        unexpected: Number of unexpected jobs by verdict, the worst first.
+        causes: Number of their root causes.
         infra: Jobs that ended for reasons of the host.
         not_run: Jobs that were planned and have no result.
-        counts: Every job by verdict, the worst first.
-        changes: Changes between releases, by kind.
-        cases: How many cases.
-        families: How many families.
+        counts: Number of jobs by verdict, the worst first.
+        changes: Number of changes between releases, by kind.
+        cases: Number of cases.
+        families: Number of families.
         releases: The releases, the oldest first.
         tracks: Names of the tracks.
-        ended: When the newest run ended, or began where it did not; empty when nobody says.
-        problems: Runs that could not be read, a sentence each.
+        ended: Time at which the newest run ended, or began if it did not end; empty if unknown.
+        problems: Runs that could not be read, a sentence for each.
     """
 
     jobs: int
@@ -56,12 +56,12 @@ class Overview:
 
     @property
     def wrong(self) -> int:
-        """How many jobs are unexpected."""
+        """Number of unexpected jobs."""
         return sum(self.unexpected.values())
 
 
 def make_overview(report: Report) -> Overview:
-    """Return the story of a report.
+    """Return the overview of a report.
 
     Args:
         report: The runs to report.
@@ -101,11 +101,11 @@ class ReleaseChange:
     """The common part of equal changes between releases.
 
     Attributes:
-        kind: What they are.
-        release: The release that changed; the cell's id where it is not known.
-        artifacts: What differs, by name.
-        endings: How the jobs ended before it and end since, where that differs; the type of error
-            twice where the message alone does.
+        kind: Kind of the changes.
+        release: The release that made them; the id of the cell if the release is unknown.
+        artifacts: Names of the artifacts that differ.
+        endings: Outcome or error before and after, empty if they are equal; the type of the error
+            twice if only the message differs.
     """
 
     kind: TransitionKind
@@ -116,13 +116,13 @@ class ReleaseChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseChangeGroup:
-    """A change, and where it is seen.
+    """A change, with the cases and tracks that show it.
 
     Attributes:
         change: The change.
         cases: Case ids, in order.
         tracks: Names of tracks, in order.
-        points: How often it is seen.
+        points: Number of change points that show it.
     """
 
     change: ReleaseChange
@@ -159,12 +159,15 @@ def _make_change(point: Transition, releases: Mapping[str, str]) -> ReleaseChang
     release = releases.get(after.cell, after.cell)
     if ENDING not in point.changed:
         return ReleaseChange(kind=point.kind, release=release, artifacts=point.changed)
-    # What else differs follows from how jobs ended, and would only part what belongs together.
+    # A job that fails has no value and fewer IRs: the other artifacts follow from the ending, and
+    # as part of the key would separate equal changes.
     endings = _pair_endings(before, after)
     return ReleaseChange(kind=point.kind, release=release, artifacts=(ENDING,), endings=endings)
 
 
 def _pair_endings(before: Record, after: Record) -> tuple[str, str]:
+    # Two messages of one type of error hold shapes and names of the case: without them, a
+    # reworded message is one change for all cases.
     if before.error and after.error and before.error.type == after.error.type:
         return before.error.type, after.error.type
     return _format_ending(before), _format_ending(after)

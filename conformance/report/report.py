@@ -41,16 +41,18 @@ class CauseEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Runs put together; of a job that several of them hold, the last one's counts.
+    """Merged runs; if several runs have a job, the newest counts.
 
     Attributes:
         runs: The runs, the oldest first.
-        problems: What is wrong with what could not be read, a sentence each.
-        upgrades: What those of the runs came to that were upgrades, by run id.
-        since: What changed in the newest since the night before it, None where there is none.
-        evidence: What was found out about root causes, by their id.
-        conformance: What is kept of suites over releases, by name of the suite.
+        problems: Files that could not be read and why, a sentence for each.
+        upgrades: Results of the runs that were upgrades, by run id.
+        since: Changes of the newest run against the nightly before it, None for none.
+        evidence: Results of triage, by id of the root cause.
+        conformance: Committed conformance histories, by name of the suite.
     """
+
+    # No slots: `cached_property` keeps what pages ask for again and again in the instance's dict.
 
     runs: Sequence[LoadedRun]
     problems: Sequence[str] = ()
@@ -66,17 +68,18 @@ class Report:
 
     @property
     def not_compared(self) -> str:
-        """Why the newest run was not compared with an earlier one, empty if it was."""
+        """Why the newest run was not compared with an earlier run, empty if it was."""
         return sanitize(self.runs[-1].info.not_compared) if self.runs else ""
 
     @property
     def exit_reason(self) -> str:
-        """Why the run has its exit status; of several runs no single status holds."""
+        """Reason of the exit status of a single run; several runs have no common status."""
         return sanitize(self.runs[0].info.exit_reason) if len(self.runs) == 1 else ""
 
     @cached_property
     def jobs(self) -> Mapping[tuple[str, str], StoredJob]:
         """Every job, by case id and cell id, in the order of the plans."""
+        # The runs are the oldest first, so the newest record of a job is the one that remains.
         return {
             (record.case, record.cell): StoredJob(record, run.blobs)
             for run in self.runs
@@ -85,7 +88,7 @@ class Report:
 
     @cached_property
     def roots(self) -> frozenset[str]:
-        """Folders of the projects, which files are named from."""
+        """Folders of the projects, to which paths of files are relative."""
         return frozenset(run.info.root for run in self.runs)
 
     def render_traceback(self, record: Record) -> list[str]:
@@ -110,17 +113,17 @@ class Report:
 
     @cached_property
     def causes(self) -> tuple[RootCause, ...]:
-        """The root causes, the largest first; those with the same culprit are one."""
+        """The root causes, the largest first; causes with the same culprit are merged."""
         evidence = {name: one.found for name, one in self.evidence.items()}
         return find_root_causes(
             (one for one in self.records if not self.is_first_seen(one)), evidence
         )
 
     def is_first_seen(self, record: Record) -> bool:
-        """Say whether a job is new in an upgrade only because nobody has accepted anything there.
+        """Say whether a job is new only because an upgrade ran it in a cell without goldens.
 
-        An upgrade compares releases with each other. What has neither golden nor reference is its
-        subject, and nothing unexpected.
+        An upgrade compares releases with each other, so jobs with neither golden nor reference
+        are its subject, and nothing unexpected.
 
         Args:
             record: The job.
@@ -136,10 +139,11 @@ class Report:
 
     @cached_property
     def cases(self) -> Mapping[str, RunCase]:
-        """Every case that has a job, by id and in order; one that no run tells of is empty."""
-        told = {name: case for run in self.runs for name, case in run.info.cases.items()}
+        """Every case that has a job, by id and in order; empty if no run describes it."""
+        described = {name: case for run in self.runs for name, case in run.info.cases.items()}
+        # Records may name a case that their `run.json` does not have: shards are untrusted input.
         names = sorted({case for case, _ in self.jobs})
-        return {name: told.get(name, RunCase()) for name in names}
+        return {name: described.get(name, RunCase()) for name in names}
 
     @cached_property
     def families(self) -> Mapping[str, tuple[str, ...]]:
@@ -170,7 +174,8 @@ class Report:
 
     @cached_property
     def exclusions(self) -> tuple[Exclusion, ...]:
-        """Excluded jobs that no run has."""
+        """Exclusions of jobs that no run has."""
+        # A job that another run did run is no longer excluded.
         found = {
             (left_out.case, left_out.cell): left_out
             for run in self.runs
@@ -203,7 +208,7 @@ class Report:
 
     @cached_property
     def _timelines(self) -> dict[str, dict[str, Timeline]]:
-        """The histories asked for before: every page asks for them again."""
+        """Histories by case: every page asks for them again, and each takes comparisons."""
         return {}
 
     def _make_timelines(self, case: str) -> Iterator[tuple[str, Timeline]]:

@@ -1,4 +1,4 @@
-"""A report as data: what `--json` writes, and JSON Lines."""
+"""A report as data: the document of `--json`, and JSON Lines."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ class TransitionJson(TypedDict):
 
     Attributes:
         case: Case id.
-        track: What the cells have in common, e.g. `cpu8` or `tpu:v5e:2x2`.
+        track: Place that the cells have in common, e.g. `cpu8` or `tpu:v5e:2x2`.
         kind: Kind of the change.
-        changed: What differs: `ending`, `value`, `facts`, and IRs that do other work, by name.
-        before: The newest release that shows the old; the cell's id where it is not known.
-        after: The oldest release that shows the new.
+        changed: Names of the parts that differ: `ending`, `value`, `facts`, and IRs that do other
+            work.
+        before: Last release before the change; the cell's id if the release is unknown.
+        after: First release after the change.
     """
 
     case: str
@@ -47,7 +48,7 @@ class TransitionJson(TypedDict):
 
 
 class JobJson(TypedDict):
-    """A job by its name.
+    """The name of a job.
 
     Attributes:
         case: Case id.
@@ -63,8 +64,8 @@ class CellJson(TypedDict):
 
     Attributes:
         id: Cell id.
-        identity: What its worker said it is; of one that needed no worker, its versions.
-        lock: Hash of its lock; of a `path:` cell, of what is installed there.
+        identity: Identity that its worker reported; the versions of a cell that needed no worker.
+        lock: Hash of its lock; of a `path:` cell, of the installed packages.
     """
 
     id: str
@@ -73,11 +74,11 @@ class CellJson(TypedDict):
 
 
 class IrsJson(TypedDict):
-    """How many IRs there are.
+    """Number of IRs.
 
     Attributes:
-        seen: IRs that were looked at.
-        understood: Those of them that were understood to the last word.
+        seen: IRs that were analysed.
+        understood: IRs of which every word was understood.
     """
 
     seen: int
@@ -88,21 +89,21 @@ class ReportJson(TypedDict):
     """The result of runs, as JSON.
 
     Attributes:
-        run: Run id; of several, the newest.
+        run: Run id; of several runs, that of the newest.
         exit: Exit status.
-        counts: How many jobs have each verdict.
+        counts: Number of jobs by verdict.
         cells: The cells.
         results: The record of every job.
-        exclusions: What was not run on purpose.
-        irs: How many IRs there are.
-        runs: Ids of the runs, the oldest first; of a job that several hold, the last one's counts.
-        problems: What is wrong with runs that could not be read, a sentence each.
+        exclusions: Jobs that were not run on purpose.
+        irs: Number of IRs.
+        runs: Ids of the runs, the oldest first; if several runs have a job, the newest counts.
+        problems: Runs that could not be read and why, a sentence for each.
         not_run: Jobs that were planned and never ended.
-        transitions: What changes between neighbouring releases.
-        since: What changed since the last night; null where there is none to compare with.
+        transitions: Changes between neighbouring releases.
+        since: Changes since the last nightly run; null without an earlier run.
         exit_reason: Why the exit status is not 0, or is 0 although something is unexpected.
-        not_compared: Why there is no earlier run to compare with; empty if there is, or if that
-            was not asked for.
+        not_compared: Why the run was not compared with an earlier run; empty if it was, or if no
+            comparison was requested.
     """
 
     run: str
@@ -123,7 +124,7 @@ class ReportJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLine(Record):
-    """A line of JSON Lines: the record of a job, and the run it is of.
+    """A line of JSON Lines: the record of a job, with the id of its run.
 
     Attributes:
         run: Run id.
@@ -135,11 +136,10 @@ class RecordLine(Record):
 def make_report_json(report: Report) -> ReportJson:
     """Return a report as `--json` writes it.
 
-    Ids of runs and problems name files, which need not be Unicode: they are made so.
-
     Args:
         report: The runs to report.
     """
+    # Names of files need not be Unicode: a lone surrogate could not be encoded.
     runs = [sanitize(run.id) for run in report.runs]
     seen, whole = count_understood(report.records)
     return ReportJson(
@@ -181,6 +181,7 @@ def find_exit_code(report: Report) -> ExitCode:
     code = compute_exit_code(report.records)
     if code is ExitCode.UNEXPECTED and len(report.runs) == 1:
         info = report.runs[0].info
+        # The records of the run alone do not show which results `--fail-on new` accepted.
         lenient = info.request.get("fail_on", FailOn.UNEXPECTED) != FailOn.UNEXPECTED
         code = ExitCode(info.exit) if lenient and info.exit is not None else code
     if code in {ExitCode.OK, ExitCode.NOTHING}:

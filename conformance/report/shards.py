@@ -1,4 +1,4 @@
-"""Division of a run among runners, as text, JSON, and the job matrix of a CI service."""
+"""Shards of a run as text, as JSON, and as the job matrix of a CI service."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MOST = 8
 
 
 def make_shards_json(shards: Sequence[Shard], asked: str, labels: Labels) -> list[dict[str, Any]]:
-    """Return what each part is, and on which runner it is run how.
+    """Return each shard with its runner and the arguments that run it.
 
     Args:
-        shards: The parts, in order.
+        shards: The shards, in order.
         asked: Arguments of `conformance run` for the whole.
         labels: Labels of a runner, by the accelerator it must have; empty for none.
     """
@@ -36,26 +36,27 @@ def make_shards_json(shards: Sequence[Shard], asked: str, labels: Labels) -> lis
             "arguments": f"{asked} --shard {number}/{count}".lstrip(),
             "cells": list(dict.fromkeys(job.planned.cell.id for job in one.jobs)),
             "jobs": len(one.jobs),
-            "seconds": round(one.seconds),
+            "seconds": round(one.seconds),  # an estimate from earlier runs
         }
         for number, one in enumerate(shards, 1)
     ]
 
 
 def make_github_matrix(shards: Sequence[Shard], asked: str, labels: Labels) -> dict[str, Any]:
-    """Return the job matrix of a workflow: `strategy.matrix`, by `fromJSON`.
+    """Return the job matrix of a GitHub workflow, for `strategy.matrix` by `fromJSON`.
 
     Args:
-        shards: The parts, in order.
+        shards: The shards, in order.
         asked: Arguments of `conformance run` for the whole.
         labels: Labels of a runner, by the accelerator it must have.
     """
-    kept = ("shard", "runner", "arguments")
+    # GitHub limits the outputs of a job to 1 MB: lists of cells are left out.
+    keys = ("shard", "runner", "arguments")
     include = []
     for number, one in enumerate(make_shards_json(shards, asked, labels), 1):
-        said = {name: one[name] for name in kept}
+        values = {name: one[name] for name in keys}
         include.append(
-            {"name": f"{one['shard']}, {_format_cells(one['cells'])}", "number": number, **said}
+            {"name": f"{one['shard']}, {_format_cells(one['cells'])}", "number": number, **values}
         )
     return {"include": include}
 
@@ -67,11 +68,11 @@ def _format_cells(names: Sequence[str]) -> str:
 def render_shards(
     shards: Sequence[Shard], exclusions: Iterable[Exclusion], labels: Labels
 ) -> Iterator[str]:
-    """Yield what a run would do, in lines: its cells, what is left out, its parts.
+    """Yield the lines about a planned run: cells, exclusions, shards.
 
     Args:
-        shards: The parts, in order.
-        exclusions: What is left out.
+        shards: The shards, in order.
+        exclusions: The excluded jobs.
         labels: Labels of a runner, by the accelerator it must have.
     """
     jobs = Counter(job.planned.cell.id for one in shards for job in one.jobs)

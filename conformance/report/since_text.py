@@ -25,6 +25,7 @@ def count_changes(since: Since) -> str:
     kinds = group_causes(since)
     order = (NEW, "still there", "gone", "not seen")
     said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
+    # A job may have changed in several artifacts, and counts once.
     moved = len({(case, one.place) for one in since.artifacts for case in one.cases})
     jobs = {
         "moved": moved, "added": len(since.added), "removed": len(since.removed),
@@ -37,7 +38,7 @@ def count_changes(since: Since) -> str:
 
 
 def group_causes(since: Since) -> dict[str, tuple[CauseSince, ...]]:
-    """Return the root causes by what became of them, in words; those that are new first."""
+    """Return the root causes by their state since the last nightly run, the new ones first."""
     return {
         NEW: since.new,
         "gone": since.gone,
@@ -50,7 +51,7 @@ def render_since(since: Since, most: int = MOST) -> Iterator[str]:
     """Yield the changes, a line each, new root causes first.
 
     Args:
-        since: What changed.
+        since: The changes.
         most: Root causes of a kind that are listed singly; new ones are always listed.
     """
     yield f"since {flatten(since.run)} of {format_day(since.started)}: {count_changes(since)}"
@@ -91,13 +92,14 @@ def format_day(moment: str) -> str:
 
 
 def format_age(one: CauseSince) -> str:
-    """Return since when a root cause has been there."""
+    """Return the day on which a root cause was first seen, and for how many nights it was."""
     day = format_day(one.since)
     return f" (since {day}, {plural(one.nights, 'night')})"
 
 
 def _group_updates(installed: Iterable[PackageChange]) -> list[tuple[list[str], tuple[str, ...]]]:
-    """Return packages that are not the same, and the places that have them in common."""
+    """Return the packages that changed, grouped by the places in which the same ones did."""
+    # Places with a common lock change alike, and share a line.
     by_place: dict[str, list[str]] = defaultdict(list)
     for one in installed:
         versions = f"{one.before or 'none'} -> {one.after or 'none'}"

@@ -28,13 +28,13 @@ WORDS: Final = {
     SuiteTestChange.SKIPPED: "skipped now",
     SuiteTestChange.SILENT: "not compared",
 }
-"""What a change is called, where not by its own name."""
+"""Words for changes whose value does not read well."""
 LONGEST: Final = 300
 """Characters of one ending."""
 SLOWEST: Final = 10
 """Number of slower tests that are listed."""
 GROUPS: Final = 40
-"""Groups that are shown of each kind, where not all are."""
+"""Groups of each kind that are shown without `--full`."""
 ALONE: Final = frozenset({SuiteTestChange.ADDED, SuiteTestChange.REMOVED})
 """Changes of tests that only one side has."""
 
@@ -45,9 +45,9 @@ def render_suite_diff(
     """Yield the changes of tests, in lines.
 
     Args:
-        changes: What became of each.
-        names: What both sides are called.
-        every: Whether every test is named.
+        changes: The change of each test.
+        names: Names of both sides.
+        every: True to name every test.
     """
     found = Counter(one.change for one in changes)
     yield " -> ".join(names)
@@ -74,8 +74,8 @@ def make_diff_json(
     """Return the changes of tests, as `--json` writes them.
 
     Args:
-        changes: What became of each.
-        names: What both sides are called.
+        changes: The change of each test.
+        names: Names of both sides.
     """
     found = Counter(one.change for one in changes)
     groups = group_by_cause(changes)
@@ -123,7 +123,7 @@ def _encode_side(record: Record) -> dict[str, Any]:
 def _render_group(
     group: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool
 ) -> Iterator[str]:
-    """Yield the tests to which the same happened, for one reason as it seems."""
+    """Yield the lines of a group of tests that changed alike, with their likely common reason."""
     first = group[0]
     tests = [one.test for one in group]
     where = {
@@ -135,13 +135,14 @@ def _render_group(
     )
     yield f"  {sanitize(_describe(first), 2 * LONGEST)}"
     yield from (f"  {sanitize(test)}" for test in (tests if every else [join_names(tests)]))
+    # The file and line are of the failure: the newer side of a fix has none.
     last = first.after if first.change is not SuiteTestChange.FIXED else None
     if last is not None and last.error is not None and last.error.where:
         yield sanitize(f"  at {last.error.where}")
 
 
 def _describe(one: SuiteTestComparison) -> str:
-    """Return how tests ended on both sides; of those that only one has, on that."""
+    """Return how tests ended on both sides, or on the only side that has them."""
     sides = [_describe_ending(record) for record in (one.before, one.after)]
     if one.change in ALONE:
         return sides[one.change is SuiteTestChange.ADDED]
@@ -149,7 +150,7 @@ def _describe(one: SuiteTestComparison) -> str:
 
 
 def _describe_ending(record: Record | None) -> str:
-    """Return how a test ended, with what is declared of it."""
+    """Return how a test ended, with the reason of its verdict."""
     if record is None:
         return "not run"
     state = classify_test(record)
@@ -177,7 +178,9 @@ def _sum_seconds(changes: Sequence[SuiteTestComparison]) -> tuple[float, float]:
 
 
 def _render_slower(changes: Sequence[SuiteTestComparison], *, every: bool) -> Iterator[str]:
-    """Yield which tests take longer: a figure, no more, for the host has its part in it."""
+    """Yield the tests that take longer."""
+    # For information only: they are no changes that count, because the load of the host may be
+    # their reason.
     slower = _find_slower(changes)
     before, after = _sum_seconds(changes)
     if before or after:

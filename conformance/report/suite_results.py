@@ -43,7 +43,7 @@ WORDS: Final = {
     Verdict.EXCLUDED: "skipped",
     Verdict.INFRA: "not run",
 }
-"""What a verdict is called of a test."""
+"""Words for the verdict of a test, as pytest prints them where it has a word."""
 DECLARED: Final = "known failures"
 LONGEST: Final = 2_000
 """Characters of one reason."""
@@ -68,11 +68,11 @@ def render_suite(
         records: The tests, judged.
         causes: Their root causes, as the report on the run has them.
         cases: The same tests as cases, by id.
-        exclusions: What was left out.
-        named: What names a cell on the command line, by its id, where that is not the id.
-        warnings: What tests warned of.
+        exclusions: The excluded jobs.
+        named: Selector of a cell on the command line, by its id, if it is not the id.
+        warnings: Warnings of the tests.
         tracebacks: Returns the tracebacks of tests with one root cause, in lines.
-        every: Whether every test is named that fails, and every warning.
+        every: True to name every failing test and every warning.
     """
     cells = list(dict.fromkeys(record.cell for record in records))
     margin = max(map(len, cells), default=0)
@@ -113,7 +113,8 @@ def _render_counts(records: Sequence[Record]) -> str:
 
 
 def _find_word(record: Record) -> str:
-    """Return what came of a test in a word: by its own mark it is expected to fail, or by ours."""
+    """Return the word for the result of a test."""
+    # An xfail mark of the suite is pytest's word; a known failure is a declaration of the harness.
     if record.verdict is Verdict.KNOWN and XFAIL not in record.artifacts:
         return DECLARED
     return WORDS.get(record.verdict, record.verdict)
@@ -126,7 +127,7 @@ def _render_cause(reason: str, members: Sequence[Record], *, every: bool) -> Ite
     where = list(dict.fromkeys(member.cell for member in members))
     what = tests[0] if len(tests) == 1 else plural(len(tests), "test")
     yield sanitize(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {join_names(where)}")
-    # How many attempts came to what is as telling as how they disagree.
+    # The reasons of a flaky test hold the rate of each result, the root cause does not.
     said = "; ".join(first.reasons) if first.verdict is Verdict.FLAKY else reason
     yield sanitize(f"  {said}", LONGEST)
     if len(tests) > 1:
@@ -136,20 +137,20 @@ def _render_cause(reason: str, members: Sequence[Record], *, every: bool) -> Ite
 
 
 COMING: Final = ("DeprecationWarning", "FutureWarning")
-"""Classes of warnings of what will be: those that upgrade want these first."""
+"""Ends of the names of classes that announce a change: a reader who upgrades wants these first."""
 NOTHING: Final[Mapping[str, Sequence[GivenWarning]]] = MappingProxyType({})
 MESSAGE: Final = 300
 """Characters of a message that are shown."""
 
 
 class GivenWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """A warning as a test gave it.
+    """A warning as a test issued it.
 
     Attributes:
-        category: Its class.
-        message: What it says.
+        category: Class of the warning.
+        message: Text of the warning.
         where: File and line of the warning.
-        count: How often.
+        count: Number of times it was issued.
     """
 
     category: str = ""
@@ -165,17 +166,17 @@ _LIST: Final = msgspec.json.Decoder(list[GivenWarning])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWarning:
-    """A warning of a run, told once.
+    """Equal warnings of a run.
 
     Attributes:
-        category: Its class.
-        message: What it says, as it was said first.
-        where: Files of the warning, without lines, the most frequent first.
-        tests: The tests that give it; none where collecting them does.
-        cells: Ids of the cells in which they do, in order.
-        count: How often it is given in all.
-        new_in: Releases that give it, each where the one before does not; by name of the track.
-        gone_in: Releases that do not give it, each where the one before does.
+        category: Class of the warnings.
+        message: Text of the first of them.
+        where: Files of the warnings, without lines, the most frequent first.
+        tests: Tests that issue it; empty if only their collection does.
+        cells: Ids of the cells in which it is issued, in order.
+        count: Number of times it was issued.
+        new_in: Releases that issue it although the release before, on the same track, does not.
+        gone_in: Releases that do not issue it although the release before does.
     """
 
     category: str
@@ -189,7 +190,7 @@ class RunWarning:
 
 
 class _Given(NamedTuple):
-    """A warning, and the test and the cell that gave it; no test if collecting them did."""
+    """A warning, with its test and its cell; the test is empty if collection issued it."""
 
     test: str
     cell: str
@@ -207,12 +208,12 @@ def read_warnings(side: StoredJob) -> list[GivenWarning]:
         return []
     try:
         return _LIST.decode(side.blobs.get(digest))
-    except (CorruptBlobError, ValueError):
+    except (CorruptBlobError, ValueError):  # warnings are evidence: a damaged blob fails no report
         return []
 
 
 def shorten_file(where: str) -> str:
-    """Return a file as one calls it wherever it is installed, e.g. `jax/_src/core.py`.
+    """Return a file without the folder of its installation, e.g. `jax/_src/core.py`.
 
     Args:
         where: File and line.
@@ -245,13 +246,13 @@ def collect_warnings(
 ) -> tuple[RunWarning, ...]:
     """Return the warnings of tests; those of the newest release come first.
 
-    Two warnings are the same if their class is and their message but for numbers, addresses and
-    paths. A release is compared with the one before it that was run, on the same platform.
+    Two warnings are equal if their classes are, and their messages without numbers, addresses and
+    paths. A release is compared with the release before it in the run, on the same platform.
 
     Args:
         sides: The tests.
         cells: The cells they ran in.
-        collected: What collecting warned of, by cell.
+        collected: Warnings of collection, by cell id.
     """
     groups: dict[tuple[str, str], list[_Given]] = defaultdict(list)
     by_test = [(side.record.case, side.record.cell, read_warnings(side)) for side in sides]
@@ -264,7 +265,7 @@ def collect_warnings(
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
 
     def rank(one: RunWarning) -> tuple[bool, int, bool, int]:
-        """Those that the newest release gives come first, then what came late, or announces."""
+        """Return the sort key: warnings of the newest release first, then the latest."""
         first = min((order[cell] for cell in one.cells), default=0)
         coming = one.category.endswith(COMING)
         return newest.isdisjoint(one.cells), -first, not coming, -len(one.tests)
@@ -276,6 +277,7 @@ def _make_warning(
     given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]]
 ) -> RunWarning:
     first = given[0].warning
+    # Without lines: the line of a warning moves with every release of the library.
     files: Counter[str] = Counter()
     for one in given:
         files[shorten_file(one.warning.where)] += one.warning.count
@@ -309,22 +311,22 @@ def render_warnings(
     """
     if not warnings:
         return
-    told = warnings[:most]
+    shown = warnings[:most]
     yield f"warnings: {len(warnings)}, each shown once"
-    for one in told:
+    for one in shown:
         tests = one.tests[0] if len(one.tests) == 1 else plural(len(one.tests), "test")
         tests = tests if one.tests else "as tests are collected"
         yield f"  {describe_warning_releases(one)}{one.category}: {one.message}"
         yield f"    {tests}, in {len(one.cells)} of {plural(cells, 'cell')}"
-    if len(warnings) > len(told):
-        yield f"  {len(warnings) - len(told)} more in the report"
+    if len(warnings) > len(shown):
+        yield f"  {len(warnings) - len(shown)} more in the report"
 
 
 def describe_warning_releases(one: RunWarning) -> str:
-    """Return with which releases a warning comes and goes, e.g. `new in 0.9.0: `; else nothing."""
-    said = [
+    """Return the releases with which a warning comes and goes, e.g. `new in 0.9.0: `, or empty."""
+    changes = [
         f"{word} {', '.join(releases)}"
         for word, releases in (("new in", one.new_in), ("gone in", one.gone_in))
         if releases
     ]
-    return f"{', '.join(said)}: " if said else ""
+    return f"{', '.join(changes)}: " if changes else ""

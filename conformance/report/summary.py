@@ -55,7 +55,7 @@ class IrGroup:
 
 
 def group_irs(cases: Mapping[str, RunCase], records: Iterable[Record]) -> list[IrGroup]:
-    """Return the IRs that changed, grouped by how, what warns first, then the largest group.
+    """Return the IRs that changed, grouped by their changes: by policy, the largest group first.
 
     A cross-lowered StableHLO that changed like the cell's own is left out.
 
@@ -84,7 +84,7 @@ def _repeats_own(record: Record, ir: str, policy: Policy, cases: Mapping[str, Ru
         return False
     status = record.ir[own]
     same = status.status is IrStatus.CHANGED and status.changes == record.ir[ir].changes
-    # A change that only informs does not stand in for the same change that warns.
+    # If the cell's own change only informs, the same change that warns must still be shown.
     return same and cases[record.case].policy_of(own) is policy
 
 
@@ -99,7 +99,7 @@ class ExclusionGroup:
 
 
 def find_unsupported(records: Iterable[Record]) -> list[Exclusion]:
-    """Return the jobs that ended as excluded because the cell could not express them."""
+    """Return the jobs that were excluded at run time because their cell cannot express them."""
     return [
         Exclusion(case=record.case, cell=record.cell, reason="; ".join(record.reasons))
         for record in records
@@ -111,7 +111,7 @@ def group_exclusions(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
     """Return excluded jobs by reason, the most frequent first.
 
     Args:
-        exclusions: One for each pair of case and cell.
+        exclusions: An exclusion for each pair of case and cell.
     """
     groups = [
         ExclusionGroup(
@@ -142,7 +142,7 @@ def render_exclusions(exclusions: Iterable[Exclusion]) -> list[str]:
 
 
 def _shorten_reason(exclusion: Exclusion) -> str:
-    """Return a reason without its last part, which differs from cell to cell."""
+    """Return a reason without its last part, which names the cell, so that cells share a line."""
     return exclusion.reason.partition(", the cell ")[0]
 
 
@@ -152,6 +152,7 @@ def collect_notes(records: Iterable[Record]) -> list[str]:
     Args:
         records: Jobs of any runs.
     """
+    # Most notes are about jobs near their timeout, so the longest jobs are the important ones.
     noted = sorted(
         (record for record in records if record.notes),
         key=lambda record: -record.seconds.get("job", 0.0),

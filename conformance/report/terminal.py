@@ -57,18 +57,19 @@ COLOURS = {
     Verdict.STALE: "bold yellow",
     Verdict.INFRA: "bold blue",
 }
-"""How a verdict looks; `LETTERS` are for those who see no colours."""
+"""Style of a verdict, in addition to its letter."""
 MAX_COLUMNS = 6
-"""Cells up to which they are the columns of the table; beyond, they are its rows."""
+"""Number of cells up to which cells are the columns of the table; more cells are its rows."""
 MIN_TIMELINE = 10
 """Cells in a line of a timeline, however narrow the terminal."""
 WIDEST = 10_000
+"""Columns of a table that is only measured."""
 LONGEST = 4_000
 """Characters of one reason."""
 NAMED = 10
-"""Cases of a root cause that are named one by one."""
+"""Cases of a root cause that are named."""
 WARNED = 5
-"""Groups of IRs that only warn, where not every case is shown."""
+"""Groups of IRs with warnings that are shown without `--verbose`."""
 
 
 def print_report(
@@ -78,19 +79,19 @@ def print_report(
     directory: Path,
     verbose: bool = False,
 ) -> None:
-    """Print what runs came to.
+    """Print the report of a run.
 
     Args:
-        console: Where to.
+        console: Console to print to.
         report: The runs to report.
-        directory: Directory of the run, of the newest where there are several.
-        verbose: A row for each case, not for each family.
+        directory: Directory of the run, or of the newest of several runs.
+        verbose: True for a row for each case instead of each family.
     """
     records = report.records
     # A cell that could not run hides what JAX does: it comes before all else.
     hosts = [cause for cause in report.causes if not cause.is_about_jax]
     _print_causes(console, report, hosts, verbose=verbose)
-    # What changed is what a reader of a nightly looks for.
+    # A reader of a nightly run looks for changes first.
     _print_since(console, report)
     rows = _count_rows(records, verbose=verbose)
     labels = label_cells(report.cells)
@@ -99,7 +100,8 @@ def print_report(
         if len(labels) <= MAX_COLUMNS
         else _tabulate_cells(rows, labels)
     )
-    # Measured as if there were room for all: a console's own measure is never beyond its width.
+    # rich never measures a table as wider than its console, so the console is made wider: a table
+    # that does not fit would be cut, and becomes a timeline instead.
     anywhere = console.options.update(max_width=WIDEST)
     if not verbose and console.measure(table, options=anywhere).maximum <= console.width:
         console.print(table)
@@ -211,10 +213,9 @@ def _render_timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iter
 
 
 def label_cells(cells: Sequence[RunCell]) -> dict[str, str]:
-    """Return a short name for each cell: its release, and what sets it apart.
+    """Return a short name for each cell: its release, and the factors that distinguish it.
 
-    A factor of the id says nothing where all cells have it, nor does the Python that all cells
-    of a release have.
+    Factors that all cells have are left out, and the Python that all cells of a release have.
     """
     factors = {cell.id: cell.id.split("-")[1:] for cell in cells}
     of_all = _find_shared(factors.values())
@@ -224,6 +225,7 @@ def label_cells(cells: Sequence[RunCell]) -> dict[str, str]:
     labels = {}
     for cell in cells:
         of_release = _find_shared(releases[cell.release])
+        # JAX 0.11 needs a newer Python than 0.10, so over all releases the Python differs.
         silent = of_all | {factor for factor in of_release if factor.startswith("py")}
         own = [factor for factor in factors[cell.id] if factor not in silent]
         labels[cell.id] = " ".join([cell.label, *own])
@@ -259,7 +261,8 @@ def _render_group(reason: str, members: Sequence[Record]) -> Text:
 
 
 def _render_names(members: Sequence[Record]) -> str:
-    """Return a line with the names of the cases of a group, the first of many; one has none."""
+    """Return a line with the names of the cases of a group; empty for a single case."""
+    # The heading of the group names a single case.
     names = list(dict.fromkeys(member.case for member in members))
     return f"\n  {sanitize(join_names(names, NAMED), LONGEST)}" if len(names) > 1 else ""
 
@@ -281,7 +284,7 @@ def _render_ir_group(group: IrGroup) -> Text:
 
 
 def _render_irs(groups: Sequence[IrGroup], *, verbose: bool) -> Iterator[Text]:
-    """Yield the groups of IRs that are not their goldens; of many that only warn, the largest."""
+    """Yield the groups of IRs that differ from their goldens; of many warnings, the largest."""
     shown = [group for group in groups if verbose or group.policy is not Policy.INFORM]
     warnings = [group for group in shown if group.policy is Policy.WARN]
     folded = [] if verbose else warnings[WARNED:]
@@ -300,10 +303,10 @@ def _summarize_irs(records: Sequence[Record]) -> Iterator[str]:
     seen, whole = count_understood(records)
     if not seen:
         return
-    found = Counter((ir, kept.status) for r in records for ir, kept in r.ir.items())
-    told = [
+    found = Counter((ir, result.status) for r in records for ir, result in r.ir.items())
+    changed = [
         f"{ir} {number} {status}"
         for (ir, status), number in sorted(found.items())
         if status in {IrStatus.CHANGED, IrStatus.REGROUPED}
     ]
-    yield "; ".join([f"{whole} of {seen} IRs understood", *told])
+    yield "; ".join([f"{whole} of {seen} IRs understood", *changed])

@@ -51,7 +51,7 @@ def printed(
 
 def texts(found: IrDiff, **more: Any) -> str:
     """Return how a difference of two texts is printed."""
-    return printed(lambda report: report.texts(("a", "b"), found), **more)
+    return printed(lambda report: report.print_texts(("a", "b"), found), **more)
 
 
 def test_a_pattern_with_its_lines() -> None:
@@ -162,7 +162,7 @@ def test_two_jobs() -> None:
     job = jobs(
         "f/a", hlo(diff()), IrComparison(ir="jaxpr", problem="only the first has one"), said="x"
     )
-    assert printed(lambda report: report.job(job)) == (
+    assert printed(lambda report: report.print_job(job)) == (
         "f/a on c\ndiffer: x\n\nhlo  equal\n\njaxpr  only the first has one"
     )
 
@@ -175,7 +175,7 @@ def test_many_jobs() -> None:
         jobs("f/y", IrComparison(ir="hlo", problem="p")),
     ]
     every = [*same, *rest]
-    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
+    out = printed(lambda r: r.print_jobs(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
     assert out.startswith("A -> B\n6 pairs of IRs: 1 equal, 5 different\n")
     assert "\nnot compared in 1 job: hlo: p\n  f/y\n" in out
     assert "\nhlo, in 5 jobs:\n  f/0\n  f/1\n  f/2\n  ... 2 more jobs (--full)\n" in out
@@ -185,13 +185,13 @@ def test_many_jobs() -> None:
 def test_jobs_of_several_cells_are_told_with_them() -> None:
     """A case alone says not which."""
     every = [jobs("f/a", hlo(diff(CHANGE)), cell=cell) for cell in ("c", "d")]
-    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
+    out = printed(lambda r: r.print_jobs(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
     assert "\n  f/a on c\n  f/a on d\n" in out
 
 
 def test_jobs_of_one_side() -> None:
     """A few of them, and how many more."""
-    assert printed(lambda report: report.alone("A", [f"f/{n} on c" for n in range(4)])) == (
-        "\n4 jobs only in A:\n  f/0 on c\n  f/1 on c\n  f/2 on c\n  ... 1 more job (--full)"
-    )
-    assert not printed(lambda report: report.alone("A", []))
+    assert printed(
+        lambda report: report.print_unmatched("A", [f"f/{n} on c" for n in range(4)])
+    ) == ("\n4 jobs only in A:\n  f/0 on c\n  f/1 on c\n  f/2 on c\n  ... 1 more job (--full)")
+    assert not printed(lambda report: report.print_unmatched("A", []))
