@@ -334,7 +334,7 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
             if group.id not in given and not review.find_refusal(group, Choice.ACCEPT)
         ]
     return [
-        review.make(group, choice, options.terms)
+        review.make_decision(group, choice, options.terms)
         for choice, found in named.items()
         for group in found
     ]

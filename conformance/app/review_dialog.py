@@ -204,7 +204,7 @@ class ReviewDialog:
     def _decide(self, choice: Choice, terms: Terms) -> None:
         group, before = self.group, self.review.log.decisions
         try:
-            self.review.take(self.review.make(group, choice, terms))
+            self.review.take(self.review.make_decision(group, choice, terms))
         except UsageError as error:
             self.message = str(error)
             return

@@ -1,4 +1,4 @@
-"""Writes deviations into a case file, formatted; the rest of the file stays unchanged."""
+"""Edits of the deviations in a case file; the rest of the file stays unchanged."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ _ITEMS: Final = 2 * len(INDENT)
 """Column of an item of a decorator's list."""
 _FIELDS: Final = ("params", "outcome", "error", "match", "platform", "packages", "reason", "issue")
 """Keywords of a deviation in the order in which they are written."""
-_LEAST: Final = 20
-"""Columns of a piece of a long text, however narrow lines are."""
+_MIN_PIECE: Final = 20
+"""Minimum columns of a piece of a long text, also in narrow lines."""
 
 
 def rewrite_case(data: bytes, edit: DeviationEdit, width: int) -> bytes:
-    """Return a case file in which a case declares a deviation more, or one that ends.
+    """Return a case file with a deviation of a case added, narrowed or removed.
 
     Args:
         data: The case file.
-        edit: The deviation that is added, or the one that ends and what is left of its range.
-        width: Columns that the formatter admits.
+        edit: The new deviation, or a declared deviation with the remaining part of its range.
+        width: Maximum line length of the formatter.
 
     Raises:
-        UsageError: If the case or the deviation is missing, or would not be read back as meant.
+        UsageError: If the case or the deviation is missing, or the result has another meaning.
     """
     module = parse_source(data, str(edit.file))
     call, before = _read(module, edit.function)
     if edit.deviation is not None:
-        module, wanted = _add_deviation(module, call, before, edit, width)
+        module, expected = _add_deviation(module, call, before, edit, width)
     else:
-        module, wanted = _end_deviation(module, call, before, edit, width)
-    _check(module.bytes, edit.function, before, wanted)
+        module, expected = _end_deviation(module, call, before, edit, width)
+    _check(module.bytes, edit.function, before, expected)
     return module.bytes
 
 
@@ -91,6 +91,7 @@ def _read(module: cst.Module, function: str) -> tuple[cst.Call, Metadata]:
     call = _find_decorator(module, function)
     tree: Any = ast.parse(module.code_for_node(call), mode="eval").body
     try:
+        # The keywords may name constants of the module, so the decorator alone is not enough.
         shared = read_shared_metadata(ast.parse(module.bytes))
         return call, read_metadata(tree, str(_get_kind(call)), shared)
     except MetadataError as error:
@@ -98,7 +99,7 @@ def _read(module: cst.Module, function: str) -> tuple[cst.Call, Metadata]:
 
 
 def _find_list(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
-    """Return which argument lists the deviations, and the list; None if none does."""
+    """Return the position of the argument with the deviations, and its list; None if absent."""
     for number, argument in enumerate(call.args):
         named = argument.keyword is not None and argument.keyword.value == KEYWORD
         if named and isinstance(argument.value, cst.List | cst.Tuple):
@@ -109,7 +110,7 @@ def _find_list(call: cst.Call) -> tuple[int, cst.List | cst.Tuple] | None:
 def _add_deviation(
     module: cst.Module, call: cst.Call, before: Metadata, edit: DeviationEdit, width: int
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
-    """Return the module with a new deviation behind the others, and all that it declares then."""
+    """Return the module with a new deviation after the others, and the deviations it declares."""
     new = msgspec.convert(edit.deviation, DeviationMetadata, from_attributes=True)
     releases = f"jax{new.releases}" if new.releases else ""
     new = msgspec.structs.replace(new, releases=releases, params=tuple(edit.params))
@@ -117,15 +118,16 @@ def _add_deviation(
     if isinstance(call.func, cst.Attribute):
         prefix = f"{module.code_for_node(call.func.value)}."
     text = _format_call(f"{prefix}{NAME}", new, width).replace("\n", module.default_newline)
+    # Parsed with the settings of the module, which may be indented by tabs.
     item = cst.Element(cst.parse_expression(text, module.config_for_parsing))
-    found = _find_list(call)
-    items = BracketedItems(found[1] if found else cst.List([]))
+    declared_list = _find_list(call)
+    items = BracketedItems(declared_list[1] if declared_list else cst.List([]))
     items.spread(_ITEMS)
     items.append(item, _ITEMS)
     arguments = BracketedItems(call)
     arguments.spread(len(INDENT))
-    if found:
-        number = found[0]
+    if declared_list:
+        number = declared_list[0]
         arguments.items[number] = arguments.items[number].with_changes(value=items.build())
     else:
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
@@ -141,35 +143,37 @@ def _add_deviation(
 def _end_deviation(
     module: cst.Module, call: cst.Call, before: Metadata, edit: DeviationEdit, width: int
 ) -> tuple[cst.Module, tuple[DeviationMetadata, ...]]:
-    """Return the module with a deviation for fewer releases, or gone, and all that is left."""
-    found = _find_list(call)
+    """Return the module with a deviation narrowed or removed, and the remaining deviations."""
+    declared_list = _find_list(call)
     known = enumerate(before.deviations)
     number = next((number for number, one in known if _is_same(one, edit.ends)), None)
-    if number is None or found is None:
+    if number is None or declared_list is None:
         releases = edit.ends.releases if edit.ends else ""
         raise UsageError(f"{edit.function}: declares no such deviation (jax{releases})")
-    if len(found[1].elements) != len(before.deviations):
+    # A `*NAME` in the list holds several deviations, so positions do not correspond.
+    if len(declared_list[1].elements) != len(before.deviations):
         raise _make_error(edit.function, "a part of its list is a constant")
-    left = list(before.deviations)
-    item: Any = found[1].elements[number].value
+    remaining = list(before.deviations)
+    item: Any = declared_list[1].elements[number].value
     named = _find_constant(module, item)
     is_shared = named is not None and _count_uses(module, named.name) > 1
     if edit.releases is not None:
-        wanted = f"jax{edit.releases}" if edit.releases else ""
-        left[number] = msgspec.structs.replace(left[number], releases=wanted)
+        expected = f"jax{edit.releases}" if edit.releases else ""
+        remaining[number] = msgspec.structs.replace(remaining[number], releases=expected)
         declared: Any = item if named is None else named.value.deep_clone()
         # Other cases keep a constant that they share: this one gets its own deviation.
         target = item if named is None or is_shared else named.value
-        return replace_node(module, target, _set_range(declared, wanted)), tuple(left)
-    del left[number]
-    items = BracketedItems(found[1] if left else call)
-    items.remove(number if left else found[0])
-    module = replace_node(module, found[1] if left else call, items.build())
+        return replace_node(module, target, _set_range(declared, expected)), tuple(remaining)
+    del remaining[number]
+    items = BracketedItems(declared_list[1] if remaining else call)
+    items.remove(number if remaining else declared_list[0])
+    module = replace_node(module, declared_list[1] if remaining else call, items.build())
     if named is not None and not is_shared:
         module = module.with_changes(
+            # A deviation that no case uses would look as if it still held.
             body=[line for line in module.body if _get_constant_name(line) != named.name]
         )
-    return (module if left else remove_import(module, KIT, NAME, width)), tuple(left)
+    return (module if remaining else remove_import(module, KIT, NAME, width)), tuple(remaining)
 
 
 class _Constant(NamedTuple):
@@ -180,7 +184,7 @@ class _Constant(NamedTuple):
 
 
 def _find_constant(module: cst.Module, item: cst.BaseExpression) -> _Constant | None:
-    """Return the constant that an element of a list names, None for any other element."""
+    """Return the constant that an element of a list refers to, None for any other element."""
     if not isinstance(item, cst.Name):
         return None
     for line in module.body:
@@ -205,7 +209,7 @@ def _get_constant_name(line: cst.CSTNode) -> str | None:
 
 
 def _count_uses(module: cst.Module, name: str) -> int:
-    """Count where a module reads a constant; it assigns it once."""
+    """Return how often a module reads a constant."""
     tree = ast.walk(ast.parse(module.bytes))
     return sum(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
@@ -214,7 +218,7 @@ def _count_uses(module: cst.Module, name: str) -> int:
 
 
 def _is_same(one: DeviationMetadata, deviation: Deviation | None) -> bool:
-    """Say whether a declared deviation is the one that a case has."""
+    """Say whether a declaration in a file is a deviation of a case."""
     param = one.params[0] if one.params else ""
     return select_deviations(Metadata(deviations=(one,)), param) == (deviation,)
 
@@ -246,7 +250,7 @@ def _format_call(name: str, deviation: DeviationMetadata, width: int) -> str:
 
 
 def _format_keyword(start: str, value: Any, width: int) -> Iterator[str]:
-    """Yield the lines of an argument: one if it fits, else one for each piece or name."""
+    """Yield the lines of an argument: a single line if it fits, else a line for each part."""
     indent = " " * (_ITEMS + len(INDENT))
     if isinstance(value, dict):
         pairs = (
@@ -269,8 +273,9 @@ def _format_keyword(start: str, value: Any, width: int) -> Iterator[str]:
 
 
 def _split_text(text: str, width: int) -> Sequence[str]:
-    """Return a text in pieces that fit on a line each, cut behind spaces."""
-    room = max(_LEAST, width - _ITEMS - 2 * len(INDENT))
+    """Return a text in pieces that fit on a line each, cut after spaces."""
+    room = max(_MIN_PIECE, width - _ITEMS - 2 * len(INDENT))
+    # Pieces are joined by Python without a separator, so each keeps its trailing spaces.
     pieces = [""]
     for word in re.findall("[^ ]+ *| +", text):
         if pieces[-1] and len(render_string_literal(pieces[-1] + word)) > room:
@@ -280,21 +285,21 @@ def _split_text(text: str, width: int) -> Sequence[str]:
 
 
 def _check(
-    data: bytes, function: str, before: Metadata, wanted: Sequence[DeviationMetadata]
+    data: bytes, function: str, before: Metadata, expected: Sequence[DeviationMetadata]
 ) -> None:
-    """Make sure that the deviations are read back as meant, and nothing else of the case changes.
+    """Check that the file declares the expected deviations, and nothing else of the case changed.
 
     Raises:
-        UsageError: If not.
+        UsageError: If it does not.
     """
     try:
         _, after = _read(parse_source(data, function), function)
     except UsageError as error:
         raise _make_error(function, str(error)) from None
-    # The edit is syntactic; what it means is known when it is read back.
+    # The edit is syntactic: only reading the file back shows its meaning.
     if msgspec.structs.replace(after, deviations=before.deviations) != before:
         raise _make_error(function, "something else in it would change")
-    if list(map(_normalize, after.deviations)) != list(map(_normalize, wanted)):
+    if list(map(_normalize, after.deviations)) != list(map(_normalize, expected)):
         raise _make_error(function, "the written deviation would be read differently")
 
 

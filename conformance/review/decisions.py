@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.review.judged_jobs import JudgedJob
 
 REVIEW: Final = "review.json"
-"""Its name in a run directory."""
+"""Name of the file in a run directory."""
 FORMAT: Final = 1
 
 
@@ -26,31 +26,31 @@ class Choice(StrEnum):
     """A decision on a group."""
 
     ACCEPT = "accept"
-    """Its observations become golden."""
+    """The observations of the group become golden."""
     REJECT = "reject"
-    """It stays unexpected, and is reported again."""
+    """The group stays unexpected, and is reported again."""
     DEVIATION = "deviation"
-    """It is declared in the case file; the range of a fixed deviation ends."""
+    """The results are declared in the case file; the range of a fixed deviation ends."""
 
 
 class Progress(StrEnum):
-    """How far a group is decided on."""
+    """The share of a group's jobs with a decision."""
 
     OPEN = "open"
     PARTLY = "partly"
-    """Jobs came to it after the decision, or show something else now."""
+    """The group has jobs that were added after the decision, or have another result now."""
     DONE = "done"
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The reviewer's words on a decision, and on the deviation that it declares.
+    """The values that a reviewer states with a decision, and with the deviation it declares.
 
     Attributes:
-        reason: Why.
+        reason: Reason of the decision.
         issue: Upstream thread of a deviation.
-        releases: Range of a deviation; None is as proposed.
-        platform: Its platform; None is as proposed.
-        match: Its pattern; None is as proposed.
+        releases: Range of a deviation; None for the proposed range.
+        platform: Platform of a deviation; None for the proposed platform.
+        match: Pattern of a deviation; None for the proposed pattern.
     """
 
     reason: str = ""
@@ -66,11 +66,11 @@ class Decision(Terms, frozen=True, kw_only=True):
     Attributes:
         group: Id of the group.
         choice: The decision.
-        jobs: Case, cell and hash of the observation, of each job it is about.
+        jobs: Case, cell and hash of the observation of each job of the decision.
         title: The common feature of the jobs.
-        by: Who decided.
-        at: When, ISO 8601 in UTC.
-        written: Whether it has been written into goldens and case files.
+        by: Name of the reviewer.
+        at: Time of the decision, ISO 8601 in UTC.
+        written: True once goldens and case files have been written.
     """
 
     group: str
@@ -84,7 +84,7 @@ class Decision(Terms, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDecision:
-    """A decision that is not written yet, with the jobs of a group it is about."""
+    """A decision that is not written yet, with its jobs in a group."""
 
     decision: Decision
     group: ReviewGroup
@@ -97,8 +97,8 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         format: Version of the layout.
         decisions: In the order in which they were taken.
-        same: By hash of a case file's content as it ran, that of the content which only declares
-            other deviations.
+        same: Hash of a case file that differs only in its deviations, by hash of the file that
+            was run.
     """
 
     format: int = FORMAT
@@ -107,14 +107,14 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def loads(cls, data: bytes, where: str) -> DecisionLog:
-        """Return the decisions that a text holds.
+        """Parse the decisions of a file.
 
         Args:
             data: Content of a `review.json`.
             where: Its path, for the message.
 
         Raises:
-            UsageError: If it is none, or of another format.
+            UsageError: If the content is no decision log, or has another format.
         """
         try:
             log = msgspec.json.decode(data, type=cls)
@@ -128,15 +128,15 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         return log
 
     def dumps(self) -> bytes:
-        """Return the decisions as `loads` reads them."""
+        """Render the decisions for `loads`."""
         return readable_json(self) + b"\n"
 
     def add(self, *decisions: Decision) -> DecisionLog:
-        """Return a log with more decisions; of a job the last one counts."""
+        """Return a log with more decisions, which replace earlier decisions on the same jobs."""
         log = self
         for decision in decisions:
-            kept = log._drop_jobs(decision.group, decision.jobs, written=True)
-            log = msgspec.structs.replace(log, decisions=(*kept, decision))
+            remaining = log._drop_jobs(decision.group, decision.jobs, written=True)
+            log = msgspec.structs.replace(log, decisions=(*remaining, decision))
         return log
 
     def restore(self, group: ReviewGroup, before: tuple[Decision, ...] = ()) -> DecisionLog:
@@ -144,7 +144,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             group: The group.
-            before: The decisions of before; by default there were none.
+            before: The former decisions; none by default.
         """
         kept = self._drop_jobs(group.id, (one.key for one in group.members), written=False)
         again = (one for one in before if one.group == group.id and one not in kept)
@@ -167,7 +167,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         """Return a log in which some decisions are written.
 
         Args:
-            done: Those that are.
+            done: The decisions that are written.
             same: Hashes of case files before and after.
         """
         written = set(done)
@@ -197,7 +197,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(one for one in found if one.members)
 
     def progress(self, group: ReviewGroup) -> Progress:
-        """Return how far a group is decided on."""
+        """Return the progress of the decisions on a group."""
         decided = {id(job) for one in self.find_open([group]) for job in one.members}
         if len(decided) == len(group.members):
             return Progress.DONE

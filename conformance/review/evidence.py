@@ -47,9 +47,10 @@ QUIET: Final = "bright_black"
 BEFORE: Final = "red"
 AFTER: Final = "green"
 WARNING: Final = "yellow"
+# Limits keep the evidence readable; the run directory has everything.
 _LONGEST: Final = 1_000
 _STEP: Final = 2
-_LEAST_WIDTH: Final = 20
+_MIN_WIDTH: Final = 20
 _REASONS: Final = 8
 _CASES: Final = 60
 _PATTERNS: Final = 20
@@ -59,7 +60,7 @@ _MESSAGE: Final = 12
 
 
 def make_line(text: str, style: str = "") -> Text:
-    """Return a line in which nothing acts on a terminal.
+    """Return a line without control characters, which could act on a terminal.
 
     Args:
         text: Any text.
@@ -89,12 +90,12 @@ def make_section(title: str, lines: Iterable[Text], style: str = HEAD) -> list[T
 
 
 def limit_lines(lines: Sequence[Text], most: int, more: str) -> list[Text]:
-    """Return the first lines, and how many more there are.
+    """Return the first lines, and a line with the number of the others.
 
     Args:
         lines: The lines.
-        most: Lines that are kept.
-        more: Text of the line in place of the others, `{}` for their number.
+        most: Maximum number of lines.
+        more: Text of the line that replaces the others, `{}` for their number.
     """
     left = len(lines) - most
     return [*lines[:most], *([make_line(more.format(left), QUIET)] if left > 0 else [])]
@@ -118,7 +119,7 @@ class WrappedLines:
             # rich wraps without a hanging indent.
             parts = textwrap.wrap(
                 body,
-                max(options.max_width, _LEAST_WIDTH),
+                max(options.max_width, _MIN_WIDTH),
                 initial_indent=" " * indent,
                 subsequent_indent=" " * (indent + _STEP),
                 break_on_hyphens=False,
@@ -135,7 +136,9 @@ def collect_evidence(group: ReviewGroup, data: RunData) -> list[Text]:
     """
     parts = [_list_reasons(group), _list_places(group, data), _list_upstream_facts(group)]
     try:
+        # One job is enough: the members of a group share the cause.
         parts.append(describe_differences(group.members[0], data.new_judge(), data.blobs))
+    # A damaged blob must not hide the rest of the evidence.
     except (CorruptBlobError, CorruptValueError) as error:
         parts.append([make_line(str(error), WARNING)])
     if group.id in data.triage:
@@ -183,7 +186,7 @@ def format_places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
 
     Args:
         jobs: The jobs.
-        known: Every release that there could be in a range.
+        known: Every release that a range may contain.
     """
     by_factors: dict[str, set[str]] = {}
     paths: dict[str, None] = {}
@@ -230,7 +233,7 @@ def _list_triage(found: Evidence) -> Iterator[Text]:
 
 
 def _list_choices(group: ReviewGroup, data: RunData) -> Iterator[Text]:
-    """Yield the effect of each decision; for those that are refused, why."""
+    """Yield the effect of each possible decision, or the reason why it is refused."""
     refused = Counter(one.refusal for one in group.members if one.refusal)
     total = len(group.members)
     if number := total - refused.total():
@@ -245,11 +248,11 @@ def _list_choices(group: ReviewGroup, data: RunData) -> Iterator[Text]:
 
 
 def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> list[Text]:
-    """Return how a job differs from its golden, and from its reference.
+    """Return the differences of a job from its golden and from its reference.
 
     Args:
         example: The job.
-        judge: Knows the goldens.
+        judge: Judge with the goldens of the run.
         blobs: Artifacts of its run.
 
     Raises:
@@ -267,7 +270,7 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
     if golden is None or golden.tainted:
         lines.append(make_line("golden none" if golden is None else "golden tainted"))
     else:
-        lines.append(make_line(f"golden {_describe_ending(golden)} ({golden.span})", BEFORE))
+        lines.append(make_line(f"golden {_describe_golden(golden)} ({golden.span})", BEFORE))
     texts = observation.error.message.splitlines() if observation.error is not None else ()
     seen = make_line(f"seen {describe_outcome(observation)}", AFTER)
     lines += indent_lines(
@@ -282,8 +285,8 @@ def describe_differences(example: JudgedJob, judge: Judge, blobs: BlobStore) -> 
     return make_section(f"seen in {example.record.case} on {example.record.cell}", lines)
 
 
-def _describe_ending(golden: GoldenEntry) -> str:
-    """Return how the recorded job ended, in a few words."""
+def _describe_golden(golden: GoldenEntry) -> str:
+    """Return the outcome that a golden records, in a few words."""
     if golden.error is None:
         return str(golden.outcome)
     first = golden.error.message.partition("\n")[0]
@@ -293,7 +296,7 @@ def _describe_ending(golden: GoldenEntry) -> str:
 def _compare_values(
     one: JudgedJob, observation: Observation, golden: GoldenEntry | None
 ) -> Iterator[Text]:
-    """Yield how many elements differ from golden and reference, and how far."""
+    """Yield the differences of the value from golden and reference."""
     seen, case = observation.value, one.job.case
     if seen is None:
         return
@@ -305,6 +308,7 @@ def _compare_values(
         found = compare_reference(
             seen, observation.reference, case.rtol, case.atol, budgets=budgets
         ).differences
+        # Rounding within the tolerance is no evidence against the reference.
         beyond = [each for each in found if each.agreement is Agreement.BEYOND]
         yield from _list_leaves("against the reference:", beyond) or [
             make_line("against the reference: conforms")
@@ -325,14 +329,15 @@ def _list_leaves(title: str, found: Sequence[Difference]) -> list[Text]:
 
 
 def _compare_irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text]:
-    """Yield how the IRs differ, pattern by pattern, with lines of an example."""
-    for ir, kept in one.record.ir.items():
+    """Yield the differences of the IRs, pattern by pattern, with lines of an example."""
+    for ir, record in one.record.ir.items():
         policy, kind = one.job.case.policy_of(ir), kind_of_artifact(ir)
-        if kept.status is not IrStatus.CHANGED or policy is Policy.INFORM:
+        # IRs that only inform change with nearly every release, and would bury the others.
+        if record.status is not IrStatus.CHANGED or policy is Policy.INFORM:
             continue
         own = one.record.ir.get(kind)
         # The same change of two IRs of one kind is shown once.
-        if own is not None and own is not kept and own.changes == kept.changes:
+        if own is not None and own is not record and own.changes == record.changes:
             yield make_line(f"{ir} ({policy}): as {kind}")
             continue
         try:

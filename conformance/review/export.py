@@ -1,4 +1,4 @@
-"""Outcomes of decisions as Markdown and as patches for `git am`: case files first, then goldens."""
+"""Export of a review: Markdown for a pull request, and patches for `git am`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _PLAIN: Final = (
     "-c", "commit.gpgSign=false", "-c", "format.signOff=false", "-c", "format.useAutoBase=false",
     "-c", "format.subjectPrefix=PATCH", "-c", "diff.renames=false",
 )  # fmt: skip
-"""Settings that override those of the user that change how a patch looks."""
-_ANYBODY: Final = "conformance review <conformance@localhost>"
+"""Settings that override settings of the user which change the format of a patch."""
+_DEFAULT_AUTHOR: Final = "conformance review <conformance@localhost>"
 
 
 def render_patches(root: Path, outcomes: Outcomes, when: str) -> bytes:
@@ -53,7 +53,7 @@ def render_patches(root: Path, outcomes: Outcomes, when: str) -> bytes:
         when: Date of the commits, ISO 8601.
 
     Raises:
-        UsageError: If a file concerned is not as in the last commit, or is in another repository.
+        UsageError: If a file of the patches has uncommitted changes, or is in another repository.
     """
     goldens = _collect_golden_files(outcomes, root)
     folders = sorted({file.parent for file in goldens})
@@ -67,6 +67,7 @@ def render_patches(root: Path, outcomes: Outcomes, when: str) -> bytes:
         )
     declared = [one for one in outcomes.decisions if one.decision.choice is Choice.DEVIATION]
     spans = [f"Spans of goldens: {outcomes.tally}."]
+    # Case files first: after the second commit alone, goldens would contradict the declarations.
     commits = (
         Commit(message=_make_message("fix: deviations of", declared), files=outcomes.sources),
         Commit(message=_make_message("golden:", outcomes.decisions, spans), files=goldens),
@@ -81,6 +82,7 @@ def _collect_golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | 
     for plan in outcomes.plans:
         files |= plan.contents
         files |= {file: text.encode() for file, text in plan.documents.items()}
+        # Only tracked files can be removed by a patch; others are not in the reader's repository.
         gone = set(find_unreferenced(plan.documents)) - set(plan.contents)
         topics = sorted({file.parent.parent for file in plan.documents})
         files |= dict.fromkeys(gone & list_tracked(root, topics))
@@ -93,7 +95,7 @@ def _make_message(start: str, decisions: Sequence[OpenDecision], more: Iterable[
     subject = flatten(f"{start} {join_names(list(dict.fromkeys(cases)))}")
     if len(subject) > _SUBJECT:
         subject = f"{subject[: _SUBJECT - 3]}..."
-    # Each line is indented or begins with a mark: nothing in it is read as a patch.
+    # Each line is indented or begins with a mark: `git am` reads none of them as a patch.
     lines = [line for one in decisions for line in _format_decision(one)]
     return "\n".join([subject, "", *lines, *more]) + "\n"
 
@@ -112,12 +114,12 @@ def _format_decision(one: OpenDecision) -> Iterator[str]:
 def render_markdown(
     run: str, decisions: Sequence[OpenDecision], outcomes: Outcomes, data: RunData
 ) -> str:
-    """Return Markdown for a pull request: what, why, who decided, and the evidence.
+    """Return Markdown for a pull request: changes, reasons, reviewers and evidence.
 
     Args:
         run: Name of the run.
-        decisions: All decisions, those that reject included.
-        outcomes: Their outcomes.
+        decisions: All decisions, rejections included.
+        outcomes: The effect of the decisions.
         data: Data of the run.
     """
     found = Counter(one.decision.choice for one in decisions)
@@ -126,15 +128,16 @@ def render_markdown(
     parts.append(f"Goldens: {outcomes.tally}.")
     refused = dict.fromkeys(f"{job.record.cell}: {job.refusal}" for job in outcomes.refused)
     parts += ["\n".join(f"- not taken: {to_code(text)}" for text in refused)] if refused else []
-    left = 0
+    omitted = 0
     for one in decisions:
         part = _render_decision(one, outcomes, data)
+        # Later, shorter decisions may still fit, so the loop continues.
         if sum(map(len, parts)) + len(part) > _BODY:
-            left += 1
+            omitted += 1
         else:
             parts.append(part)
-    if left:
-        parts.append(f"*{left} more decisions are left out here; they are in the commits.*")
+    if omitted:
+        parts.append(f"*{omitted} more decisions are left out here; they are in the commits.*")
     return "\n\n".join(parts) + "\n"
 
 
@@ -157,11 +160,11 @@ def _render_decision(one: OpenDecision, outcomes: Outcomes, data: RunData) -> st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit to be made.
+    """A commit to create.
 
     Attributes:
-        message: Its message.
-        files: Content by path; None for a file that goes.
+        message: Commit message.
+        files: Content by path; None for a removed file.
     """
 
     message: str
@@ -172,14 +175,14 @@ def find_repository(folder: Path) -> Path:
     """Return the root of the repository that holds a folder.
 
     Raises:
-        UsageError: If it is in none.
+        UsageError: If the folder is in no repository.
     """
     output = _run(["rev-parse", "--show-toplevel"], folder)
     return Path(output.decode().rstrip("\n"))
 
 
 def find_author(folder: Path) -> str:
-    """Return who commits in a folder, `Name <address>`.
+    """Return the git author of a folder, `Name <address>`.
 
     Args:
         folder: A folder of a repository, or any other.
@@ -187,7 +190,7 @@ def find_author(folder: Path) -> str:
     try:
         identity = _run(["var", "GIT_AUTHOR_IDENT"], folder).decode("utf-8", "replace")
     except UsageError:
-        return _ANYBODY
+        return _DEFAULT_AUTHOR
     return identity.rpartition(">")[0] + ">"
 
 
@@ -198,6 +201,7 @@ def list_tracked(root: Path, folders: Sequence[Path]) -> set[Path]:
         root: Root of the repository.
         folders: The folders.
     """
+    # Without paths, git would list the whole tree.
     if not folders:
         return set()
     names = [str(_relativize(root, folder)) for folder in folders]
@@ -212,9 +216,11 @@ def list_uncommitted(root: Path, files: Sequence[Path]) -> list[str]:
         root: Root of the repository.
         files: Files and folders.
     """
+    # Without paths, git would report the whole work tree.
     if not files:
         return []
     options = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"]
+    # A case name may hold brackets, which git would read as a pattern.
     paths = [f":(literal){_relativize(root, file)}" for file in files]
     output = _run([*options, "--", *paths], root)
     return [os.fsdecode(entry[3:]) for entry in output.split(b"\0") if entry]
@@ -230,7 +236,7 @@ def make_patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
     Args:
         root: Root of the repository.
         commits: The commits, in order.
-        when: Their date, ISO 8601.
+        when: Date of the commits, ISO 8601.
 
     Raises:
         UsageError: If git is missing or refuses.
@@ -282,6 +288,7 @@ def _make_commit(root: Path, commit: Commit, parent: str, env: Mapping[str, str]
         if data is None:
             entries.append(b"0 " + b"0" * len(parent) + b"\t" + name + b"\0")
             continue
+        # An edited case file keeps its mode; a new golden is never executable.
         mode = b"100755" if file.exists() and os.access(file, os.X_OK) else b"100644"
         # --path applies the filters of .gitattributes, e.g. line endings, as `git add` does.
         hashed = _run(

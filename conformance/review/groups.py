@@ -1,4 +1,4 @@
-"""Pending changes of a run, in one group for each change. Pure."""
+"""Groups of the pending jobs of a run, a group for each change. Pure."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 _TITLE: Final = 400
 _STAGES: Final = ("jaxpr", "stablehlo", "hlo")
-"""IRs in the order in which one is made of the other: an early change explains later ones."""
+"""IRs in the order of compilation: a change of an early IR explains those of later IRs."""
 
 
 class GroupKind(StrEnum):
-    """Why something is pending."""
+    """The reason why the jobs of a group are pending."""
 
     UNEXPECTED = "unexpected"
-    """Value, error or facts are not as recorded, or no longer as declared."""
+    """Value, error or facts differ from the golden, or from the declared deviation."""
     NEW = "new"
-    """It ended well, and nothing is recorded of it yet."""
+    """The job succeeded and has no golden yet."""
     IR = "ir"
-    """All is as recorded but an IR of which a change warns."""
+    """Only an IR whose policy is to warn differs from the golden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,51 +58,51 @@ class ReviewGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict of its jobs."""
+        """Verdict of the jobs."""
         return self.members[0].record.verdict
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Ids of its cases, in order."""
+        """Ids of the cases, in order."""
         return tuple(dict.fromkeys(member.record.case for member in self.members))
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Ids of its cells, in order."""
+        """Ids of the cells, in order."""
         return tuple(dict.fromkeys(member.record.cell for member in self.members))
 
     @property
     def size(self) -> str:
-        """Number of its cells and cases, in words."""
+        """Number of cells and cases, in words."""
         return f"{plural(len(self.cells), 'cell')} / {plural(len(self.cases), 'case')}"
 
 
 def group_changes(
     jobs: Iterable[JudgedJob], evidence: Mapping[str, Evidence] | None = None
 ) -> tuple[ReviewGroup, ...]:
-    """Return pending jobs in groups: unexpected ones, then those an IR warns of, then new ones.
+    """Return pending jobs in groups: unexpected jobs, then jobs with a changed IR, then new jobs.
 
-    Each job is in one group at most: an unexpected result comes before its IRs, and the
-    first IR that changed before those that are made of it.
+    Each job is in one group at most. An unexpected result outranks changes of its IRs, and the
+    first IR that changed outranks the IRs that are compiled from it.
 
     Args:
         jobs: All jobs of a run, judged by the current goldens.
         evidence: Results of triage, by cause id: effects of one culprit are one group.
     """
-    left = {_get_place(one.record): one for one in jobs}
+    remaining = {_get_place(one.record): one for one in jobs}
     unexpected_ones = [
-        one.record for one in left.values() if _is_unexpected(one.record) and not _is_new(one)
+        one.record for one in remaining.values() if _is_unexpected(one.record) and not _is_new(one)
     ]
     found = [
         ReviewGroup(
             id=cause.id,
             kind=GroupKind.UNEXPECTED,
             title=_make_title(cause.reason),
-            members=tuple(left.pop(_get_place(record)) for record in cause.records),
+            members=tuple(remaining.pop(_get_place(record)) for record in cause.records),
         )
         for cause in find_root_causes(unexpected_ones, evidence)
     ]
-    rest = [one for one in left.values() if _is_pending(one)]
+    rest = [one for one in remaining.values() if _is_pending(one)]
     new = filter(_is_new, rest)
     return (*found, *_group_by_ir(one for one in rest if not _is_new(one)), *_group_by_topic(new))
 
@@ -121,12 +121,12 @@ def _is_pending(one: JudgedJob) -> bool:
 
 
 def _is_new(one: JudgedJob) -> bool:
-    """Say whether a job ended well, and nothing is recorded of it; a failure is a cause."""
+    """Say whether a job succeeded and has no golden; a failure without a golden is unexpected."""
     return one.record.verdict is Verdict.NEW and one.record.outcome is Outcome.OK
 
 
 def _group_by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
-    """Yield the jobs whose IR changed, by the first IR that did and by how."""
+    """Yield groups of jobs with a changed IR, by the first changed IR and its changes."""
     by_change: dict[tuple[str, tuple[str, ...]], list[JudgedJob]] = {}
     for one in jobs:
         changed = [
@@ -141,6 +141,7 @@ def _group_by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     for (ir, changes), found in sorted(by_change.items(), key=lambda item: -len(item[1])):
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         title = f"{ir}: {changes[0] if changes else 'differs'}{more}"
+        # An id of the change alone, so that a later run recognises a rejected change.
         identity = hash_texts(GroupKind.IR, ir, *changes)
         yield ReviewGroup(
             id=identity, kind=GroupKind.IR, title=_make_title(title), members=tuple(found)
@@ -151,10 +152,10 @@ def _group_by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     by_topic: dict[tuple[str, str, str], list[JudgedJob]] = {}
     for one in jobs:
         case, record = one.job.case, one.record
-        vouched = record.conformance is Conformance.CONFORMS
+        conforms = record.conformance is Conformance.CONFORMS
         tainted = any(reason.startswith(TAINTED) for reason in record.reasons)
         what = TAINTED if tainted else "no golden yet"
-        how = "conforms to its references" if vouched else "no reference vouches for it"
+        how = "conforms to its references" if conforms else "no reference vouches for it"
         by_topic.setdefault((what, f"{case.family}/{case.topic}", how), []).append(one)
     for (what, topic, how), found in by_topic.items():
         identity = hash_texts(GroupKind.NEW, what, topic, how)
@@ -167,6 +168,6 @@ def _make_title(text: str) -> str:
 
 
 def count_verdicts(found: Iterable[ReviewGroup]) -> str:
-    """Return how many groups there are of each verdict, in words."""
+    """Return the number of groups of each verdict, in words."""
     counts = Counter(str(g.verdict) if g.kind is not GroupKind.IR else "IR changed" for g in found)
     return ", ".join(f"{number} {word}" for word, number in counts.items())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.model.run import RunCell
 
 _ANY: Final = "0.dev0"
-"""A release that no table is asked for."""
+"""Placeholder release, which is not looked up in the table of releases."""
 _PATH_FACTORS: Final = 3
 """Parts at the start of the id of a `path:` cell: `path`, a name, a hash."""
 _VOLATILE: Final = frozenset({"stderr", "traceback", FRAMES})
@@ -55,33 +55,34 @@ class JudgedJob:
         """Case, cell, and hash of the observation: a decision is about this and nothing else."""
         record = self.record
         error = record.error.signature if record.error is not None else ""
+        # Sorted, so that the key does not depend on the order of artifacts.
         kept = sorted(pair for pair in record.artifacts.items() if pair[0] not in _VOLATILE)
         seen = hash_texts(str(record.outcome), error, *(part for pair in kept for part in pair))
         return record.case, record.cell, seen
 
     @property
     def release(self) -> str:
-        """Version of jax in its cell."""
+        """Version of jax in the cell of the job."""
         return self.job.planned.release
 
     @property
     def platform(self) -> str:
-        """Platform of its cell."""
+        """Platform of the cell of the job."""
         return self.job.planned.cell.platform
 
     @property
     def function(self) -> tuple[Path, str]:
-        """File and name of its case, without the parametrisation."""
+        """File and name of the case, without the parametrisation."""
         return self.job.case.file, self.job.case.name
 
     @property
     def param(self) -> str:
-        """Parametrisation of its case, empty for none."""
+        """Parametrisation of the case, empty for none."""
         return self.record.case.partition("[")[2].removesuffix("]")
 
     @property
     def refusal(self) -> str:
-        """Why it may not become golden, empty when it may."""
+        """Reason why the job may not become golden, empty if it may."""
         return find_refusal(self.record, self.job.planned.versions)
 
 
@@ -121,7 +122,7 @@ def judge_run(
         cases: The current cases; records of others are left out.
         releases: Known releases.
         judge: Judges records of the run.
-        same: By hash of a case's content as it ran, that of a content that observes the same.
+        same: Hash of equivalent content, by hash of the case's content that was run.
 
     Returns:
         The jobs; a record whose blobs are gone is `infra`.
@@ -152,16 +153,17 @@ def judge_run(
 
 
 def _restore_cell(cell: RunCell, releases: Releases) -> PlannedCell:
-    """Return a cell of a run as it was planned, by `run.json` alone.
+    """Return the planned cell of a run, restored from `run.json` alone.
 
     Raises:
-        UsageError: If its id is not understood.
+        UsageError: If the id of the cell is malformed.
     """
     if is_cell_id(cell.id):
         made = parse_cell(cell.id, releases)
     else:  # the interpreter of a `path:` cell need not be on this host
         factors = cell.id.split("-")[_PATH_FACTORS:]
         made = parse_cell("-".join([f"jax{_ANY}", *factors]), releases)
+        # Its id has no release, which is that of the interpreter at the time of the run.
         made = replace(made, release=cell.release or made.release)
     return PlannedCell(
         cell=made,
@@ -181,7 +183,7 @@ def _rejudge(judge: Judge, job: Job, record: Record) -> Record:
 
 
 def find_refusal(record: Record, versions: Mapping[str, str]) -> str:
-    """Return why a record may not become golden, empty when it may.
+    """Return the reason why a record may not become golden, empty if it may.
 
     An error of the case is not a result of jax; an unreadable golden may be replaced.
 
@@ -193,6 +195,7 @@ def find_refusal(record: Record, versions: Mapping[str, str]) -> str:
         return CASE_IS_WRONG
     if built := find_unreleased(versions):
         return f"{built} is no release: what a nightly or a development build shows is never golden"
+    # Before the verdict, which is `infra` for a golden that cannot be read.
     if record.golden_at_fault:
         return ""
     if record.verdict in NEVER:
@@ -203,12 +206,12 @@ def find_refusal(record: Record, versions: Mapping[str, str]) -> str:
 
 
 def is_undeclared(record: Record) -> bool:
-    """Say whether a record deviates from its reference as nothing declares."""
+    """Say whether a record deviates from its reference without a declared deviation."""
     return record.verdict is Verdict.REGRESSED and record.conformance is Conformance.DEVIATES
 
 
 def needs_no_golden(record: Record, versions: Mapping[str, str]) -> bool:
-    """Say whether a record of an unreleased build is as recorded, so that it needs no golden.
+    """Say whether a record of an unreleased build agrees with its golden, and so needs none.
 
     Args:
         record: A judged record.
@@ -218,7 +221,7 @@ def needs_no_golden(record: Record, versions: Mapping[str, str]) -> bool:
 
 
 def find_unreleased(versions: Mapping[str, str]) -> str:
-    """Return the package of a cell that was never released, empty if both of jax's were.
+    """Return the unreleased package of a cell, empty if jax and jaxlib are releases.
 
     Args:
         versions: Package versions of the cell.

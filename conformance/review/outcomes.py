@@ -1,4 +1,4 @@
-"""Outcomes of decisions: goldens and case files as they would be; nothing is written here."""
+"""Outcomes of decisions: the goldens and case files to write. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DECLARING: Final = "conformance.review.case_edits"
 """Imported only where a case file is rewritten: its parser takes a third of a second to import."""
 WIDTH: Final = 88
-"""Columns that formatters admit without a configuration."""
+"""Default line length of Ruff and Black."""
 _CONFIGURATIONS: Final = (".ruff.toml", "ruff.toml", "pyproject.toml")
 
 
@@ -44,11 +44,11 @@ class Outcomes:
     """The effect of decisions.
 
     Attributes:
-        decisions: Those that have an effect.
+        decisions: Decisions with an effect: all except rejections.
         plans: Goldens to write, one for each folder of families.
-        sources: Case files with other deviations, by path, as bytes.
-        declarations: The edits in them, by group.
-        refused: Jobs that are left out, each has its `refusal`.
+        sources: Bytes of the edited case files, by path.
+        declarations: Edits of the deviations in case files, by group.
+        refused: Jobs that are left out because of their `refusal`.
     """
 
     decisions: tuple[OpenDecision, ...] = ()
@@ -71,14 +71,13 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     recorded with its deviation, so that the next run finds both.
 
     Args:
-        decisions: The decisions, with their jobs; those that reject have no effect.
+        decisions: The decisions, with their jobs; rejections have no effect.
         data: Data of the run.
 
     Raises:
-        UsageError: If a case file cannot be edited as meant, or a deviation would not be shown.
+        UsageError: If a case file cannot be edited, or a result does not match its deviation.
     """
     effective = tuple(one for one in decisions if one.decision.choice is not Choice.REJECT)
-    # Deviations first: their jobs are judged with what the case files declare then.
     declarations = {
         one.group.id: _propose_declarations(one, data)
         for one in effective
@@ -113,21 +112,22 @@ def _rewrite(edits: Iterable[DeviationEdit]) -> dict[Path, bytes]:
     """Return the case files of some edits with all of them.
 
     Raises:
-        UsageError: If one cannot be made.
+        UsageError: If an edit cannot be made.
     """
     sources: dict[Path, bytes] = {}
     for edit in edits:
         declaring: Any = importlib.import_module(DECLARING)
+        # Edits of one file build on each other.
         data = sources.get(edit.file) or edit.file.read_bytes()
         sources[edit.file] = declaring.rewrite_case(data, edit, read_line_length(edit.file))
     return sources
 
 
 def read_line_length(file: Path) -> int:
-    """Return how many columns the formatter of a file's project admits.
+    """Return the line length of the formatter in a file's project.
 
     Args:
-        file: The file.
+        file: A case file.
     """
     # The nearest configuration applies, as for Ruff and Black.
     for folder in file.resolve().parents:
@@ -172,7 +172,7 @@ def _judge_declared_jobs(
 
 
 def _is_still_unexpected(one: JudgedJob) -> bool:
-    """Say whether a job still differs from the declarations of its case."""
+    """Say whether a job would still be unexpected with the declarations of its case."""
     verdict = one.record.verdict
     if verdict in {Verdict.FIXED, Verdict.STALE}:
         return bool(find_ended(one))
@@ -199,5 +199,6 @@ def plan_acceptance(
             observation=load_observation(record, blobs),
             text=partial(render_canonical, record, blobs),
         )
+        # Cases of suites and scripts have goldens in other folders than the project's cases.
         by_root.setdefault(job.case.families, []).append(candidate)
     return tuple(plan_accept(GoldenStore(root), found, known) for root, found in by_root.items())

@@ -1,4 +1,4 @@
-"""Proposes deviations: the tightest new one, or the end of a declared one."""
+"""Proposals of deviations: a tight new deviation, or the end of a declared deviation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DeviationEdit:
         file: The case file.
         function: Name of the case.
         params: Parametrisations that a new deviation is for; empty for all.
-        deviation: A new deviation; None where a declared one ends.
+        deviation: A new deviation; None if a declared deviation ends.
         ends: The declared deviation that ends.
         releases: The remaining range; None if the deviation is removed.
     """
@@ -76,7 +76,7 @@ def _format_range(one: Deviation | None) -> str:
 
 
 class EditProposal(NamedTuple):
-    """The edits that would declare the results of some jobs, or why none are possible."""
+    """The edits that would declare the results of some jobs, or the reason for a refusal."""
 
     declarations: tuple[DeviationEdit, ...] = ()
     refusal: str = ""
@@ -135,7 +135,7 @@ def propose(
 
 
 def _find_refusal(one: JudgedJob) -> str:
-    """Return why no deviation can be declared, or ended, for a job; empty when one can."""
+    """Return the reason why no deviation can be declared or ended for a job; empty if it can."""
     record = one.record
     if find_ended(one):
         return ""
@@ -160,7 +160,7 @@ def _find_declared(one: JudgedJob) -> tuple[Deviation, ...]:
 
 
 def _get_message(one: JudgedJob) -> str:
-    """Return the text that the pattern of a deviation is searched in."""
+    """Return the text in which the pattern of a deviation is searched."""
     record = one.record
     if record.outcome is not Outcome.OK and record.error is not None:
         return record.error.message
@@ -168,16 +168,19 @@ def _get_message(one: JudgedJob) -> str:
 
 
 def find_common_pattern(texts: Sequence[str]) -> str:
-    """Return a pattern of the longest words that all texts have, numbers and paths left out.
+    """Return a pattern of the longest common words of some texts, without numbers and paths.
 
     Args:
         texts: Messages.
     """
+    # The first line: later lines are often hints and frames, which change between releases.
     first = texts[0].strip().partition("\n")[0][:_LOOKED_AT] if texts else ""
     pieces = [part.strip() for part in _VARYING.split(first)]
     shared = [piece for piece in pieces if all(piece in text for text in texts)]
     longest = max(shared, key=len, default="")
+    # Longer patterns break with the next edit of the message upstream.
     if len(longest) > _LONGEST:
+        # Cut between words, so that the pattern is readable.
         longest = longest[:_LONGEST].rpartition(" ")[0] or longest[:_LONGEST]
     return _SPECIAL.sub(r"\\\1", longest) if len(longest) >= _SHORTEST else ""
 
@@ -185,16 +188,16 @@ def find_common_pattern(texts: Sequence[str]) -> str:
 def _propose_new(
     showing: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[DeviationEdit]:
-    """Yield new deviations of one function: one for all parametrisations that it is alike for."""
+    """Yield new deviations of a function, shared by parametrisations with the same result."""
     others = [one for one in every if one not in showing and one.record.outcome.observed]
-    alike: dict[tuple[Outcome, str, str], list[JudgedJob]] = {}
+    by_result: dict[tuple[Outcome, str, str], list[JudgedJob]] = {}
     for one in showing:
         record = one.record
         failed = record.error is not None and record.outcome is not Outcome.OK
         error = record.error.type if failed and record.error else ""
-        alike.setdefault((record.outcome, error, one.param), []).append(one)
+        by_result.setdefault((record.outcome, error, one.param), []).append(one)
     params: dict[tuple[Outcome, str, str, str], list[str]] = {}
-    for (outcome, error, param), where in alike.items():
+    for (outcome, error, param), where in by_result.items():
         elsewhere = [o for o in (*others, *showing) if o.param == param and o not in where]
         for releases, platform in _propose_ranges(where, elsewhere, known, terms):
             params.setdefault((outcome, error, releases, platform), []).append(param)
@@ -202,6 +205,7 @@ def _propose_new(
         yield DeviationEdit(
             file=showing[0].job.case.file,
             function=showing[0].job.case.name,
+            # Without parameters, so that parametrisations that are added later are covered.
             params=() if set(named) == {one.param for one in every} else tuple(named),
             deviation=Deviation(
                 outcome=str(outcome),
@@ -225,6 +229,7 @@ def _propose_ranges(
     elif not _is_platform_specific(seen, unseen):
         platforms = [""]
     for platform in platforms:
+        # A platform of the reviewer's choice may be a prefix, e.g. `tpu`, which no job has itself.
         mine = [one for one in seen if one.platform == platform] or seen
         theirs = [one for one in unseen if not platform or one.platform == platform]
         tight = find_tightest_range({o.release for o in mine}, {o.release for o in theirs}, known)
@@ -253,6 +258,7 @@ def _propose_ends(
             if one.record.verdict in {Verdict.KNOWN, Verdict.CHANGED}
             and deviation in _find_declared(one)
         }
+        # A release where only some cells are fixed keeps its deviation.
         left = narrow_range(deviation.releases, gone - shown, shown, known)
         yield DeviationEdit(
             file=over[0].job.case.file,

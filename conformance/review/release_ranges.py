@@ -1,4 +1,4 @@
-"""Releases in few words: as a specifier that a deviation is declared for, and as spans. Pure."""
+"""Ranges of releases: the specifier of a deviation, and spans for reports. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def find_tightest_range(
 ) -> str:
     """Return the tightest specifier that covers some releases and none of others.
 
-    A bound is left out where there is no release beyond it, so the behaviour of the newest one is
-    declared for those to come. Releases within the bounds that nobody ran are covered.
+    A bound without a release beyond it is omitted, so the behaviour of the newest release is also
+    declared for future releases. Releases within the bounds that were not run are covered.
 
     Args:
-        seen: Releases that it must cover, one at least; nightlies may be among them.
-        unseen: Releases that it must not; one that is `seen` too is covered.
-        known: Every release there is.
+        seen: Releases to cover, at least one; may include nightlies.
+        unseen: Releases not to cover, unless they are in `seen`.
+        known: Every published release.
 
     Returns:
         A PEP 440 specifier; empty for every release.
@@ -45,6 +45,7 @@ def find_tightest_range(
         parts.append(_make_bound("<", newer[0], seen, beyond))
     elif newer:
         parts.append(f"<={_format_public(last)}")
+    # Exclusions last: a release between the bounds may already be outside, e.g. a nightly.
     within = (
         r
         for r in order
@@ -57,15 +58,15 @@ def find_tightest_range(
 
 
 def _make_bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
-    """Return a bound: by the release that a nightly leads to, if that separates all releases."""
-    # A deviation from a nightly on is one from its release on: that bound stays readable.
+    """Return a bound, at the release after a nightly if that separates all releases."""
+    # A deviation since a nightly also holds for its release, whose bound is more readable.
     short = f"{sign}{_shorten_release(parse_version(release).base_version)}"
     is_exact = all(in_range(r, short) for r in seen) and not any(in_range(r, short) for r in unseen)
     return short if is_exact else f"{sign}{_format_public(release)}"
 
 
 def _shorten_release(release: str) -> str:
-    """Return `0.6.0` as `0.6`, which a bound means alike."""
+    """Return `0.6.0` as `0.6`, which is the same bound."""
     return release.removesuffix(".0") if release.count(".") > 1 else release
 
 
@@ -74,11 +75,11 @@ def _format_public(release: str) -> str:
 
 
 def format_spans(releases: Collection[str], known: Iterable[str]) -> str:
-    """Return releases as spans: those between which nothing known is missing are one.
+    """Return releases as spans, joined where no known release between them is missing.
 
     Args:
         releases: The releases.
-        known: Every release that there could be in a span.
+        known: Every release that a span may contain.
 
     Returns:
         E.g. `0.5.0..0.6.2, 0.7.0`.
@@ -93,7 +94,8 @@ def narrow_range(
 ) -> str | None:
     """Return a specifier without the releases that no longer show a behaviour.
 
-    A release that nobody ran is as the nearest older one that was; older than all, it stays.
+    A release that was not run is treated as the nearest older release that was; without one, it
+    stays in the range.
 
     Args:
         specifier: The current range.
@@ -105,15 +107,15 @@ def narrow_range(
         The narrower range; None if it has no release.
     """
     everything = sorted({*known, *gone, *seen}, key=parse_version)
-    left: list[str] = []
+    remaining: list[str] = []
     shows = True
     for release in everything:
         if release in gone or release in seen:
             shows = release in seen
         if shows and in_range(release, specifier):
-            left.append(release)
+            remaining.append(release)
     return (
-        find_tightest_range(left, [r for r in everything if r not in left], everything)
-        if left
+        find_tightest_range(remaining, [r for r in everything if r not in remaining], everything)
+        if remaining
         else None
     )

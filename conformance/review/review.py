@@ -1,4 +1,4 @@
-"""A review of a run: the groups that are pending, decisions on them, and writing those."""
+"""A review of a run: pending groups, decisions on them, and the writes that carry them out."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class Review:
 
     @property
     def pending(self) -> tuple[ReviewGroup, ...]:
-        """The groups with jobs that are not decided on."""
+        """Groups that have jobs without a decision."""
         return tuple(g for g in self.groups if self.log.progress(g) is not Progress.DONE)
 
     @property
     def decisions(self) -> tuple[OpenDecision, ...]:
-        """The decisions that are not written yet, those that reject included."""
+        """Decisions that are not written yet, rejections included."""
         return self.log.find_open(self.groups)
 
     def find_decision(self, group: ReviewGroup) -> Decision | None:
@@ -117,10 +117,10 @@ class Review:
         return found[-1].decision if found else None
 
     def find_group(self, text: str) -> ReviewGroup:
-        """Return the group of an id, or of the beginning of one.
+        """Return the group with an id, or with a unique prefix of an id.
 
         Raises:
-            UsageError: If there is none, or several.
+            UsageError: If no group has the id, or several have the prefix.
         """
         found = [group for group in self.groups if text and group.id.startswith(text)]
         if len(found) > 1:
@@ -135,13 +135,13 @@ class Review:
         return found[0]
 
     def find_refusal(self, group: ReviewGroup, choice: Choice) -> str:
-        """Return why a decision cannot be taken, empty if it can."""
+        """Return the reason why a decision cannot be taken, empty if it can."""
         if choice is Choice.ACCEPT:
             reasons = dict.fromkeys(member.refusal for member in group.members)
             return "" if "" in reasons else "; ".join(reasons)
         return self.data.make_proposal(group).refusal if choice is Choice.DEVIATION else ""
 
-    def make(self, group: ReviewGroup, choice: Choice, terms: Terms) -> Decision:
+    def make_decision(self, group: ReviewGroup, choice: Choice, terms: Terms) -> Decision:
         """Return a decision on a group, not taken yet.
 
         Args:
@@ -150,7 +150,7 @@ class Review:
             terms: Reason, and the values of a deviation.
 
         Raises:
-            UsageError: If it cannot be taken, or would not have the effect that it should.
+            UsageError: If the decision cannot be taken, or a deviation would not match its jobs.
         """
         if why := self.find_refusal(group, choice):
             other = choice is Choice.ACCEPT and not self.find_refusal(group, Choice.DEVIATION)
@@ -163,6 +163,7 @@ class Review:
         stated |= {
             "releases": None if terms.releases is None else normalize_specifier(terms.releases)
         }
+        # Jobs that cannot become golden stay pending, and are shown again.
         jobs = [one for one in group.members if choice is not Choice.ACCEPT or not one.refusal]
         decision = Decision(
             group=group.id,
@@ -174,6 +175,8 @@ class Review:
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         if choice is Choice.DEVIATION:
+            # A trial, so that a deviation that does not apply is refused now and not when all is
+            # written.
             plan_outcomes(DecisionLog(decisions=(decision,)).find_open([group]), self.data)
         return decision
 
@@ -183,11 +186,11 @@ class Review:
         self._unsaved.append(decision)
 
     def restore(self, group: ReviewGroup, before: tuple[Decision, ...] = ()) -> None:
-        """Make the decisions on a group earlier ones, and save them.
+        """Restore earlier decisions on a group, and save them.
 
         Args:
             group: The group.
-            before: The decisions of before, of all groups; by default there were none.
+            before: The former decisions, of all groups; none by default.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -205,6 +208,7 @@ class Review:
         """
         file = self.directory.path / REVIEW
         with lock_file(file, self.inform):
+            # Read again under the lock: another reviewer may have saved meanwhile.
             log = change(read_decisions(self.directory).add(*self._unsaved))
             write_atomically(file, log.dumps(), durable=True)
         self.log = log
@@ -234,6 +238,7 @@ class Review:
             UsageError: If the variable CI is set, or a decision no longer applies.
             InfrastructureError: If the disk refuses.
         """
+        # Before the lock and the plan, which CI has no use for.
         refuse_in_ci()
         roots = {one.job.case.families for decision in self.decisions for one in decision.members}
         with lock_folders(roots, self.inform):

@@ -1,4 +1,4 @@
-"""Everything that a review reads of a run: judged jobs, results of triage, earlier rejections."""
+"""The data of a run that a review reads: judged jobs, results of triage, earlier rejections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.review.proposals import EditProposal
 
 _EARLIER: Final = 50
-"""Runs before this one that are looked at."""
+"""Maximum number of earlier runs that are searched for rejections."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,8 @@ class RunData:
         blobs: Artifacts of the run.
         new_judge: Makes a judge of the run's records, by the goldens at that moment.
         triage: Results of triage, by root cause.
-        rejected: By group, the name of the last run before in which it was rejected, and that
-            decision.
+        rejected: Name of the last earlier run in which a group was rejected, and the decision, by
+            group.
     """
 
     jobs: Sequence[JudgedJob]
@@ -54,7 +54,7 @@ class RunData:
 
     @cached_property
     def releases(self) -> frozenset[str]:
-        """The releases of the run: those between two of them were not run."""
+        """Releases of the run; a span of places may not skip any of them."""
         return frozenset(one.release for one in self.jobs)
 
     def make_proposal(self, group: ReviewGroup, terms: Terms | None = None) -> EditProposal:
@@ -68,7 +68,7 @@ class RunData:
 
 
 def read_decisions(directory: RunDirectory) -> DecisionLog:
-    """Return the decisions that are kept next to a run.
+    """Return the decisions that are stored next to a run.
 
     Raises:
         UsageError: If the file is damaged.
@@ -84,7 +84,7 @@ def read_decisions(directory: RunDirectory) -> DecisionLog:
 
 
 def read_triage(directory: RunDirectory) -> dict[str, Evidence]:
-    """Return the results of triage that are kept next to a run, by root cause.
+    """Return the results of triage that are stored next to a run, by root cause.
 
     Raises:
         CorruptRunError: If the file cannot be read.
@@ -102,9 +102,10 @@ def read_triage(directory: RunDirectory) -> dict[str, Evidence]:
 
 
 def read_rejections(directory: RunDirectory) -> dict[str, tuple[str, Decision]]:
-    """Return the last rejection of each group in the runs before, from the same folder."""
+    """Return the last rejection of each group in earlier runs of the same folder."""
     found: dict[str, tuple[str, Decision]] = {}
     run = directory.path.resolve()
+    # Run ids begin with their time, so names are in order.
     files = sorted(run.parent.glob(f"*/{REVIEW}"))
     for file in [file for file in files if file.parent.name < run.name][-_EARLIER:]:
         with contextlib.suppress(UsageError, OSError):  # another run's file may be damaged
