@@ -1,4 +1,4 @@
-"""Jobs on an accelerator: never two at once, and none in a worker whose device went wrong."""
+"""Jobs on an accelerator: one at a time, and none in a worker with a device error."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def elsewhere(job: Job) -> Job:
 
 
 @pytest.mark.cell
-def test_jobs_of_all_cells_of_an_accelerator_take_turns(idle: Bench) -> None:
-    """Two cells, two runs, two slots each: no job begins before the one before it has ended."""
+def test_jobs_of_an_accelerator_run_one_at_a_time(idle: Bench) -> None:
+    """Two cells, two runs, two slots each: a job begins only after the job before it has ended."""
     log = idle.folder / "log"
     body = f"""
         for word in ("in", "out"):
@@ -70,7 +70,7 @@ def test_jobs_of_all_cells_of_an_accelerator_take_turns(idle: Bench) -> None:
 
 @pytest.mark.cell
 def test_a_device_error_ends_the_worker_and_other_errors_do_not(idle: Bench) -> None:
-    """The next job has a worker that never held the device."""
+    """The next job gets a worker without the device error."""
     bodies = [
         f"raise RuntimeError({STICKY!r})",
         "return os.getppid()",
@@ -102,15 +102,13 @@ def test_a_device_error_ends_the_worker_and_other_errors_do_not(idle: Bench) -> 
         ("add got incompatible shapes", False),
     ],
 )
-def test_errors_of_the_device_are_told_from_those_of_the_program(
-    tmp_path: Path, message: str, expected: bool
-) -> None:
-    """By what CUDA, HIP and the TPU runtime say."""
+def test_device_errors_are_recognised(tmp_path: Path, message: str, expected: bool) -> None:
+    """By the messages of CUDA, HIP and the TPU runtime."""
     assert has_device_error(bad(made_up_job(tmp_path), message=message)) is expected
 
 
-def test_a_dying_process_tells_of_its_device_on_standard_error(tmp_path: Path) -> None:
-    """A job that crashed has no error of its own to say it in; a good one may say what it likes."""
+def test_device_errors_are_found_in_stderr_of_crashes_only(tmp_path: Path) -> None:
+    """A crashed job has no error object; a job that ended well may print any text."""
     said = {"stderr": STICKY.encode()}
     crashed = replace(bad(made_up_job(tmp_path), Outcome.CRASHED), blobs=said)
     assert has_device_error(crashed)

@@ -1,4 +1,4 @@
-"""Blobs: what goes in comes out, or an error names what is wrong."""
+"""The store of blobs: contents round trip, or an error names the blob."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ around_the_limit = st.integers(LARGE - 2, LARGE + 2).map(
 
 
 @given(st.lists(st.binary(max_size=100) | around_the_limit, max_size=4))
-def test_what_goes_in_comes_out(contents: list[bytes]) -> None:
+def test_contents_round_trip(contents: list[bytes]) -> None:
     """Any contents, also empty, on both sides of the limit for compression."""
     with TemporaryDirectory() as folder:
         store = BlobStore(Path(folder))
@@ -62,7 +62,7 @@ def test_a_damaged_blob_is_never_returned(tmp_path: Path, data: bytes, damage: s
 
 @both
 def test_a_blob_is_adopted_without_a_copy(tmp_path: Path, data: bytes) -> None:
-    """By a hard link; taking it twice is as well."""
+    """By a hard link; adopting it again changes nothing."""
     source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
     name = source.put(data)
     store.adopt(name, source)
@@ -75,7 +75,7 @@ def test_a_blob_is_adopted_without_a_copy(tmp_path: Path, data: bytes) -> None:
 def test_a_blob_is_copied_where_links_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As between file systems."""
+    """As between two file systems."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(18, "Invalid cross-device link")
@@ -88,14 +88,14 @@ def test_a_blob_is_copied_where_links_are_refused(
     assert store.get(name) == SMALL
 
 
-def test_what_is_not_there_cannot_be_adopted(tmp_path: Path) -> None:
-    """The other store is named."""
+def test_a_missing_blob_cannot_be_adopted(tmp_path: Path) -> None:
+    """The message names the other store."""
     with pytest.raises(CorruptBlobError, match=r"a/0{32}: missing"):
         BlobStore(tmp_path / "b").adopt("0" * 32, BlobStore(tmp_path / "a"))
 
 
-def test_a_disk_that_refuses_is_infrastructure(tmp_path: Path) -> None:
-    """The folder is named, and what to do."""
+def test_a_disk_error_is_an_infrastructure_error(tmp_path: Path) -> None:
+    """The message names the folder and a remedy."""
     (tmp_path / "blobs").write_text("in the way")
     with pytest.raises(InfrastructureError, match="cannot be written"):
         BlobStore(tmp_path / "blobs").put(SMALL)
@@ -121,16 +121,16 @@ def test_a_name_that_is_no_hash_is_refused(tmp_path: Path, name: str) -> None:
     assert not store.folder.exists()
 
 
-def test_what_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
-    """Whoever reads it reports that it is missing."""
+def test_sync_skips_missing_blobs(tmp_path: Path) -> None:
+    """The reader of a missing blob reports it."""
     store = BlobStore(tmp_path / "blobs")
     store.sync(["0" * 32])
     assert not store.folder.exists()
 
 
 @pytest.mark.parametrize("kind", ["symlink", "pipe", "folder"])
-def test_what_is_no_regular_file_is_no_blob(tmp_path: Path, kind: str) -> None:
-    """A link to a file with the right content neither; a pipe is not waited for."""
+def test_only_regular_files_are_blobs(tmp_path: Path, kind: str) -> None:
+    """A link to a file with the right content is refused, and a pipe is not waited for."""
     source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
     name = hash_blob(SMALL)
     source.folder.mkdir()
@@ -150,8 +150,8 @@ def test_what_is_no_regular_file_is_no_blob(tmp_path: Path, kind: str) -> None:
     assert not store.folder.exists()
 
 
-def test_what_comes_from_elsewhere_is_hashed_before_it_is_taken(tmp_path: Path) -> None:
-    """Another content under a blob's name does not come into a run."""
+def test_an_untrusted_blob_is_hashed_before_it_is_adopted(tmp_path: Path) -> None:
+    """A blob whose content does not match its name does not enter a run."""
     source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
     name = source.put(SMALL)
     (source.folder / name).write_bytes(b"forged")
@@ -161,7 +161,7 @@ def test_what_comes_from_elsewhere_is_hashed_before_it_is_taken(tmp_path: Path) 
 
 
 def test_a_bomb_is_not_decompressed(tmp_path: Path) -> None:
-    """A blob that says how large it becomes is refused at once."""
+    """A blob that states a huge size is refused at once."""
     name = "0" * 32
     (tmp_path / f"{name}.zst").write_bytes(zeros(LARGEST + 1))
     with pytest.raises(CorruptBlobError, match="more than 1024 MiB when decompressed"):

@@ -1,4 +1,4 @@
-"""What is known of this host: kept, found again, and good for a case as it was."""
+"""The calibration of a host: stored, read back, and valid for one content of a case."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def unstable(one: Job, **more: object) -> UnstableJob:
     return UnstableJob(**fields)  # type: ignore[arg-type]
 
 
-def test_what_is_stored_is_found(tmp_path: Path) -> None:
-    """With the facts of the host; of a host that was never looked at nothing is known."""
+def test_entries_are_read_back(tmp_path: Path) -> None:
+    """With the facts of the host; a host without a calibration has no entries."""
     assert load_calibration(tmp_path).unstable == ()
     known = update_calibration(tmp_path, (), [unstable(job(tmp_path))], print)
     assert load_calibration(tmp_path) == known
     assert known.host
 
 
-def test_it_is_about_a_case_as_it_was(tmp_path: Path) -> None:
-    """Another content of the case, another cell and another case are not concerned."""
+def test_an_entry_holds_for_one_content_of_a_case(tmp_path: Path) -> None:
+    """Not for another content, cell or case."""
     one = job(tmp_path)
     known = Calibration(unstable=(unstable(one),))
     assert known.find(one) == unstable(one)
@@ -50,8 +50,8 @@ def test_it_is_about_a_case_as_it_was(tmp_path: Path) -> None:
     assert known.find(job(tmp_path, "two")) is None
 
 
-def test_what_was_looked_at_again_is_replaced(tmp_path: Path) -> None:
-    """What is stable now is forgotten; the rest stays."""
+def test_calibrating_again_replaces_entries(tmp_path: Path) -> None:
+    """Jobs that are stable now are removed; entries of other jobs stay."""
     one, two, three = (job(tmp_path, name) for name in ("one", "two", "three"))
     update_calibration(tmp_path, (), [unstable(one), unstable(two)], print)
     after = update_calibration(tmp_path, {one.id, three.id}, [unstable(three)], print)
@@ -59,8 +59,8 @@ def test_what_was_looked_at_again_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"unstable": [{"case": 3}]}', "\udcff"])
-def test_a_file_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
-    """With what to do."""
+def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
+    """The message has a remedy."""
     file = locate_calibration(tmp_path)
     file.parent.mkdir()
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -68,8 +68,8 @@ def test_a_file_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
         load_calibration(tmp_path)
 
 
-def test_what_two_learn_at_once_is_all_kept(tmp_path: Path) -> None:
-    """Each adds to what the file holds by then, not to what it held when it began."""
+def test_concurrent_updates_are_all_kept(tmp_path: Path) -> None:
+    """Each update adds to the current content of the file."""
     jobs = [job(tmp_path, f"name{number:02}") for number in range(12)]
     with ThreadPoolExecutor(6) as pool:
         pool.map(lambda one: update_calibration(tmp_path, [one.id], [unstable(one)], print), jobs)

@@ -1,4 +1,4 @@
-"""The same jobs again and again: which are unlike themselves, and how."""
+"""Repeated attempts of jobs, and the differences between them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def calibrated(folder: Path, script: Script, attempts: int = 4) -> Calibrator:
     return made
 
 
-def test_a_job_that_does_the_same_each_time_is_stable(tmp_path: Path) -> None:
-    """Also where it is wrong, or raises: nothing is judged."""
+def test_equal_attempts_are_stable(tmp_path: Path) -> None:
+    """Also if they are wrong or raise: nothing is judged."""
     made = calibrated(tmp_path, Script({"one": [lambda one: good(one, 9, 9)], "two": [bad]}))
     assert made.unstable == ()
     assert len(made.compared_jobs) == 3
 
 
 def test_attempts_unlike_the_first_are_counted(tmp_path: Path) -> None:
-    """With how the first of them was."""
+    """With an example of the first difference."""
     answers = [good, lambda one: good(one, 1, 3), good, bad]
     (found,) = calibrated(tmp_path, Script({"two": answers})).unstable
     assert (found.case, found.attempts, found.differing) == ("family/two", 4, 2)
@@ -48,8 +48,8 @@ def test_attempts_unlike_the_first_are_counted(tmp_path: Path) -> None:
     assert "2 of 4 attempts were unlike the first" in found.sentence
 
 
-def test_each_attempt_has_an_order_of_its_own(tmp_path: Path) -> None:
-    """What a job does may depend on what ran before it."""
+def test_each_attempt_has_another_order(tmp_path: Path) -> None:
+    """A job may depend on the jobs before it."""
     script = Script()
     calibrated(tmp_path, script, attempts=6)
     orders = {tuple(script.asked[at : at + 3]) for at in range(0, 18, 3)}
@@ -57,8 +57,8 @@ def test_each_attempt_has_an_order_of_its_own(tmp_path: Path) -> None:
     assert all(set(order) == {"one", "two", "three"} for order in orders)
 
 
-def test_what_says_nothing_about_jax_is_no_attempt(tmp_path: Path) -> None:
-    """A job that the host kept from running is not looked at, one that it did once is."""
+def test_unobserved_attempts_do_not_count(tmp_path: Path) -> None:
+    """A job needs two observed attempts to be compared."""
     infra = partial(bad, outcome=Outcome.INFRA)
     script = Script({"one": [infra], "two": [infra, good]})
     made = calibrated(tmp_path, script)
@@ -82,7 +82,7 @@ def ir(canonical: str) -> dict[str, IrRecord]:
 def test_facts_and_irs_count_as_the_policy_says(
     tmp_path: Path, policy: dict[str, Policy], said: str
 ) -> None:
-    """What only informs makes no job unstable."""
+    """Artifacts that only inform make no job unstable."""
     one: Job = job(tmp_path, policy={"facts": Policy.INFORM, **policy})
     blobs = BlobStore(tmp_path / "blobs")
     record = make_record(good(one), blobs)

@@ -1,4 +1,4 @@
-"""What becomes in one release of what another one made."""
+"""Results of loading exports of other releases."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def said(**by_writer: str) -> Observation:
     return ok(value(*leaves))
 
 
-def test_by_parameter_writer_and_reader(tmp_path: Path) -> None:
-    """What the first of the cases says is promised."""
+def test_results_by_parameter_writer_and_reader(tmp_path: Path) -> None:
+    """Results of the first case are promised."""
     near = recorded(tmp_path, "near", said(v0_5_3="right"), said(v0_5_3="wrong", v0_6_0="right"))
     far = recorded(tmp_path, "far", said(v0_6_0="refused"), said())
     assert find_compatibility([near, far], ("near", "far"), RELEASES) == {
@@ -53,8 +53,8 @@ def test_by_parameter_writer_and_reader(tmp_path: Path) -> None:
     }
 
 
-def test_what_ended_by_an_error_has_no_pairs(tmp_path: Path) -> None:
-    """Nor has a case of another name."""
+def test_a_recorded_error_has_no_pairs(tmp_path: Path) -> None:
+    """A case of another name has none either."""
     near = recorded(tmp_path, "near", raised(), said(v0_5_3="right"))
     other = recorded(tmp_path, "other", said(v0_5_3="right"), said(v0_5_3="right"))
     found = find_compatibility([near, other], ("near",), RELEASES)

@@ -26,8 +26,8 @@ def unstated(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("data", [b"", TEXT])
-def test_what_was_compressed_comes_back(data: bytes) -> None:
-    """Whether the frame states the size of its content or not."""
+def test_compressed_data_round_trip(data: bytes) -> None:
+    """Whether or not the frame states the size of its content."""
     assert decompress(compress(data)) == decompress(unstated(data)) == data
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def test_a_missing_dependency_is_no_regression(
     tmp_path: Path, type_: str, message: str, missing: bool
 ) -> None:
-    """What jax, the standard library or the suite itself lacks is another matter."""
+    """Modules that jax, the standard library or the suite itself lack are different."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "clone" / "clone").mkdir(parents=True)
     (tmp_path / "support").mkdir()

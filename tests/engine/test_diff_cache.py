@@ -1,4 +1,4 @@
-"""Differences of IRs that were made once, and are read the next time."""
+"""The cache of IR differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pair(made: Directory) -> IrPair:
     return make_ir_pair(one, other, "hlo")
 
 
-def test_a_difference_is_made_once(
+def test_a_difference_is_computed_once(
     tmp_path: Path, pair: IrPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next report reads it, with its excerpts."""
@@ -44,8 +44,8 @@ def test_a_difference_is_made_once(
     assert "multiply" in change.after[0]
 
 
-def test_what_was_kept_broken_is_made_again(tmp_path: Path, pair: IrPair) -> None:
-    """A disk that was full once does not show for ever."""
+def test_a_broken_entry_is_computed_again(tmp_path: Path, pair: IrPair) -> None:
+    """A disk that was full once must not have a lasting effect."""
     first = DiffCache(tmp_path).get(pair)
     for file in (tmp_path / "diffs").rglob("*"):
         if file.is_file():
@@ -53,7 +53,7 @@ def test_what_was_kept_broken_is_made_again(tmp_path: Path, pair: IrPair) -> Non
     assert DiffCache(tmp_path).get(pair) == first
 
 
-def test_other_code_makes_another_difference(
+def test_entries_depend_on_the_code_that_compares(
     tmp_path: Path, pair: IrPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is kept belongs to the code that made it."""
@@ -69,8 +69,8 @@ def test_other_code_makes_another_difference(
         (ADD + "// " + "x" * diff_cache.LARGEST, "too large to be compared for a report"),
     ],
 )
-def test_why_two_texts_are_not_compared(tmp_path: Path, text: str, problem: str) -> None:
-    """It is said in the place of the difference."""
+def test_the_reason_why_texts_are_not_compared(tmp_path: Path, text: str, problem: str) -> None:
+    """It is shown in place of the difference."""
     run = Directory(tmp_path / "run").job("f/a", CELLS[0], texts={"hlo": ADD})
     one, other = sides(run.job("f/a", CELLS[1], texts={"hlo": text}))
     found = DiffCache(tmp_path / "cache").get(make_ir_pair(one, other, "hlo"))
@@ -78,8 +78,10 @@ def test_why_two_texts_are_not_compared(tmp_path: Path, text: str, problem: str)
     assert found.changes == ()
 
 
-def test_a_lost_text_is_told(tmp_path: Path, made: Directory, pair: IrPair) -> None:
-    """The report goes on."""
+def test_a_missing_text_is_a_problem_of_the_difference(
+    tmp_path: Path, made: Directory, pair: IrPair
+) -> None:
+    """The report continues."""
     for file in made.run.blobs.folder.iterdir():
         file.unlink()
     assert "cannot be read" in DiffCache(tmp_path / "cache").get(pair).problem
@@ -95,8 +97,8 @@ def many(folder: Path) -> list[IrPair]:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_many_are_made_by_several_processes(tmp_path: Path, order: int) -> None:
-    """And are the same as if made by one, in whatever order they are asked for; each is kept."""
+def test_several_processes_compute_the_same_differences(tmp_path: Path, order: int) -> None:
+    """In any order of requests; each difference is cached."""
     pairs = many(tmp_path)
     one, several = DiffCache(tmp_path / "one"), DiffCache(tmp_path / "several", processes=2)
     with several.prepare([*pairs, *pairs]):
@@ -106,8 +108,8 @@ def test_many_are_made_by_several_processes(tmp_path: Path, order: int) -> None:
     assert len(kept) == len(pairs)
 
 
-def test_what_nobody_waits_for_is_not_made(tmp_path: Path) -> None:
-    """An interrupted report leaves nothing at work; what is asked for later is made then."""
+def test_abandoned_differences_are_not_computed(tmp_path: Path) -> None:
+    """An interrupted report leaves no process; a later request computes the difference."""
     pairs = many(tmp_path)
     several = DiffCache(tmp_path / "several", processes=2)
     with pytest.raises(KeyboardInterrupt), several.prepare(pairs):

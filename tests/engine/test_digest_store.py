@@ -1,4 +1,4 @@
-"""Digests of runs, kept."""
+"""The cache of digests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 def test_a_digest_is_made_once(tmp_path: Path, store: DigestStore) -> None:
-    """Whoever asks again gets it from its file."""
+    """Later requests read it from its file."""
     run = write(tmp_path / "r1", record("f/a", A))
     made = store.get(run)
     written = kept(tmp_path).stat()
@@ -42,8 +42,8 @@ def test_a_digest_is_made_once(tmp_path: Path, store: DigestStore) -> None:
     assert kept(tmp_path).stat() == written
 
 
-def test_a_run_that_went_on_is_read_again(tmp_path: Path, store: DigestStore) -> None:
-    """More results, or another `run.json`."""
+def test_a_changed_run_gets_a_new_digest(tmp_path: Path, store: DigestStore) -> None:
+    """After more results, or with another `run.json`."""
     run = write(tmp_path / "r1", record("f/a", A), finished="")
     assert store.get(run).cases == ("f/a",)
     results = Results(run)
@@ -56,7 +56,7 @@ def test_a_run_that_went_on_is_read_again(tmp_path: Path, store: DigestStore) ->
 
 
 def test_a_change_of_the_same_size_is_seen(tmp_path: Path, store: DigestStore) -> None:
-    """By the time of the file."""
+    """By the modification time of the file."""
     run = write(tmp_path / "r1", record("f/a", A))
     store.get(run)
     file = run.path / RESULTS
@@ -65,8 +65,8 @@ def test_a_change_of_the_same_size_is_seen(tmp_path: Path, store: DigestStore) -
     assert store.get(run).cases == ("f/z",)
 
 
-def test_what_is_kept_and_broken_is_made_anew(tmp_path: Path, store: DigestStore) -> None:
-    """Empty, cut, one bit different, no digest at all, or of another version."""
+def test_a_broken_digest_is_made_again(tmp_path: Path, store: DigestStore) -> None:
+    """Empty, cut, with a flipped bit, no digest, or of another version."""
     run = write(tmp_path / "r1", record("f/a", A))
     made = store.get(run)
     file = kept(tmp_path)
@@ -90,7 +90,9 @@ def test_what_is_kept_and_broken_is_made_anew(tmp_path: Path, store: DigestStore
         assert file.read_bytes() == whole
 
 
-def test_runs_of_one_name_in_two_folders_are_two(tmp_path: Path, store: DigestStore) -> None:
+def test_runs_of_one_name_in_two_folders_have_two_digests(
+    tmp_path: Path, store: DigestStore
+) -> None:
     """E.g. the shards of two nights."""
     one = write(tmp_path / "a" / "shard-1", record("f/a", A))
     other = write(tmp_path / "b" / "shard-1", record("f/b", A))
@@ -98,10 +100,8 @@ def test_runs_of_one_name_in_two_folders_are_two(tmp_path: Path, store: DigestSt
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
-    tmp_path: Path, store: DigestStore
-) -> None:
-    """A sentence for each, that says where and what was expected."""
+def test_unreadable_runs_are_reported_and_skipped(tmp_path: Path, store: DigestStore) -> None:
+    """A sentence for each, with the file and the expected content."""
     good = write(tmp_path / "good", record("f/a", A))
     broken = write(tmp_path / "broken", record("f/a", A))
     (broken.path / RESULTS).write_text('{"case": "f/a"}\n')
@@ -119,8 +119,8 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
         store.get(RunDirectory(tmp_path / "none"))
 
 
-def test_processes_make_no_difference(tmp_path: Path) -> None:
-    """But that many new runs are read sooner."""
+def test_several_processes_give_the_same_digests(tmp_path: Path) -> None:
+    """They only read many new runs faster."""
     runs = [write(tmp_path / f"r{n}", record(f"f/{n}", A)) for n in range(MANY)]
     (runs[7].path / RUN).write_text("{}")
     (runs[7].path / RESULTS).unlink()
@@ -129,10 +129,10 @@ def test_processes_make_no_difference(tmp_path: Path) -> None:
     assert (len(alone[0]), len(alone[1])) == (MANY - 1, 1)
 
 
-def test_a_folder_that_cannot_be_written_ends_nothing(
+def test_an_unwritable_cache_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says once where, and what to do."""
+    """With the folder and a remedy."""
     run = write(tmp_path / "r1", record("f/a", A))
     (tmp_path / "file").write_text("")
     store = DigestStore(tmp_path / "file")

@@ -31,7 +31,7 @@ def states(run: RunDirectory) -> dict[tuple[str, str], JobState]:
     }
 
 
-def test_a_digest_knows_what_a_history_needs(tmp_path: Path) -> None:
+def test_a_digest_has_the_run_its_cells_and_states(tmp_path: Path) -> None:
     """The run, its cells with their releases, and of each job how it went."""
     known = record("f/b", B, Verdict.KNOWN, outcome=Outcome.RAISED)
     run = write(tmp_path / "r1", record("f/a", A), known)
@@ -46,8 +46,8 @@ def test_a_digest_knows_what_a_history_needs(tmp_path: Path) -> None:
     }
 
 
-def test_of_what_is_unexpected_the_reason_is_kept(tmp_path: Path) -> None:
-    """Or the error's signature where there is none; a long one is cut."""
+def test_unexpected_jobs_keep_their_reason(tmp_path: Path) -> None:
+    """Or the error's signature if there is no reason; a long text is cut."""
     error = ErrorInfo(type="TypeError", message="m", signature="TypeError: m")
     run = write(
         tmp_path / "r1",
@@ -62,13 +62,13 @@ def test_of_what_is_unexpected_the_reason_is_kept(tmp_path: Path) -> None:
     assert len(make_digest(run).states) == 3
 
 
-def test_of_a_job_written_twice_the_last_counts(tmp_path: Path) -> None:
-    """As everywhere."""
+def test_the_last_record_of_a_job_counts(tmp_path: Path) -> None:
+    """A resumed run appends a record of a job that it judges again."""
     run = write(tmp_path / "r1", record("f/a", A, Verdict.CHANGED), record("f/a", A))
     assert [state.verdict for state in states(run).values()] == [Verdict.MATCH]
 
 
-def test_a_killed_run_counts_with_what_it_has(tmp_path: Path) -> None:
+def test_a_killed_run_counts_with_its_complete_records(tmp_path: Path) -> None:
     """A line without its end is no record."""
     run = write(tmp_path / "r1", record("f/a", A), finished="", exit=None)
     with (run.path / RESULTS).open("ab") as out:
@@ -90,16 +90,14 @@ def test_a_killed_run_counts_with_what_it_has(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_a_cause_is_the_reason_without_what_differs_from_run_to_run(
-    reason: str, cause: str | None
-) -> None:
-    """Numbers, addresses, paths; names keep theirs."""
+def test_a_cause_is_the_normalised_reason(reason: str, cause: str | None) -> None:
+    """Without numbers, addresses and paths; numbers in names stay."""
     expected = "out # of # differ, worst at [#]: # against #, # ulp" if cause is None else cause
     assert normalise_cause(reason) == expected
 
 
-def test_a_run_of_a_part_of_its_matrix_says_so(tmp_path: Path) -> None:
-    """By what was asked for; the whole, and a run of old that says nothing, have no part."""
+def test_a_run_of_a_part_of_its_matrix_has_a_part(tmp_path: Path) -> None:
+    """By its selection. The whole matrix has no part, and neither has an old run."""
     asked = {"select": ["f/a"], "cell": ["latest"], "shard": "2/3"}
     assert make_digest(write(tmp_path / "part", request=asked, plan=(("f/a", A),))).part == (
         "f/a, latest, shard 2/3"

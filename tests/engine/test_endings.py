@@ -1,4 +1,4 @@
-"""However a job ends, it has one right outcome, and the next job is unharmed."""
+"""Each end of a job has one outcome, and the next job is unharmed."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ pytestmark = pytest.mark.cell
         ("env.unsupported('no such thing')", "unsupported", "unsupported", "no such thing"),
     ],
 )
-def test_an_end_has_its_outcome(
+def test_each_kind_of_end_has_its_outcome(
     bench: Bench, body: str, outcome: str, type_: str, message: str
 ) -> None:
-    """Exceptions, exits and signals are told apart and named."""
+    """Exceptions, exits and signals are distinguished and named."""
     finished = bench.run(body)
     assert finished.error is not None
     assert (finished.outcome, finished.error.type) == (outcome, type_)
@@ -49,7 +49,7 @@ def test_an_end_has_its_outcome(
     assert finished.stage is Stage.EXECUTE
 
 
-def test_a_good_end(bench: Bench) -> None:
+def test_a_job_that_ends_well(bench: Bench) -> None:
     """A value, the seconds of its stages, its memory, and nothing else."""
     finished = bench.run("return np.float32([1, 2])")
     assert (finished.outcome, finished.error) == (Outcome.OK, None)
@@ -59,15 +59,15 @@ def test_a_good_end(bench: Bench) -> None:
 
 
 def test_an_error_names_the_last_line_of_the_case(bench: Bench) -> None:
-    """Frames of jax and NumPy below it are not where the user can look first."""
+    """Not the frames of jax and NumPy below it."""
     finished = bench.run("x = 1\nnp.reshape(np.zeros(3), (2, 2))\nreturn x")
     assert finished.error is not None
     assert finished.error.where.endswith("family/topic.py:8")
     assert b"cannot reshape" in finished.blobs["traceback"]
 
 
-def test_an_exception_that_cannot_be_printed_is_still_named(bench: Bench) -> None:
-    """An exception whose own `__str__` raises is an observation like any other."""
+def test_an_exception_whose_message_raises_is_named(bench: Bench) -> None:
+    """It is an observation like any other."""
     top = "class Odd(Exception):\n    def __str__(self):\n        raise RuntimeError('no words')\n"
     finished = bench.run("raise Odd", top=top)
     assert finished.error is not None
@@ -76,7 +76,7 @@ def test_an_exception_that_cannot_be_printed_is_still_named(bench: Bench) -> Non
 
 @pytest.mark.parametrize("body", ["time.sleep(60)", "while True: pass", "threading.Event().wait()"])
 def test_a_hang_is_killed(bench: Bench, body: str) -> None:
-    """Asleep, busy or waiting: at the timeout the job ends."""
+    """Asleep, busy or waiting: the job ends at its timeout."""
     start = time.monotonic()
     finished = bench.run(body, "probe(timeout=0.3)")
     assert finished.outcome is Outcome.TIMED_OUT
@@ -86,7 +86,7 @@ def test_a_hang_is_killed(bench: Bench, body: str) -> None:
 
 
 def test_a_job_beyond_its_memory_is_ended(bench: Bench) -> None:
-    """The limit is on what is resident, and the message names it."""
+    """The limit is about resident memory, and the message names it."""
     body = "kept = []\nwhile True: kept.append(np.ones(2**23)); time.sleep(0.03)"
     finished = bench.run(body, "probe(memory=600)")
     assert finished.outcome is Outcome.OUT_OF_MEMORY
@@ -108,7 +108,7 @@ def test_a_job_beyond_its_memory_is_ended(bench: Bench) -> None:
 def test_an_observation_that_is_too_large_is_one_clear_error(
     bench: Bench, body: str, said: str
 ) -> None:
-    """The job says so before it copies anything, and neither server nor orchestrator grows."""
+    """The job raises before it copies data, and neither server nor orchestrator grows."""
     before = psutil.Process().memory_info().rss
     finished = bench.run(body)
     assert finished.outcome is Outcome.RAISED
@@ -120,8 +120,8 @@ def test_an_observation_that_is_too_large_is_one_clear_error(
     assert psutil.Process().memory_info().rss < before + (64 << 20)
 
 
-def test_a_case_may_observe_more_if_it_says_so(bench: Bench) -> None:
-    """Its limit counts for all that it observes, together."""
+def test_a_case_may_raise_its_observation_limit(bench: Bench) -> None:
+    """The limit is for all of its artifacts together."""
     body = "return np.zeros(3 << 20, np.uint8)"
     finished = bench.run(body, "probe(observation_mb=2)")
     assert finished.error is not None
@@ -129,8 +129,8 @@ def test_a_case_may_observe_more_if_it_says_so(bench: Bench) -> None:
     assert bench.run(body, "probe(observation_mb=3)").outcome is Outcome.OK
 
 
-def test_a_job_that_writes_too_much_past_the_kit_is_ended(bench: Bench) -> None:
-    """By its supervisor, before the bytes are taken."""
+def test_a_job_that_bypasses_the_kit_is_ended_at_its_limit(bench: Bench) -> None:
+    """By the supervisor, before the bytes are read."""
     body = """
         from conformance.worker import frames
         for fd in range(3, 64):
@@ -144,8 +144,8 @@ def test_a_job_that_writes_too_much_past_the_kit_is_ended(bench: Bench) -> None:
     assert finished.error.message == "observed more than 2 MiB"
 
 
-def test_a_flood_of_output_leaves_its_last_words(bench: Bench) -> None:
-    """200 MB on each stream: the end is kept, and the server does not grow."""
+def test_the_end_of_a_flood_of_output_is_kept(bench: Bench) -> None:
+    """Of 200 MB on each stream; the server does not grow."""
     (server,) = (p for p in psutil.Process().children() if p.pid == bench.pid)
     before = server.memory_info().rss
     body = """
@@ -163,13 +163,13 @@ def test_a_flood_of_output_leaves_its_last_words(bench: Bench) -> None:
     assert server.memory_info().rss < before + 50 * 2**20
 
 
-def test_a_good_job_has_its_chatter_dropped(bench: Bench) -> None:
-    """Output of a job that ends well is no artifact."""
+def test_output_of_a_good_job_is_dropped(bench: Bench) -> None:
+    """It is no artifact."""
     assert "stdout" not in bench.run("print('hello'); return 1").blobs
 
 
 def test_output_of_a_crash_is_kept(bench: Bench) -> None:
-    """What was written before the end, without a line end, is evidence."""
+    """Also a last line without a line end."""
     finished = bench.run("os.write(1, b'about to'); os.write(2, b'fall'); os.abort()")
     assert finished.blobs["stdout"] == b"about to"
     assert finished.blobs["stderr"].startswith(b"fall")
@@ -185,7 +185,7 @@ def test_a_thread_left_running_does_not_hold_the_job(bench: Bench) -> None:
 
 @pytest.mark.parametrize("session", ["pass", "os.setsid()"], ids=["same session", "own session"])
 def test_a_grandchild_does_not_outlive_its_job(bench: Bench, session: str) -> None:
-    """What a job leaves running is gone soon after it, whatever session it hides in."""
+    """In any session."""
     body = f"""
         pid = os.fork()
         if pid == 0:
@@ -199,7 +199,7 @@ def test_a_grandchild_does_not_outlive_its_job(bench: Bench, session: str) -> No
 
 
 def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
-    """A daemon with a daemon of its own goes whole."""
+    """A daemon and its own daemon."""
     body = """
         read, write = os.pipe()
         if os.fork() == 0:
@@ -230,15 +230,15 @@ def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
         ("np.random.seed(3)", "np.random.random() == 0.5507979025745755"),
     ],
 )
-def test_what_a_job_does_to_its_process_ends_with_it(bench: Bench, harm: str, look: str) -> None:
-    """The next job finds everything as the first one did."""
+def test_changes_to_the_process_end_with_the_job(bench: Bench, harm: str, look: str) -> None:
+    """The next job finds the same state as the first."""
     assert bench.run(f"{harm}; return 1").outcome is Outcome.OK
     after = bench.run(f"import jax, jax.numpy as jnp; return bool({look})", topic="next")
     assert leaf_of(after).data == b"False"
 
 
-def test_a_job_has_an_empty_folder_of_its_own(bench: Bench) -> None:
-    """Files a case writes where it stands, or in the temporary folder, vanish with it."""
+def test_each_job_has_an_empty_folder(bench: Bench) -> None:
+    """Files in the working directory or the temporary folder are removed with it."""
     body = """
         import tempfile, pathlib
         pathlib.Path("here").write_text("x")
@@ -267,15 +267,15 @@ def test_a_job_that_writes_into_the_workers_channel_is_ended(bench: Bench) -> No
     assert bench.run("return 1", topic="next").outcome is Outcome.OK
 
 
-def test_a_case_cannot_read_what_is_typed(bench: Bench) -> None:
-    """Standard input is at its end: a prompt fails at once."""
+def test_a_case_has_an_empty_standard_input(bench: Bench) -> None:
+    """A prompt fails at once."""
     finished = bench.run("return input()")
     assert finished.error is not None
     assert finished.error.type == "EOFError"
 
 
-def test_the_frames_of_an_error(bench: Bench) -> None:
-    """The user's first, then those of jax down to the one that raised; none of the harness."""
+def test_an_error_has_frames_of_the_user_and_of_jax(bench: Bench) -> None:
+    """The user's first, then those of jax down to the raising frame; none of the harness."""
     top = "import jax.numpy as jnp\n\ndef helper(x):\n    return jnp.add(x, jnp.ones(4))\n"
     finished = bench.run("return helper(jnp.ones(3))", top=top)
     (one,) = decode_traceback(finished.blobs["frames"])

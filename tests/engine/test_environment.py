@@ -28,7 +28,7 @@ def test_a_worker_gets_an_allow_list() -> None:
 
 
 def test_a_development_build_keeps_its_python_path() -> None:
-    """A `path:` cell may live by PYTHONPATH."""
+    """A `path:` cell may need PYTHONPATH."""
     assert (
         make_worker_environment({"PYTHONPATH": "/p"}, {}, keep_python_path=True)["PYTHONPATH"]
         == "/p"
@@ -46,7 +46,7 @@ def test_a_passed_variable_does_not_replace_a_pinned_one(name: str) -> None:
 
 
 def test_a_name_passes_a_secret_and_a_pattern_does_not() -> None:
-    """Whoever writes the name of a secret means it; whoever writes a pattern may not."""
+    """A pattern may match a secret by accident."""
     outer = {"MYLIB_DATA": "/data", "MYLIB_TOKEN": "secret", "OTHER": "x"}
     assert select_passed_variables(["MYLIB_*"], outer) == {"MYLIB_DATA": "/data"}
     assert select_passed_variables(["MYLIB_TOKEN", "MISSING"], outer) == {"MYLIB_TOKEN": "secret"}

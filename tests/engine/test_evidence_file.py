@@ -1,4 +1,4 @@
-"""The file of what was found out about root causes."""
+"""The file of evidence about root causes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ FOUND = Evidence(
 )  # fmt: skip
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """Nothing where nobody looked, and no reproduction where there is none any more."""
+def test_evidence_round_trips(tmp_path: Path) -> None:
+    """Empty without triage; no reproduction if its file is missing."""
     directory = RunDirectory(tmp_path)
     assert read_evidence(directory) == {}
     add_evidence(directory, FOUND, ["c"], print)
@@ -39,15 +39,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '[{"cause": 1}]', '{"a": 1}'])
-def test_what_cannot_be_read_says_how_to_make_it_anew(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_file_names_a_remedy(tmp_path: Path, text: str) -> None:
     """And names the file."""
     (tmp_path / "evidence.json").write_text(text)
     with pytest.raises(CorruptRunError, match=r"evidence\.json: .*conformance triage --fresh"):
         read_evidence(RunDirectory(tmp_path))
 
 
-def test_what_two_find_out_at_once_is_all_kept(tmp_path: Path) -> None:
-    """In the order of the causes; what is known of other causes is dropped."""
+def test_concurrent_additions_are_all_kept(tmp_path: Path) -> None:
+    """In the order of the causes; evidence of other causes is dropped."""
     directory = RunDirectory(tmp_path)
     found = [msgspec.structs.replace(FOUND, cause=f"c{number}") for number in range(12)]
     causes = [one.cause for one in found[1:]]
@@ -56,8 +56,8 @@ def test_what_two_find_out_at_once_is_all_kept(tmp_path: Path) -> None:
     assert list(read_evidence(directory).values()) == found[1:]
 
 
-def test_what_cannot_be_read_can_be_forgotten(tmp_path: Path) -> None:
-    """As the message asks for; where there is nothing, nothing happens."""
+def test_an_unreadable_file_can_be_deleted(tmp_path: Path) -> None:
+    """As its message advises; a missing file is no error."""
     directory = RunDirectory(tmp_path)
     (tmp_path / "evidence.json").write_text("{")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""For what a run fails."""
+"""The results for which a run fails."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def since(before: list[Record], after: list[Record]) -> Since:
         ([INFRA], [FINE], ExitCode.OK),
     ],
 )
-def test_only_what_is_new_fails(
+def test_only_new_causes_fail(
     before: list[Record], after: list[Record], expected: ExitCode
 ) -> None:
-    """And faults of the host are told as ever."""
+    """Faults of the host count as always."""
     assert decide_exit(FailOn.NEW, after, since(before, after)).code is expected
 
 
@@ -59,15 +59,15 @@ def test_only_what_is_new_fails(
         ([BAD, OTHER], {LINKED}, ExitCode.UNEXPECTED),
     ],
 )
-def test_where_issues_are_linked_what_has_none_fails(
+def test_causes_without_an_issue_fail(
     records: list[Record], known: set[tuple[str, str, str]], expected: ExitCode
 ) -> None:
-    """Although it was there the last night."""
+    """Although the last night had them."""
     assert decide_exit(FailOn.NEW, records, since(records, records), known).code is expected
 
 
-def test_without_a_night_before_all_is_new() -> None:
-    """But for what has an issue."""
+def test_without_an_earlier_night_every_cause_is_new() -> None:
+    """Except causes with an issue."""
     assert decide_exit(FailOn.NEW, [BAD], None).code is ExitCode.UNEXPECTED
     assert decide_exit(FailOn.NEW, [BAD], None, {LINKED}).code is ExitCode.OK
 
@@ -88,7 +88,7 @@ def test_without_a_night_before_all_is_new() -> None:
 def test_the_exit_status_has_a_reason(
     policy: FailOn, records: list[Record], known: set[tuple[str, str, str]] | None, reason: str
 ) -> None:
-    """Nobody must count root causes by hand to know why a nightly failed."""
+    """A user need not count root causes to see why a nightly failed."""
     assert decide_exit(policy, records, None, known).reason == reason
 
 
@@ -121,10 +121,8 @@ RECORDS = st.lists(st.sampled_from([BAD, OTHER, FINE, INFRA, UNKNOWN]), max_size
 
 
 @given(RECORDS, RECORDS)
-def test_a_policy_only_ever_forgives_what_is_unexpected(
-    before: list[Record], after: list[Record]
-) -> None:
-    """What fails for what is new fails for all; nothing fails for nothing."""
+def test_a_policy_forgives_unexpected_jobs_only(before: list[Record], after: list[Record]) -> None:
+    """A run that fails for new results fails for all; no policy adds a failure."""
     told = since(before, after)
     strict = decide_exit(FailOn.UNEXPECTED, after, told).code
     new = decide_exit(FailOn.NEW, after, told).code

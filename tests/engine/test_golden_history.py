@@ -1,4 +1,4 @@
-"""What goldens say changed from release to release."""
+"""Changes between releases that goldens record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found(root: Path, *seen: Observation, variant: str = "cpu") -> list[GoldenCh
     return list(find_golden_changes([recorded(root, variant, *seen)]))
 
 
-def test_an_ending_before_and_since(tmp_path: Path) -> None:
+def test_a_change_of_the_ending(tmp_path: Path) -> None:
     """With the releases on both sides of the change."""
     (one,) = found(tmp_path, raised(), ok(f32(1)), ok(f32(1)))
     assert (one.last, one.release, one.shown_by) == ("0.5.3", "0.6.0", "outcome")
@@ -51,8 +51,8 @@ def test_an_ending_before_and_since(tmp_path: Path) -> None:
     assert after.value == f32(1)
 
 
-def test_where_a_case_has_no_cpu_its_own_platform_is_told(tmp_path: Path) -> None:
-    """Programs of two processes, say."""
+def test_a_case_without_a_cpu_golden_shows_its_own_platform(tmp_path: Path) -> None:
+    """E.g. a program of two processes."""
     (one,) = found(tmp_path, ok(f32(1)), ok(f32(2)), ok(f32(2)), variant="cpu-mp2")
     assert (one.release, one.shown_by) == ("0.6.0", "value")
 
@@ -75,8 +75,8 @@ def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
     return case
 
 
-def test_facts_that_gate(tmp_path: Path) -> None:
-    """And none where one side only leaves something unsaid."""
+def test_a_change_of_gating_facts(tmp_path: Path) -> None:
+    """Facts that only one side states are no change."""
     sharded = {"collectives": {}, "parameters": [{**PARAMETER, "sharding": "replicated"}]}
     unsaid = {"collectives": {}, "parameters": [PARAMETER]}
     reduced = {**unsaid, "collectives": {"all-reduce": 1}}
@@ -86,6 +86,6 @@ def test_facts_that_gate(tmp_path: Path) -> None:
     assert one.facts[1]["collectives"] == {"all-reduce": 1}
 
 
-def test_a_case_without_goldens_tells_nothing(tmp_path: Path) -> None:
+def test_a_case_without_goldens_has_no_changes(tmp_path: Path) -> None:
     """Nor is it an error."""
     assert list(find_golden_changes([job(tmp_path).case])) == []

@@ -1,4 +1,4 @@
-"""What goldens have of a plan, by their spans alone."""
+"""Recorded outcomes of a plan, by the spans of its goldens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ case = "family/one"
 
 
 def test_releases_within_a_span_are_recorded(tmp_path: Path) -> None:
-    """Contents need not be there; what is newer than all spans, or of another case, is not."""
+    """Contents are not read. Releases newer than all spans, and other cases, are not recorded."""
     file = tmp_path / "family" / "golden" / "topic" / "one" / "spans.toml"
     file.parent.mkdir(parents=True)
     file.write_text(GOLDEN)

@@ -1,4 +1,4 @@
-"""Case files that cannot be imported, or that do something when they are."""
+"""Case files that cannot be imported, or whose import has effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cell
 
 
 def test_an_import_that_raises_ends_every_job_of_the_file(bench: Bench) -> None:
-    """Each says what was raised, and at which line of the case file."""
+    """Each error has the exception and the line of the case file."""
     jobs = bench.jobs(
         "from conformance.kit import probe\nimport no_such_package\n"
         "@probe()\ndef one(env): return 1\n@probe()\ndef two(env): return 2\n"
@@ -29,7 +29,7 @@ def test_an_import_that_raises_ends_every_job_of_the_file(bench: Bench) -> None:
 
 
 def test_a_file_the_cells_python_cannot_parse_names_the_line(bench: Bench) -> None:
-    """What only a newer Python can read is an error of that cell."""
+    """Syntax of a newer Python is an error in that cell."""
     job = bench.job("return 1")
     write_case(bench.folder, source_of("return 1") + "\ndef broken(:\n")
     finished = bench.worker.run(job)
@@ -48,8 +48,10 @@ def test_a_file_the_cells_python_cannot_parse_names_the_line(bench: Bench) -> No
         ("os._exit(0)", "crashed", "exit"),
     ],
 )
-def test_an_import_that_ends_the_process(bench: Bench, top: str, outcome: str, type_: str) -> None:
-    """The scout dies of it, never the server; the next file is unharmed."""
+def test_an_import_that_ends_the_process_ends_the_scout_only(
+    bench: Bench, top: str, outcome: str, type_: str
+) -> None:
+    """The next file is unharmed."""
     finished = bench.run("return 1", "probe(timeout=1)", top)
     assert finished.error is not None
     assert (finished.outcome, finished.error.type) == (outcome, type_)
@@ -62,7 +64,7 @@ def test_an_import_that_ends_the_process(bench: Bench, top: str, outcome: str, t
     ["X = jnp.zeros(3)", "X = jax.devices()", "X = jax.random.key(0)", "jax.jit(jnp.sin)(1.0)"],
 )
 def test_an_import_that_makes_a_backend_names_its_line(bench: Bench, line: str) -> None:
-    """A backend fixes the device count: the error says where it is made and what to do."""
+    """The error names the line and a remedy."""
     finished = bench.run("return 1", top=f"import jax, jax.numpy as jnp\n{line}\n")
     assert finished.error is not None
     assert finished.error.type == "CaseError"
@@ -90,14 +92,14 @@ def test_a_file_that_starts_a_thread_is_imported_in_each_job(bench: Bench) -> No
         ("sys.path.insert(0, '/harm')", "'/harm' in sys.path"),
     ],
 )
-def test_what_an_import_sets_is_for_its_own_file(bench: Bench, top: str, look: str) -> None:
-    """Cases of the file have what it set at import; those of another file do not."""
+def test_settings_of_an_import_affect_its_own_file_only(bench: Bench, top: str, look: str) -> None:
+    """Cases of the file see them; those of another file do not."""
     assert leaf_of(bench.run(f"return {look}", top=top)).data == b"True"
     assert leaf_of(bench.run(f"return {look}", topic="next")).data == b"False"
 
 
-def test_an_import_that_works_only_once(bench: Bench) -> None:
-    """A file that cannot be imported a second time fails its own jobs, not the server."""
+def test_an_import_that_fails_the_second_time(bench: Bench) -> None:
+    """It fails the jobs of its file, not the server."""
     top = f"open({str(bench.folder / 'once')!r}, 'x').close()"
     pid = bench.pid
     finished = bench.run("return 1", top=top)
@@ -107,14 +109,14 @@ def test_an_import_that_works_only_once(bench: Bench) -> None:
     assert bench.pid == pid
 
 
-def test_helpers_beside_a_case_are_imported_relatively(bench: Bench) -> None:
-    """`from . import _helpers` works, and no folder of the user's is on the path."""
+def test_helpers_are_imported_relatively(bench: Bench) -> None:
+    """`from . import _helpers` works, and no folder of the user is on the path."""
     write_case(bench.folder, "ANSWER = 42\n", topic="_helpers")
     finished = bench.run("return _helpers.ANSWER", top="from . import _helpers")
     assert leaf_of(finished).data == b"42"
 
 
-def test_families_of_one_name_keep_their_helpers_apart(bench: Bench) -> None:
+def test_families_of_one_name_have_separate_helpers(bench: Bench) -> None:
     """Two folders of the same name, each with its own `_helpers`."""
     found = []
     for folder in ("a", "b", "a"):
@@ -126,6 +128,6 @@ def test_families_of_one_name_keep_their_helpers_apart(bench: Bench) -> None:
 
 
 def test_a_case_file_leaves_no_bytecode(bench: Bench) -> None:
-    """An edit of the same size within the same second would not be seen through it."""
+    """Bytecode would hide an edit of the same size within the same second."""
     assert bench.run("return 1").outcome is Outcome.OK
     assert [path.name for path in (bench.folder / "family").iterdir()] == ["topic.py"]

@@ -1,4 +1,4 @@
-"""The files of the user's own that a program reads."""
+"""The user's files that a program reads."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def read_by(folder: Path, code: str) -> dict[str, str]:
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
-def test_what_is_read(folder: Path, code: str, names: list[str]) -> None:
-    """By the program and its children; compiled or not; nothing that it writes itself."""
+def test_files_that_a_program_reads_are_inputs(folder: Path, code: str, names: list[str]) -> None:
+    """Also those of its children, compiled or not; files that it writes itself are none."""
     assert list(read_by(folder, code)) == names
     assert list(read_by(folder, code)) == names  # now from __pycache__
 
 
-def test_a_file_that_is_not_there_counts(folder: Path) -> None:
-    """A program may do something else once it is."""
+def test_a_missing_file_is_an_input(folder: Path) -> None:
+    """The program may do something else once it exists."""
     code = "import contextlib\nwith contextlib.suppress(OSError): open('settings')"
     inputs = {str(folder / name): content for name, content in read_by(folder, code).items()}
     assert list(inputs.values()) == [""]
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_there_counts(folder: Path) -> None:
 
 
 def test_an_edited_file_has_changed(folder: Path) -> None:
-    """What it was touched by does not count."""
+    """By its content, not by its modification time."""
     inputs = {str(folder / name): h for name, h in read_by(folder, "import helper").items()}
     os.utime(folder / "helper.py")
     assert are_unchanged(inputs)
@@ -84,8 +84,8 @@ def test_an_edited_file_has_changed(folder: Path) -> None:
     assert not are_unchanged(inputs)
 
 
-def test_what_is_installed_is_no_input(folder: Path) -> None:
-    """Neither an environment in the working directory nor what nobody noted."""
+def test_installed_files_are_no_inputs(folder: Path) -> None:
+    """Neither are files that no process noted."""
     package = folder / ".venv" / "lib" / "site-packages" / "p.py"
     package.parent.mkdir(parents=True)
     package.write_text("")

@@ -1,4 +1,4 @@
-"""The IRs of a job in their normal forms, those for other platforms among them."""
+"""The IRs of a job in their normal forms, including those for other platforms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SINE = stablehlo('%r = "stablehlo.sine"(%x) : (tensor<4xf32>) -> tensor<4xf32>')
 COSINE = SINE.replace(b"sine", b"cosine")
 
 
-def test_each_platform_has_a_record_of_its_own() -> None:
+def test_each_platform_has_a_record() -> None:
     """By the artifact's name, in the normal forms of StableHLO."""
     found, facts = analyse_artifacts(
         {"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE}
@@ -31,7 +31,7 @@ def test_each_platform_has_a_record_of_its_own() -> None:
 
 
 def test_the_same_text_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most programs are lowered alike for every platform."""
+    """Most programs are lowered to the same text for every platform."""
     kinds = []
 
     def counted(text: str, kind: str) -> Analysis:
@@ -62,8 +62,8 @@ LAYOUT = {
 }
 
 
-def test_shardings_of_the_compiled_object() -> None:
-    """Are facts where the HLO states none; an input that is not used is no parameter."""
+def test_shardings_of_the_compiled_object_are_facts() -> None:
+    """If the HLO has none; an unused input is no parameter."""
     silent = HLO.replace(b"SHARDING", b"")
     _, facts = analyse_artifacts({"hlo": silent, "layout": json.dumps(LAYOUT).encode()})
     assert facts["parameters"] == [
@@ -73,8 +73,8 @@ def test_shardings_of_the_compiled_object() -> None:
     assert facts["results"] == [{"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"}]
 
 
-def test_shardings_that_the_hlo_states_count() -> None:
-    """Whatever the compiled object says, and what cannot be read states nothing."""
+def test_shardings_in_the_hlo_take_precedence() -> None:
+    """An unreadable sharding of the compiled object adds no fact."""
     stating = HLO.replace(b"SHARDING", b", sharding={replicated}")
     _, facts = analyse_artifacts({"hlo": stating, "layout": json.dumps(LAYOUT).encode()})
     assert facts["parameters"] == [{"type": "f32[2]", "sharding": "replicated"}, {"type": "f32[]"}]
@@ -86,8 +86,8 @@ def test_shardings_that_the_hlo_states_count() -> None:
     assert facts["parameters"] == [{"type": "f32[2]"}, {"type": "f32[]"}]
 
 
-def test_what_is_not_understood_of_a_platform_is_said() -> None:
-    """It takes nothing from the others."""
+def test_an_ir_that_is_not_understood_is_recorded() -> None:
+    """The other platforms are unaffected."""
     found, _ = analyse_artifacts({"stablehlo": SINE, "stablehlo-tpu": b'"builtin.module"( ?'})
     assert found["stablehlo"].canonical
     assert not found["stablehlo-tpu"].canonical

@@ -1,4 +1,4 @@
-"""Two jobs of one case against each other."""
+"""Comparison of two jobs of one case."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def failed(blobs: BlobStore, message: str) -> StoredJob:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_equal_jobs(blobs: BlobStore, quick: bool) -> None:
-    """Each IR is compared, read again or by its fingerprint; names mean nothing."""
+def test_jobs_that_are_equal_except_for_names(blobs: BlobStore, quick: bool) -> None:
+    """Each IR is compared by its text or its fingerprint."""
     found = compare_jobs(side(blobs, HLO), side(blobs, HLO.replace("sum.7", "s")), quick=quick)
     assert found.equal(IrLevel.EXACT)
     (one,) = found.irs
@@ -75,21 +75,21 @@ def test_equal_jobs(blobs: BlobStore, quick: bool) -> None:
     assert bool(one.diff.facts) == (not quick)
 
 
-def test_an_ir_of_one_side(blobs: BlobStore) -> None:
+def test_an_ir_that_only_one_job_has(blobs: BlobStore) -> None:
     """It is not equal to none."""
     found = compare_jobs(side(blobs, HLO), side(blobs))
     assert [(one.ir, one.problem) for one in found.irs] == [("hlo", "only the first has one")]
     assert not found.equal(IrLevel.CANONICAL)
 
 
-def test_an_ir_that_is_not_understood(blobs: BlobStore) -> None:
-    """Nothing is said about it but that."""
+def test_an_ir_that_cannot_be_parsed_is_a_problem(blobs: BlobStore) -> None:
+    """The comparison reports nothing else about it."""
     (one,) = compare_jobs(side(blobs, HLO), side(blobs, "HloModule ?"), ["hlo"]).irs
     assert one.problem.startswith("not understood: hlo line 1")
 
 
-def test_a_blob_that_is_gone(blobs: BlobStore) -> None:
-    """It ends no comparison of many jobs."""
+def test_a_missing_blob_is_a_difference(blobs: BlobStore) -> None:
+    """It does not end a comparison of many jobs."""
     a, b = side(blobs, HLO), side(blobs, HLO.replace("add", "multiply"), 2)
     for file in blobs.folder.iterdir():
         file.unlink()
@@ -98,7 +98,7 @@ def test_a_blob_that_is_gone(blobs: BlobStore) -> None:
     assert "cannot be read" in found.irs[0].problem
 
 
-def test_values(blobs: BlobStore) -> None:
+def test_values_are_compared_by_the_default_tolerance(blobs: BlobStore) -> None:
     """By the default tolerance."""
     assert not compare_jobs(side(blobs), side(blobs, value=1 + 1e-7)).difference
     said = compare_jobs(side(blobs), side(blobs, value=2)).difference
@@ -113,13 +113,15 @@ def test_values(blobs: BlobStore) -> None:
         ("bad\nx 1\ny", "bad\nx 1\nz", "raised TypeError at trace: bad ... 'y' -> 'z'"),
     ],
 )
-def test_errors(blobs: BlobStore, before: str, after: str, said: str) -> None:
+def test_errors_are_described_by_their_first_differing_line(
+    blobs: BlobStore, before: str, after: str, said: str
+) -> None:
     """Where the first lines are the same, the first that is not."""
     found = compare_jobs(failed(blobs, before), failed(blobs, after)).difference
     assert found.startswith(said) if said else not found
 
 
-def test_a_failure_of_one_side(blobs: BlobStore) -> None:
+def test_a_failure_of_one_job_is_a_difference(blobs: BlobStore) -> None:
     """How each ended."""
     found = compare_jobs(side(blobs), failed(blobs, "bad"))
     assert found.difference == "ok at execute -> raised TypeError at trace: bad"
@@ -135,8 +137,8 @@ def job(name: str, *changes: tuple[str, str, int], neutral: bool = False) -> Job
     return JobComparison(case=name, cells=("c", "c"), outcomes=ok, irs=(one,))
 
 
-def test_groups() -> None:
-    """By the set of the gravest changes, whatever their counts; the smallest is the example."""
+def test_jobs_are_grouped_by_their_gravest_changes() -> None:
+    """Counts do not matter; the smallest difference is the example."""
     found = group_by_changes(
         [
             job("a", ("semantic", "x", 3)),
@@ -151,8 +153,8 @@ def test_groups() -> None:
     assert found[0].example.changes[0].count == 1
 
 
-def test_the_same_work_is_no_group_on_the_level_neutral() -> None:
-    """Unless what differs is grave."""
+def test_equal_canonical_forms_are_in_no_group() -> None:
+    """Unless a change is semantic."""
     work = [
         job("a", ("structural", "x", 1), neutral=True),
         job("b", ("semantic", "sharding", 1), neutral=True),
@@ -176,16 +178,16 @@ SINE, COSINE = (
         ({"stablehlo-tpu": COSINE}, {"stablehlo-tpu": COSINE}, ["stablehlo-tpu"]),
     ],
 )
-def test_what_repeats_the_cells_own_is_not_compared_again(
+def test_irs_equal_to_the_cells_own_are_not_compared(
     blobs: BlobStore, before: dict[str, str], after: dict[str, str], told: list[str]
 ) -> None:
-    """Nor what only one job has, such as one of a run before there was any; unless asked for."""
+    """Nor IRs that only one job has, unless they are selected."""
     a, b = (side(blobs, others={"stablehlo": SINE, **more}) for more in (before, after))
     assert [one.ir for one in compare_jobs(a, b).irs] == ["stablehlo", *told]
     assert [one.ir for one in compare_jobs(a, b, ["stablehlo-tpu"]).irs] == ["stablehlo-tpu"]
 
 
-def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
+def test_irs_of_one_job_for_two_platforms(blobs: BlobStore) -> None:
     """How a program is lowered for another one."""
     job = side(blobs, others={"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE})
     found = compare_irs_of_job(job, "stablehlo", "stablehlo-tpu")

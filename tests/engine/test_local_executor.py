@@ -1,4 +1,4 @@
-"""The local executor: every job ends once, whatever its worker does."""
+"""The local executor: every job ends once, with any end of its worker."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def test_a_cell_that_cannot_start_is_infra_for_all_its_jobs(idle: Bench) -> None
     assert (len(found), len(tries)) == (5, 1)
 
 
-def test_jobs_that_need_packages_beside_jax_come_last(idle: Bench) -> None:
-    """What they import stays in the server, and every fork after it copies that too."""
+def test_jobs_that_need_more_packages_come_last(idle: Bench) -> None:
+    """Their imports stay in the server, and every later fork copies them."""
     jobs = some_jobs(idle, 3)
     jobs[0] = replace(jobs[0], case=replace(jobs[0].case, requires=("flax>=0.10",)))
     ran = list(LocalExecutor(failing, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs))
     assert [f.job for f in ran] == [*jobs[1:], jobs[0]]
 
 
-def test_a_fault_of_ours_is_loud(idle: Bench) -> None:
+def test_an_internal_error_ends_the_run(idle: Bench) -> None:
     """An exception that is no user's error ends the run with itself."""
 
     def opening(planned: PlannedCell) -> Worker:
@@ -115,13 +115,13 @@ def test_a_fault_of_ours_is_loud(idle: Bench) -> None:
         )
 
 
-def test_nothing_to_run(idle: Bench) -> None:
+def test_no_jobs_start_no_worker(idle: Bench) -> None:
     """No jobs, no worker."""
     assert list(LocalExecutor(failing, slots=2, device_lock=DeviceLock(idle.folder)).run([])) == []
 
 
 def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
-    """A package that is missing or of another version; what is there besides does not matter."""
+    """A missing package or another version; further packages are ignored."""
     planned = replace(idle.planned, versions={"jax": "0.5.3", "numpy": "2.0"})
     assert find_identity_mismatch(planned, {"jax": "0.5.3", "numpy": "2.0", "extra": "1"}) == ""
     assert "has jax 0.6.0, expected 0.5.3" in find_identity_mismatch(planned, {"jax": "0.6.0"})
@@ -148,10 +148,8 @@ class Scripted:
         """End nothing."""
 
 
-def test_a_job_that_the_host_has_no_room_for_is_tried_again(
-    idle: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Alone, some times, with a pause before each; if there never is any it is the host's fault."""
+def test_a_refused_job_is_tried_again(idle: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, after pauses; in the end it is a fault of the host."""
     monkeypatch.setattr(local_executor, "PAUSES", (0.0, 0.0))
     job = idle.job("return 1")
     none = FinishedJob(job=job, outcome=Outcome.INFRA, stage=Stage.IMPORT, refused=True)
@@ -171,7 +169,7 @@ def test_a_job_that_the_host_has_no_room_for_is_tried_again(
 def test_a_job_killed_on_a_host_out_of_memory_is_not_blamed(
     idle: Bench, monkeypatch: pytest.MonkeyPatch, how: str, kills: int, outcome: Outcome
 ) -> None:
-    """Where the kernel says that it ended processes for it; else the job alone is to blame."""
+    """If the kernel has counted killed processes; else the job is responsible."""
     counts = iter([7, 7 + kills])
     monkeypatch.setattr(local_executor, "count_oom_kills", lambda: next(counts))
     job = idle.job("return 1")
@@ -186,7 +184,7 @@ def test_a_job_killed_on_a_host_out_of_memory_is_not_blamed(
 
 @pytest.mark.cell
 def test_a_mismatch_of_identity_is_infra(idle: Bench) -> None:
-    """A worker that is not what the lock says never gives a verdict."""
+    """A worker that does not match its lock never gives a verdict."""
     planned = replace(idle.planned, versions={**idle.planned.versions, "numpy": "1.0"})
     provider = Provider({planned.cell.id: lock_of(planned.cell)}, cache_root())
     job = Job(case=idle.job("return 1").case, planned=planned)
@@ -212,10 +210,8 @@ def test_jobs_of_several_cells_each_end_once(idle: Bench, opener: Opener) -> Non
 
 
 @pytest.mark.cell
-def test_a_worker_killed_once_is_started_anew_and_the_job_run_again(
-    idle: Bench, opener: Opener
-) -> None:
-    """The job ends well, alone in a worker of its own, and nobody else notices."""
+def test_a_job_of_a_killed_worker_runs_again(idle: Bench, opener: Opener) -> None:
+    """It ends well, alone in a separate worker, and other jobs are unaffected."""
     marker = idle.folder / "marker"
     killer = f"""
         if not os.path.exists({str(marker)!r}):
@@ -231,8 +227,8 @@ def test_a_worker_killed_once_is_started_anew_and_the_job_run_again(
 
 
 @pytest.mark.cell
-def test_a_job_that_kills_every_worker_is_the_one_that_crashed(idle: Bench, opener: Opener) -> None:
-    """After two workers it is held to be the job; the next one runs."""
+def test_a_job_that_kills_two_workers_has_crashed(idle: Bench, opener: Opener) -> None:
+    """The next job runs."""
     killer = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     jobs = [idle.job(killer), idle.job("return 2", topic="next")]
     killed, after = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs)
@@ -244,8 +240,8 @@ def test_a_job_that_kills_every_worker_is_the_one_that_crashed(idle: Bench, open
 
 @pytest.mark.cell
 @pytest.mark.parametrize("begun", [0, 1], ids=["while starting", "while running"])
-def test_an_interrupted_run_leaves_nothing(idle: Bench, opener: Opener, begun: int) -> None:
-    """Closing the iterator, as Ctrl-C does, ends everything, and soon."""
+def test_an_interrupted_run_ends_its_workers(idle: Bench, opener: Opener, begun: int) -> None:
+    """Closing the iterator, as Ctrl-C does, ends everything soon."""
     jobs = [idle.job("return os.getpid()")]
     jobs += [idle.job("time.sleep(50); return 1", topic=f"t{n}") for n in range(4)]
     results = LocalExecutor(opener, slots=2, device_lock=DeviceLock(idle.folder)).run(jobs)
@@ -263,7 +259,7 @@ def test_an_interrupted_run_leaves_nothing(idle: Bench, opener: Opener, begun: i
 
 @pytest.mark.cell
 def test_an_interrupted_run_leaves_no_strays_and_no_folders(idle: Bench, opener: Opener) -> None:
-    """A grandchild in a session of its own, and the job's scratch folder, go too."""
+    """Neither a grandchild in another session nor the scratch folder of a job."""
     report = idle.folder / "report"
     body = f"""
         if os.fork() == 0:
@@ -292,10 +288,8 @@ KILLED_ONCE = """
 
 
 @pytest.mark.cell
-def test_a_job_that_is_killed_once_ends_as_it_does_the_second_time(
-    idle: Bench, opener: Opener
-) -> None:
-    """That is no crash of JAX's; it is noted, and the other job has its worker all the time."""
+def test_a_job_that_is_killed_once_has_its_second_outcome(idle: Bench, opener: Opener) -> None:
+    """With a note. The other job keeps its worker."""
     body = KILLED_ONCE.format(marker=str(idle.folder / "marker")) + "\n    return 1"
     jobs = [idle.job(textwrap.dedent(body)), idle.job("return 2", topic="next")]
     executor = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder))
@@ -307,7 +301,7 @@ def test_a_job_that_is_killed_once_ends_as_it_does_the_second_time(
 
 @pytest.mark.cell
 def test_a_job_that_is_killed_each_time_has_crashed(idle: Bench, opener: Opener) -> None:
-    """Whoever kills it: that no limit did is noted."""
+    """With a note that no limit killed it."""
     jobs = [idle.job("os.kill(os.getpid(), signal.SIGKILL)")]
     (killed,) = LocalExecutor(opener, slots=1, device_lock=DeviceLock(idle.folder)).run(jobs)
     assert killed.error is not None
@@ -318,7 +312,7 @@ def test_a_job_that_is_killed_each_time_has_crashed(idle: Bench, opener: Opener)
 
 @pytest.mark.cell
 def test_a_killed_import_fails_no_job_of_the_file(idle: Bench, opener: Opener) -> None:
-    """The worker takes it for the file's fault; another one imports it anew."""
+    """Another worker imports the file again."""
     top = "import os, signal\n" + textwrap.dedent(
         KILLED_ONCE.format(marker=str(idle.folder / "marker"))
     )
@@ -333,7 +327,7 @@ def test_a_killed_import_fails_no_job_of_the_file(idle: Bench, opener: Opener) -
 def test_a_worker_killed_while_it_starts_is_started_again(
     idle: Bench, opener: Opener, error: type[Exception], times: int, outcome: Outcome
 ) -> None:
-    """Once; a cell that never comes up is a fault of the host."""
+    """Once; a cell that never starts is a fault of the host."""
     left = [error("it was ended by SIGKILL")] * times
 
     def killed(planned: PlannedCell) -> Worker:
@@ -347,8 +341,8 @@ def test_a_worker_killed_while_it_starts_is_started_again(
 
 
 @pytest.mark.cell
-def test_a_worker_that_is_killed_before_it_says_hello_is_told(tmp_path: Path) -> None:
-    """Unlike one that ends by itself."""
+def test_a_worker_killed_before_its_hello_is_a_separate_error(tmp_path: Path) -> None:
+    """Unlike a worker that exits."""
     python = tmp_path / "python"
     for does, error in (("kill -9 $$", WorkerKilledError), ("exit 3", InfrastructureError)):
         python.write_text(f"#!/bin/sh\n{does}\n")

@@ -12,7 +12,7 @@ MASKER = Masker({"APITOKEN": "hunter22", "AUTH_MODE": "execute"})
 
 
 def test_an_error_is_masked_with_its_traceback() -> None:
-    """Messages, notes, paths and lines of source are texts, each for itself."""
+    """Message, notes, paths and lines of source."""
     frame = {"file": "/hunter22/a.py", "line": 3, "source": "login('hunter22')"}
     error = {"type": "E", "message": "no hunter22", "frames": [{"notes": ["x"], "frames": [frame]}]}
     masking = Masking(MASKER)
@@ -22,7 +22,7 @@ def test_an_error_is_masked_with_its_traceback() -> None:
     assert masking.make_notes() == (NOTE,)
 
 
-def test_the_words_of_the_protocol_stay() -> None:
+def test_words_of_the_protocol_are_not_masked() -> None:
     """A secret may equal the name of a stage."""
     masking = Masking(MASKER)
     header, body = masking.mask(Frame({"stage": "execute"}, b""))

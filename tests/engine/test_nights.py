@@ -1,4 +1,4 @@
-"""Two nights beside each other: laws, and what each kind of change is told as."""
+"""Comparison of two nights: laws, and the kinds of changes."""
 
 from __future__ import annotations
 
@@ -100,17 +100,15 @@ ANY = st.lists(
 
 @given(ANY)
 def test_a_night_against_itself_has_nothing_new(records: list[Record]) -> None:
-    """Everything is still there."""
+    """Every cause persists."""
     since = compare_nights(night(1, *records), night(2, *records))
     assert not since.has_changes
     assert len(since.still) == len(night(1, *records).causes)
 
 
 @given(LOUD, LOUD)
-def test_what_is_new_and_what_is_gone_are_mirror_images(
-    one: list[Record], other: list[Record]
-) -> None:
-    """As are jobs that came and that went; what moved, moved both ways."""
+def test_new_and_gone_are_mirror_images(one: list[Record], other: list[Record]) -> None:
+    """So are added and removed jobs, and changed artifacts are the same both ways."""
     there, back = (
         compare_nights(night(1, *one), night(2, *other)),
         compare_nights(night(2, *other), night(1, *one)),
@@ -124,8 +122,8 @@ def test_what_is_new_and_what_is_gone_are_mirror_images(
 
 
 @given(ANY, ANY)
-def test_every_cause_is_told_once(one: list[Record], other: list[Record]) -> None:
-    """Of tonight new or still there, of before still there, gone or not seen."""
+def test_every_cause_is_listed_once(one: list[Record], other: list[Record]) -> None:
+    """As new or persisting; earlier causes as persisting, gone or unseen."""
     before, after = night(1, *one), night(2, *other)
     since = compare_nights(before, after)
     assert sorted([c.id for c in (*since.new, *since.still)]) == sorted(after.causes)
@@ -140,8 +138,8 @@ def test_a_cause_is_as_old_as_its_first_night() -> None:
     assert not since.has_changes
 
 
-def test_a_night_that_says_nothing_ends_no_cause() -> None:
-    """It is there again when there is something to see, and as old as it was."""
+def test_an_unobserved_night_ends_no_cause() -> None:
+    """The cause returns with its age."""
     since = nights_on([fine()], [bad()], [silent()])
     assert (since.silent, since.has_changes) == ((JobAt(case="f/a", place=HERE),), True)
     assert (cases_of(since.unseen), since.gone, since.new) == (["f/a"], (), ())
@@ -152,15 +150,15 @@ def test_a_night_that_says_nothing_ends_no_cause() -> None:
     assert (cases_of(since.gone), since.unseen) == (["f/a"], ())
 
 
-def test_a_job_that_is_not_run_any_more_ends_its_cause() -> None:
-    """It was removed, which is told, too."""
+def test_a_removed_job_ends_its_cause() -> None:
+    """It is listed as removed, too."""
     since = nights_on([bad(), fine("f/b")], [fine("f/b")])
     assert cases_of(since.gone) == ["f/a"]
     assert since.removed == (JobAt(case="f/a", place=HERE),)
 
 
 def test_another_reason_is_another_cause() -> None:
-    """Numbers are none: what is computed wrong is wrong otherwise every night."""
+    """Except for numbers, which differ every night."""
     since = nights_on([bad(reason="out 1 against 2")], [bad(reason="out 5 against 2")])
     assert (since.new, len(since.still)) == ((), 1)
     since = nights_on([bad(reason="out 1 against 2")], [bad(reason="dtype f4 against f8")])
@@ -169,7 +167,7 @@ def test_another_reason_is_another_cause() -> None:
 
 @pytest.mark.parametrize("cell", [DAYS[1], UNTOLD])
 def test_nightlies_are_compared_by_place(cell: str) -> None:
-    """Whatever their date and Python; a night that could not be told is in its place, too."""
+    """With any date and Python, also a nightly that could not be resolved."""
     job = silent(cell=cell) if cell == UNTOLD else bad(cell=cell)
     since = compare_nights(night(1, bad(cell=DAYS[0])), night(2, job))
     assert (since.added, since.removed, since.new, since.gone) == ((), (), (), ())
@@ -177,8 +175,8 @@ def test_nightlies_are_compared_by_place(cell: str) -> None:
     assert one.jobs == (JobAt(case="f/a", place=PLACE),)
 
 
-def test_packages_that_moved_are_told() -> None:
-    """By place; those of a place that has none now are not gone."""
+def test_changed_packages_are_listed_by_place() -> None:
+    """Packages of a place that was not provided are not removed."""
     jax = dict(zip(DAYS, ("0.13.0.dev20260501", "0.13.0.dev20260502"), strict=True))
     before, after = night(1, fine(cell=DAYS[0]), jax=jax), night(2, fine(cell=DAYS[1]), jax=jax)
     assert compare_nights(before, after).packages == (
@@ -192,8 +190,8 @@ def ir(canonical: str, exact: str = "s", version: int = 1) -> IrRecord:
     return IrRecord(exact=exact, canonical=canonical, version=version)
 
 
-def test_what_moved_although_it_is_as_it_should_be() -> None:
-    """Values, and IRs that do other work; not what is only put otherwise."""
+def test_changed_artifacts_of_expected_jobs_are_listed() -> None:
+    """Values and canonical forms of IRs, but not exact forms."""
     then = [
         fine("f/a", artifacts={"value": "1"}, ir={"hlo": ir("n"), "stablehlo": ir("n")}),
         fine("f/b", ir={"hlo": ir("n"), "stablehlo": ir("n"), "stablehlo-tpu": ir("n")}),
@@ -222,7 +220,7 @@ def test_what_moved_although_it_is_as_it_should_be() -> None:
     ],
     ids=["unexpected", "edited", "another normal form", "not understood", "not there"],
 )
-def test_what_cannot_be_compared_did_not_move(now: Record) -> None:
-    """What is unexpected is told as such, what was edited is meant to move."""
+def test_incomparable_artifacts_are_not_listed(now: Record) -> None:
+    """Unexpected jobs have causes, and edited cases are meant to change."""
     then = fine(artifacts={"value": "1"}, ir={"hlo": ir("n")})
     assert nights_on([then], [now]).artifacts == ()

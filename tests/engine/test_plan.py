@@ -1,4 +1,4 @@
-"""What is run, in order, and what is left out and why."""
+"""The jobs of a plan in order, and the reasons of its exclusions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ HERE = Path("cases")
         ({"requires": ("optax",)}, "requires optax, the cell has none"),
     ],
 )
-def test_why_a_case_is_left_out(needs: dict[str, Any], reason: str) -> None:
-    """In the words of its own metadata; empty when it can run."""
+def test_the_reason_why_a_case_is_excluded(needs: dict[str, Any], reason: str) -> None:
+    """In terms of its metadata; empty if it can run."""
     assert find_exclusion_reason(job(HERE, **needs).case, planned()) == reason
 
 
-def test_what_may_be_is_told_without_a_lock() -> None:
-    """Alike on every host: by where a case runs, and by the release where that is known."""
+def test_possible_jobs_need_no_lock() -> None:
+    """The same on every host: by platform, and by release if that is known."""
     there = planned("0.6.2")
     gone = replace(there, failure="no network", versions={"jax": "0.6.2"}, cell_hash="")
     new, old = job(HERE, "new", releases=">=0.8").case, job(HERE, "old", releases="<0.8").case
@@ -55,8 +55,8 @@ def test_what_may_be_is_told_without_a_lock() -> None:
     assert found == [(old.id, there.cell.id), (new.id, untold.id), (old.id, untold.id)]
 
 
-def test_a_nightly_is_taken_for_the_release_that_it_leads_to() -> None:
-    """In what a case applies to, and in what a deviation covers."""
+def test_a_nightly_counts_as_the_release_that_it_precedes() -> None:
+    """For `releases` of a case and for its deviations."""
     night = planned("0.8.3.dev20251120")
     assert find_exclusion_reason(job(HERE, releases=">=0.8.3").case, night) == ""
     assert find_exclusion_reason(job(HERE, releases="<0.8.3").case, night) == (
@@ -87,14 +87,14 @@ def test_a_nightly_is_taken_for_the_release_that_it_leads_to() -> None:
         ({"devices": 4, "platforms": ("cpu-mp4",)}, "runs on cpu-mp4, the cell is cpu-mp2"),
     ],
 )
-def test_what_processes_can_share(case: dict[str, Any], reason: str) -> None:
-    """Devices go in equal parts, and a probe must be written for processes."""
+def test_devices_must_divide_by_the_number_of_processes(case: dict[str, Any], reason: str) -> None:
+    """And a probe must be written for several processes."""
     one = replace(job(HERE).case, **case)
     assert find_exclusion_reason(one, planned(platform="cpu-mp2")) == reason
 
 
-def test_a_plan_goes_cell_by_cell() -> None:
-    """Jobs of a cell stand together, exclusions are kept, nothing is lost."""
+def test_jobs_of_a_cell_are_consecutive() -> None:
+    """Exclusions are kept, and no pair is lost."""
     cases = [job(HERE, "a").case, job(HERE, "b", releases=">=0.6").case]
     cells = [planned("0.5.3"), planned("0.6.0")]
     given = Exclusion(case="", cell="x", reason="no Python")
@@ -107,8 +107,8 @@ def test_a_plan_goes_cell_by_cell() -> None:
     assert len(plan.jobs) + len(plan.exclusions) - 1 == len(cases) * len(cells)
 
 
-def test_a_request_has_case_and_cell_together() -> None:
-    """Flags add up, the case's config wins, x64 is on by either."""
+def test_a_request_combines_case_and_cell() -> None:
+    """Flags add up, the case's config wins, either enables x64."""
     place = planned(
         xla_flags=("--xla_a=1",), config=(("jax_x", "cell"), ("jax_y", "cell")), x64=True
     )
@@ -126,7 +126,7 @@ def test_a_request_has_case_and_cell_together() -> None:
         {"xla_flags": ("--xla_a=1",)}, {"config": {"jax_x": 1}}, {"x64": True}, {"kind": "probe"},
     ],
 )  # fmt: skip
-def test_a_key_changes_with_what_a_job_observes(change: dict[str, Any]) -> None:
+def test_a_key_depends_on_content_parameters_flags_and_limits(change: dict[str, Any]) -> None:
     """Content, parameters, flags and limits."""
     one = job(HERE)
     other = Job(case=replace(one.case, **change), planned=one.planned)
@@ -134,7 +134,7 @@ def test_a_key_changes_with_what_a_job_observes(change: dict[str, Any]) -> None:
 
 
 def test_a_key_changes_with_kit_and_cell() -> None:
-    """Another kit or another lock may observe something else; another folder may not."""
+    """Not with the folder of the case."""
     one = job(HERE)
     other_cell = Job(case=one.case, planned=replace(one.planned, cell_hash="other"))
     elsewhere = job(Path("elsewhere"))

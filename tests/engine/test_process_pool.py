@@ -1,4 +1,4 @@
-"""The same work on many things: alone or by several processes, in the same order."""
+"""A map over many items: in this process or in several, in the same order."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def negative(number: int) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("processes", "new", "alone"), [(1, MANY, True), (2, MANY - 1, True), (2, MANY, False)]
 )
-def test_many_new_things_are_worked_on_by_processes(processes: int, new: int, alone: bool) -> None:
-    """Few are not: to start them would take longer."""
+def test_many_new_items_start_processes(processes: int, new: int, alone: bool) -> None:
+    """Few items do not: starting processes would take longer."""
     with map_in_processes(negative, range(MANY), processes=processes, new=new, chunk=4) as results:
         found = list(results)
     assert [number for number, _ in found] == [-number for number in range(MANY)]
     assert ({worker for _, worker in found} == {os.getpid()}) is alone
 
 
-def test_the_work_goes_on_while_the_caller_does_something_else(tmp_path: Path) -> None:
+def test_work_starts_before_the_first_result_is_taken(tmp_path: Path) -> None:
     """Before the first result is asked for."""
     files = [tmp_path / str(number) for number in range(MANY)]
     with map_in_processes(Path.touch, files, processes=2, new=MANY, chunk=4):

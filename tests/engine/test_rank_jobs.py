@@ -1,4 +1,4 @@
-"""A job of several processes has one outcome, whatever its ranks do, and leaves nothing behind."""
+"""Jobs of several processes have one outcome, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def ranks(shared_bench: Bench, tmp_path: Path) -> Iterator[Bench]:
     assert left == []
 
 
-def test_a_program_has_one_value(ranks: Bench) -> None:
-    """NumPy arguments are spread over the ranks; the result is put together from them."""
+def test_ranks_assemble_one_value(ranks: Bench) -> None:
+    """NumPy arguments are distributed over the ranks."""
     finished = ranks.run(TOTAL, "program(devices=4)", TOP)
     moved, total = value_of(finished).leaves
     assert to_array(moved).tolist() == [0, 1, 3, 4, 6, 7, 9, 10]
@@ -69,7 +69,7 @@ def test_a_program_has_one_value(ranks: Bench) -> None:
 
 
 def test_every_rank_has_its_devices(ranks: Bench) -> None:
-    """The devices of the case in all, consecutive ones of each process."""
+    """Consecutive devices, and as many in all as the case needs."""
     body = """
         seen = [device.process_index for device in env.devices]
         return seen, len(jax.local_devices()), jax.process_count()
@@ -78,8 +78,8 @@ def test_every_rank_has_its_devices(ranks: Bench) -> None:
     assert [leaf.data for leaf in value.leaves] == [b"0", b"0", b"1", b"1", b"2", b"2"]
 
 
-def test_placed_arguments_reach_the_reference_whole(ranks: Bench) -> None:
-    """What `env.put` spreads is handed to a reference as one NumPy array."""
+def test_the_reference_gets_whole_arguments(ranks: Bench) -> None:
+    """An array distributed by `env.put` is one NumPy array for the reference."""
     body = """
         sharding = NamedSharding(env.mesh(2, "x"), P("x"))
         x = env.put(np.arange(4.0), sharding)
@@ -99,7 +99,7 @@ def test_placed_arguments_reach_the_reference_whole(ranks: Bench) -> None:
     ],
 )
 def test_a_rank_that_dies_ends_the_job(ranks: Bench, rank: int, deed: str, ending: str) -> None:
-    """At once, though the others wait for it in a collective."""
+    """At once, although the others wait for it in a collective."""
     start = time.monotonic()
     body = f"""
         if jax.process_index() == {rank}:
@@ -114,7 +114,7 @@ def test_a_rank_that_dies_ends_the_job(ranks: Bench, rank: int, deed: str, endin
     assert time.monotonic() - start < 20
 
 
-def test_ranks_that_all_die_of_the_same_are_all_named(ranks: Bench) -> None:
+def test_ranks_with_the_same_end_are_all_named(ranks: Bench) -> None:
     """A compiler that crashes does so on every rank.
 
     The first rank last: it holds what connects them, and would take the others along.
@@ -131,7 +131,7 @@ def test_ranks_that_all_die_of_the_same_are_all_named(ranks: Bench) -> None:
 
 
 def test_a_rank_that_hangs_is_named(ranks: Bench) -> None:
-    """At the timeout everything ends, and the error says who was behind."""
+    """At the timeout everything ends, and the error names the rank that is behind."""
     body = """
         if jax.process_index() == 1:
             time.sleep(60)
@@ -144,7 +144,7 @@ def test_a_rank_that_hangs_is_named(ranks: Bench) -> None:
 
 
 def test_a_rank_that_raises_alone_is_named(ranks: Bench) -> None:
-    """The others, which wait for it in a collective, are ended soon."""
+    """The other ranks, which wait for it in a collective, are ended soon."""
     start = time.monotonic()
     body = """
         if jax.process_index() == 1:
@@ -160,14 +160,14 @@ def test_a_rank_that_raises_alone_is_named(ranks: Bench) -> None:
 
 
 def test_an_error_of_all_ranks_is_one_error(ranks: Bench) -> None:
-    """As if there were one process."""
+    """As of a single process."""
     finished = ranks.run("raise ValueError('bad shape')", PROBE, TOP)
     assert finished.error is not None
     assert (finished.outcome, finished.error.message) == ("raised", "bad shape")
     assert b"bad shape" in finished.blobs["traceback"]
 
 
-def test_what_no_rank_supports_is_unsupported(ranks: Bench) -> None:
+def test_a_feature_that_no_rank_has_is_unsupported(ranks: Bench) -> None:
     """With the reason, once."""
     finished = ranks.run("env.unsupported('no such thing')", PROBE, TOP)
     assert finished.error is not None
@@ -188,7 +188,7 @@ def test_what_no_rank_supports_is_unsupported(ranks: Bench) -> None:
     ids=["program", "replicas"],
 )
 def test_ranks_that_differ_are_an_error(ranks: Bench, case: str, said: str) -> None:
-    """Named are the artifact, the ranks and the first difference; each rank's is kept."""
+    """It names the artifact, the ranks and the first difference; each rank's artifact is kept."""
     body = f"{case}\nreturn Program(fn, args=(np.ones(2, np.float32),))"
     finished = ranks.run(body, "program(devices=2)", TOP)
     assert finished.error is not None
@@ -199,8 +199,8 @@ def test_ranks_that_differ_are_an_error(ranks: Bench, case: str, said: str) -> N
     assert name not in finished.blobs
 
 
-def test_output_is_told_apart_by_rank(ranks: Bench) -> None:
-    """Also when the job fails, and the last line has no end."""
+def test_output_is_labelled_by_rank(ranks: Bench) -> None:
+    """Also if the job fails, and if the last line has no end."""
     body = """
         os.write(1, b"line of %d\\npart of %d" % (jax.process_index(), jax.process_index()))
         raise ValueError
@@ -213,15 +213,15 @@ def test_output_is_told_apart_by_rank(ranks: Bench) -> None:
 
 
 def test_the_memory_of_all_ranks_counts(ranks: Bench) -> None:
-    """The limit is the job's: no rank is beyond it alone, and what they share counts once."""
+    """The limit is for the job; shared memory counts once."""
     body = "kept = np.ones(2**25); time.sleep(20); return kept[:1]"
     finished = ranks.run(body, "probe(devices=2, memory=550)", TOP)
     assert finished.outcome is Outcome.OUT_OF_MEMORY
     assert 550 * 2**20 < finished.max_rss_bytes < 1500 * 2**20
 
 
-def test_jobs_beside_each_other_never_meet(ranks: Bench) -> None:
-    """Each has a coordinator of its own, and no rank joins another job's."""
+def test_concurrent_jobs_have_separate_coordinators(ranks: Bench) -> None:
+    """No rank joins another job."""
     jobs = [ranks.job(TOTAL, "program(devices=4)", TOP)] * 6
     with ThreadPoolExecutor(6) as pool:
         finished = list(pool.map(ranks.worker.run, jobs))
@@ -229,8 +229,8 @@ def test_jobs_beside_each_other_never_meet(ranks: Bench) -> None:
     assert len({one.blobs["value"] for one in finished}) == 1
 
 
-def test_fresh_interpreters_make_ranks_too(tmp_path: Path) -> None:
-    """Where no fork server may be, ranks are forked before jax is there; and there may be four."""
+def test_fresh_interpreters_fork_ranks_too(tmp_path: Path) -> None:
+    """Without a fork server, ranks are forked before jax is imported; also four of them."""
     with Bench(of_processes(planned_cell(OLD), 4), tmp_path, spawn=True) as bench:
         finished = bench.run(TOTAL, "program(devices=4)", TOP)
     assert to_array(value_of(finished).leaves[0]).tolist() == [0, 1, 3, 4, 6, 7, 9, 10]

@@ -1,4 +1,4 @@
-"""From what the ranks of a job said to how the job ended."""
+"""From the events of ranks to the finished job."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ SEGV, ABORT = {"exit": None, "signal": 11}, {"exit": None, "signal": 6}
         ),
     ],
 )  # fmt: skip
-def test_every_end_has_one_outcome(
+def test_each_end_has_one_outcome(
     tmp_path: Path,
     events: list[tuple[int | None, Any]],
     done: dict[str, Any],
     ending: tuple[str, str | None, str],
 ) -> None:
-    """What all say is said once; who is to blame is named."""
+    """The supervisor's report comes first, then events of the job, then the end of the process."""
     finished = finish(tmp_path, *events, (None, END), **done)
     seen = finished.error
     found = (finished.outcome, seen and seen.type, seen.message if seen else "")
@@ -127,8 +127,8 @@ def test_a_launcher_that_dies_is_a_crash(tmp_path: Path) -> None:
     assert "launcher" in finished.error.message
 
 
-def test_artifacts_must_be_the_same(tmp_path: Path) -> None:
-    """The first difference is told of each, in the order of the stages; each rank's is kept."""
+def test_differing_artifacts_are_reported_in_order_of_stages(tmp_path: Path) -> None:
+    """With the first difference of each; each rank's artifact is kept."""
     finished = finish(
         tmp_path,
         *both(({"artifact": "jaxpr"}, b"same")),
@@ -168,8 +168,10 @@ ENTRY %main () -> s32[] {{
         ),
     ],
 )
-def test_irs_agree_where_they_mean_the_same(tmp_path: Path, other: bytes, said: str | None) -> None:
-    """What a process had traced before is in its tables, and in no program."""
+def test_irs_with_equal_canonical_forms_agree(
+    tmp_path: Path, other: bytes, said: str | None
+) -> None:
+    """Programs that a process traced earlier are in its location tables."""
     finished = finish(
         tmp_path,
         (0, ({"artifact": "hlo"}, hlo(file="a.py", value=1))),
@@ -181,8 +183,8 @@ def test_irs_agree_where_they_mean_the_same(tmp_path: Path, other: bytes, said: 
     assert ("hlo" in finished.blobs) == (said is None)
 
 
-def test_what_a_rank_could_not_come_to_is_no_difference(tmp_path: Path) -> None:
-    """One that was ended because another raised has said less."""
+def test_artifacts_that_an_ended_rank_lacks_are_no_difference(tmp_path: Path) -> None:
+    """The rank was ended because another rank had raised."""
     finished = finish(
         tmp_path,
         (0, ({"artifact": "jaxpr"}, b"x")),
@@ -195,7 +197,7 @@ def test_what_a_rank_could_not_come_to_is_no_difference(tmp_path: Path) -> None:
     assert (finished.error.type, finished.blobs["jaxpr"]) == ("ValueError", b"x")
 
 
-def test_seconds_are_those_of_the_slowest(tmp_path: Path) -> None:
+def test_seconds_are_those_of_the_slowest_rank(tmp_path: Path) -> None:
     """Stages overlap; the job waits for the last."""
     finished = finish(
         tmp_path,
@@ -208,8 +210,8 @@ def test_seconds_are_those_of_the_slowest(tmp_path: Path) -> None:
     assert finished.seconds == {"build": 2.0, "job": 3.0}
 
 
-def test_ways_that_no_rank_goes_are_said_once(tmp_path: Path) -> None:
-    """Nothing is run in another way among ranks: that is no difference, and no failure."""
+def test_variants_are_unsupported_among_ranks(tmp_path: Path) -> None:
+    """They are neither a difference nor a failure."""
     way = [{"same_as": "jit"}, {"same_as": "jit", "skipped": "several processes"}]
     finished = finish(tmp_path, *both(*way, END), (None, END))
     assert finished.outcome is Outcome.OK

@@ -1,4 +1,4 @@
-"""From stored records to judged ones, without a run."""
+"""Judging stored records, without a run."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_values_of_the_same_process_are_judged_without_their_blobs(tmp_path: Pat
     assert Judge(empty).judge(finished.job, record, values=values) == expected
 
 
-def test_a_pattern_is_matched_in_the_form_neutral(tmp_path: Path) -> None:
-    """Names and layouts of the text are gone from it; the claim alone makes the job conform."""
+def test_a_pattern_is_matched_in_the_canonical_form(tmp_path: Path) -> None:
+    """Without names and layouts; the claim alone makes the job conform."""
     pattern = "CHECK: [[X:%parameter.1]] = f32[4] parameter()\nCHECK-NEXT: add([[X]], [[X]])"
     record = judged(tmp_path, {"hlo": pattern}, hlo=HLO)
     assert (record.conformance, record.verdict) == (Conformance.CONFORMS, "new")
@@ -64,7 +64,7 @@ def test_a_pattern_is_matched_in_the_form_neutral(tmp_path: Path) -> None:
     ],
 )
 def test_a_pattern_that_is_not_met(tmp_path: Path, blobs: dict[str, bytes], reason: str) -> None:
-    """The job deviates, also where there is nothing to match: a claim is never passed over."""
+    """The job deviates, also without a text to match."""
     record = judged(tmp_path, {"hlo": "CHECK: all-reduce"}, **blobs)
     assert (record.conformance, record.verdict) == (Conformance.DEVIATES, "regressed")
     assert record.reasons[0].startswith(reason)

@@ -1,4 +1,4 @@
-"""The life of a regression: opened, fixed, reopened, by the jobs that show it."""
+"""The life of a regression: opened, fixed and reopened by the jobs that show it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_life_of_a_regression() -> None:
     assert (one.places, one.open_places) == (("b", "c", "d"), ("d",))
 
 
-def test_a_job_that_does_not_run_leaves_it_open() -> None:
+def test_a_job_that_does_not_run_leaves_its_regression_open() -> None:
     """As far as is known it still shows it."""
     made = tracker({1})
     none = np.zeros(JOBS, np.int64)
@@ -51,7 +51,7 @@ def test_a_job_that_does_not_run_leaves_it_open() -> None:
     assert (one.is_open, one.last, one.status) == (True, 1, NEW)
 
 
-def test_an_old_link_does_not_hold_for_what_was_opened_again() -> None:
+def test_a_link_before_the_last_reopening_does_not_count() -> None:
     """Nor is one ever older than a regression that was opened once."""
     made = tracker({1}, set(), {1})
     (one,) = made.list_regressions()
@@ -64,7 +64,7 @@ def test_an_old_link_does_not_hold_for_what_was_opened_again() -> None:
 
 
 def test_another_verdict_of_a_job_is_another_regression() -> None:
-    """The one is fixed, the other is new."""
+    """The first is fixed, the second is new."""
     made = tracker({1})
     made.add(2, np.array([1]), np.array([3]), TABLE, ran=np.arange(JOBS))
     assert [(one.state, one.is_open) for one in made.list_regressions()] == [
@@ -74,8 +74,8 @@ def test_another_verdict_of_a_job_is_another_regression() -> None:
 
 
 @given(runs=st.lists(SHOWN, max_size=12))
-def test_it_is_open_while_any_job_shows_it(runs: list[set[int]]) -> None:
-    """Whatever the runs show; fixed and opened take turns."""
+def test_a_regression_is_open_while_any_job_shows_it(runs: list[set[int]]) -> None:
+    """In any sequence of runs; opening and fixing alternate."""
     made = tracker(*runs)
     seen: list[RegressionStatus] = [event.kind for event in made.events]
     moves = [kind for kind in seen if kind != RegressionStatus.CONFIRMED]

@@ -1,4 +1,4 @@
-"""A run in which each test is tried several times: its orders, its rates, what is kept."""
+"""Runs with several attempts of each test: orders, rates and caching."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def run(folder: Path, jobs: Sequence[Job], script: Script, times: int = 5) -> di
     return {record.case.rpartition("/")[2]: record for record in records}
 
 
-def test_what_disagrees_is_flaky_with_its_rate(tmp_path: Path) -> None:
-    """Also two errors; what does the same each time is as it is; each attempt is kept."""
+def test_disagreeing_attempts_are_flaky_with_their_rate(tmp_path: Path) -> None:
+    """Also two errors; each attempt is stored."""
     names = ("fine", "fails", "now_and_then", "either")
     jobs = [a_test(tmp_path, name) for name in names]
     other = partial(bad, message="another")
@@ -75,7 +75,7 @@ def test_what_disagrees_is_flaky_with_its_rate(tmp_path: Path) -> None:
     assert len(script.asked) == 5 * len(names)
 
 
-def test_what_is_stable_is_kept_and_what_is_not_is_forgotten(tmp_path: Path) -> None:
+def test_stable_jobs_are_cached_and_flaky_ones_removed(tmp_path: Path) -> None:
     """A run that finds a test flaky takes back what an earlier one knew of it."""
     jobs = [a_test(tmp_path, name) for name in ("fine", "now_and_then")]
     blobs = RunDirectory(tmp_path / "other").blobs
@@ -86,15 +86,15 @@ def test_what_is_stable_is_kept_and_what_is_not_is_forgotten(tmp_path: Path) -> 
     assert [cache.take(one, blobs) is not None for one in jobs] == [True, False]
 
 
-def test_what_may_pass_is_known(tmp_path: Path) -> None:
-    """A failure that is known to be seen now and then only is not flaky."""
+def test_a_failure_that_may_pass_is_known(tmp_path: Path) -> None:
+    """It is not flaky."""
     known = Deviation(error="ValueError", may_pass=True, reason="by chance")
     jobs = [a_test(tmp_path, "chance", deviations=(known,))]
     records = run(tmp_path, jobs, Script(answers={"chance": [good, bad]}), times=3)
     assert records["chance"].verdict is Verdict.KNOWN
 
 
-def test_what_was_not_run_says_nothing(tmp_path: Path) -> None:
+def test_unobserved_attempts_are_no_disagreement(tmp_path: Path) -> None:
     """An attempt that the host spoilt is no disagreement."""
     jobs = [a_test(tmp_path, "one")]
     lost = partial(bad, outcome=Outcome.INFRA)
@@ -104,7 +104,7 @@ def test_what_was_not_run_says_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_each_attempt_has_its_order(tmp_path: Path, number: int) -> None:
-    """The first as planned, the others otherwise, and the same for the same seed."""
+    """The first as planned, the others shuffled, the same for the same seed."""
     jobs = [a_test(tmp_path, f"t{n}") for n in range(30)]
     order = shuffle_jobs(jobs, 7, number)
     assert (order == jobs) is (number == 0)

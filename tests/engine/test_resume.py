@@ -1,4 +1,4 @@
-"""A run that is killed, and one that is interrupted: `--resume` ends as if nothing had been."""
+"""A killed or interrupted run ends with `--resume` as an undisturbed run does."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def lines(run: Path) -> int:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "ctrl-c"])
-def test_a_run_that_was_cut_off_goes_on(
+def test_a_killed_run_resumes(
     tmp_path: Path, environment: dict[str, str], cases: Path, sent: signal.Signals
 ) -> None:
-    """The same final results as a run that nobody touched; no process stays behind."""
+    """With the same final results as an undisturbed run; no process remains."""
     select = (cases, "--cell", "0.5.3", "--fresh")
     whole = finish(environment, *select, "--run", tmp_path / "a", "--json", tmp_path / "a.json")
     process = start(environment, *select, "--run", tmp_path / "b")

@@ -1,4 +1,4 @@
-"""Root causes: what makes unexpected jobs one cause, and what does not."""
+"""Root causes: which unexpected jobs have the same cause."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
          ("g/b", "fact x: y; if intended: conformance accept g/b", ""), True),
     ],
 )  # fmt: skip
-def test_what_is_one_cause(
+def test_jobs_with_one_cause(
     one: tuple[str, str, str], other: tuple[str, str, str], same: bool
 ) -> None:
-    """An error or a fact in whatever case; of values, what one function computes."""
+    """The same error or fact in any case; values only of the same function."""
     records = [
         record(case, "c", Verdict.REGRESSED, reason,
                error=ErrorInfo(type="E", message="", signature=said) if said else None)
@@ -88,8 +88,8 @@ def begins(
     return replace(one, ir={ir: IrRecord(status=IrStatus.CHANGED, begins=where)})
 
 
-def test_where_the_program_begins_to_differ_is_one_cause() -> None:
-    """Of whatever cases, with whatever values and verdicts."""
+def test_programs_that_begin_to_differ_alike_are_one_cause() -> None:
+    """Of any cases, values and verdicts."""
     (one,) = find_root_causes(
         [
             begins("f/a", "mul reads otherwise"),
@@ -100,8 +100,8 @@ def test_where_the_program_begins_to_differ_is_one_cause() -> None:
     assert [record.case for record in one.records] == ["f/a", "g/b", "h/c"]
 
 
-def test_what_two_causes_meet_in_is_told_under_the_more_frequent() -> None:
-    """They stay two."""
+def test_a_job_with_two_causes_belongs_to_the_more_frequent() -> None:
+    """The causes stay two."""
     found = find_root_causes(
         [
             begins("f/a", "mul reads otherwise"),
@@ -114,8 +114,8 @@ def test_what_two_causes_meet_in_is_told_under_the_more_frequent() -> None:
     assert told == [["f/a", "f/b", "f/d"], ["f/c"]]
 
 
-def test_what_is_as_frequent_where_all_is_well_is_no_cause() -> None:
-    """A release that writes all programs otherwise does not make one cause of all that fails."""
+def test_a_difference_of_expected_jobs_is_no_cause() -> None:
+    """A release that changes all programs does not merge all failures."""
     records = [
         begins("f/a", "pvary new", "mul reads otherwise"),
         begins("f/b", "pvary new"),
@@ -128,15 +128,15 @@ def test_what_is_as_frequent_where_all_is_well_is_no_cause() -> None:
 @pytest.mark.parametrize(
     ("ir", "same"), [("jaxpr", True), ("stablehlo", True), ("hlo", False)]
 )  # fmt: skip
-def test_the_programs_own_ir_tells_more_than_a_fact(ir: str, same: bool) -> None:
-    """The compiler's tells less."""
+def test_the_programs_ir_outranks_a_fact(ir: str, same: bool) -> None:
+    """A fact outranks the compiler's IR."""
     facts = ("fact loops: 1, golden 2", "fact loops: 3, golden 4")
     records = [begins(f"f/{n}", "add new", ir=ir, said=said) for n, said in enumerate(facts)]
     assert len(find_root_causes(records)) == (1 if same else 2)
 
 
-def test_what_the_compiler_made_tells_more_than_a_value() -> None:
-    """Where the program's own IR is what it was."""
+def test_the_compilers_ir_outranks_a_value() -> None:
+    """If the program's own IR is unchanged."""
     assert (
         len(
             find_root_causes(
@@ -147,16 +147,16 @@ def test_what_the_compiler_made_tells_more_than_a_value() -> None:
     )
 
 
-def test_what_is_flaky_is_no_cause_of_what_is_not() -> None:
-    """Also where the program begins to differ in the same place."""
+def test_flaky_jobs_have_separate_causes() -> None:
+    """Also if the program begins to differ in the same place."""
     found = find_root_causes(
         [begins("f/a", "add new"), begins("f/b", "add new", verdict=Verdict.FLAKY)]
     )
     assert len(found) == 2
 
 
-def test_a_probe_is_told_under_the_one_cause_of_its_family() -> None:
-    """It shows no IR of its own; where there are two, or none there, it is a cause of its own."""
+def test_a_probe_belongs_to_the_only_cause_of_its_family() -> None:
+    """It has no IR; if there are two causes or none, it is a separate cause."""
     probe = record("f/probe", "c", Verdict.REGRESSED, "out differs")
     elsewhere = replace(probe, cell="d")
     programs = [begins("f/a", "add new"), begins("f/b", "mul new")]
@@ -179,10 +179,10 @@ def test_a_probe_is_told_under_the_one_cause_of_its_family() -> None:
         ("0.7.0", "2", False, 2),
     ],
 )
-def test_causes_with_one_culprit_are_one(
+def test_causes_with_the_same_culprit_are_merged(
     first_bad: str, version: str, confirmed: bool, number: int
 ) -> None:
-    """Triage must have confirmed the same first bad point and the same package versions."""
+    """Only with the same confirmed first bad point and package versions."""
     records = [
         record("f/a", "c1", Verdict.REGRESSED, "dtype"),
         record("f/a", "c2", Verdict.REGRESSED, "dtype"),
@@ -208,7 +208,7 @@ def test_causes_with_one_culprit_are_one(
 
 
 def test_a_merged_cause_has_the_id_of_the_largest() -> None:
-    """Also where a smaller one comes first in the run: the id is what issues are found by."""
+    """Also if a smaller cause comes first in the run: issues are found by id."""
     records = [
         record("g/b", "c1", Verdict.REGRESSED, "value"),
         record("f/a", "c1", Verdict.REGRESSED, "dtype"),

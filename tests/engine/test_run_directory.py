@@ -1,4 +1,4 @@
-"""The run directory: nothing written is lost, nothing torn is believed."""
+"""The run directory: no record is lost, and no torn line is read."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def append(run: RunDirectory, *records: Record) -> None:
     message=st.text(), facts=st.dictionaries(st.text(), st.integers(-(2**53), 2**53) | st.text())
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_records_come_back(tmp_path: Path, message: str, facts: dict[str, object]) -> None:
-    """Whatever an error says, a record is one line."""
+def test_records_round_trip(tmp_path: Path, message: str, facts: dict[str, object]) -> None:
+    """A record is one line, with any message."""
     run = RunDirectory(tmp_path / "run")
     (run.path / "results.jsonl").unlink(missing_ok=True)
     error = ErrorInfo(type="E", message=message)
@@ -57,7 +57,7 @@ def test_records_come_back(tmp_path: Path, message: str, facts: dict[str, object
 
 
 def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
-    """What a killed run leaves is no record, and the next one is not glued to it."""
+    """The next record must not be appended to the half line of a killed run."""
     run = RunDirectory(tmp_path)
     append(run, record("a"))
     with (tmp_path / "results.jsonl").open("ab") as file:
@@ -88,13 +88,13 @@ def test_a_corrupt_line_in_the_middle_is_named(tmp_path: Path, line: bytes) -> N
         run.read_records()
 
 
-def test_no_results_yet(tmp_path: Path) -> None:
-    """A run killed before its first job."""
+def test_a_run_without_results(tmp_path: Path) -> None:
+    """It was killed before its first job."""
     assert RunDirectory(tmp_path).read_records() == []
 
 
-def test_run_json_is_whole(tmp_path: Path) -> None:
-    """Written twice, read back; nothing else is left in the folder."""
+def test_run_json_round_trips(tmp_path: Path) -> None:
+    """Written twice; no temporary file remains."""
     run = RunDirectory(tmp_path / "deep" / "run")
     run.write_run(RunInfo())
     run.write_run(RunInfo(matrix="smoke", plan=(("fam/one", "jax0.6.2-py311-cpu8"),), exit=0))
@@ -103,8 +103,8 @@ def test_run_json_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{"])
-def test_a_run_json_that_is_none(tmp_path: Path, content: str | None) -> None:
-    """Missing, empty, another shape or cut short: the file is named."""
+def test_a_malformed_run_json_is_named(tmp_path: Path, content: str | None) -> None:
+    """Missing, empty, of another shape or cut short."""
     if content is not None:
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(CorruptRunError, match=r"run\.json"):
@@ -123,8 +123,8 @@ def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None
     assert find_latest_run(tmp_path).id == "20260102-000000-aaaa"
 
 
-def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
-    """Of a run that was none there is nothing; what cannot be read is one error."""
+def test_the_result_of_an_upgrade_round_trips(tmp_path: Path) -> None:
+    """None for a run that is no upgrade; an unreadable file is one error."""
     run = RunDirectory(tmp_path / "run")
     assert run.read_file(UPGRADE) is None
     run.write_upgrade(b"{}")
@@ -135,8 +135,8 @@ def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
         run.read_file(UPGRADE)
 
 
-def test_a_directory_is_held_by_one_run(tmp_path: Path) -> None:
-    """It is made, and free again when the run has ended."""
+def test_a_directory_is_locked_by_one_run(tmp_path: Path) -> None:
+    """It is created, and free again after the run."""
     run = RunDirectory(tmp_path / "runs" / "r")
     with run.lock():
         assert run.path.is_dir()
@@ -146,8 +146,8 @@ def test_a_directory_is_held_by_one_run(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
-    """Beside its files and its blobs; what is whole stays."""
+def test_temporary_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
+    """Among its files and its blobs; complete ones stay."""
     run = RunDirectory(tmp_path)
     name = run.blobs.put(b"whole")
     for folder in (run.path, run.blobs.folder):
@@ -157,8 +157,8 @@ def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
     assert run.blobs.get(name) == b"whole"
 
 
-def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """The disk's error, with where."""
+def test_a_directory_that_cannot_be_created(tmp_path: Path) -> None:
+    """The disk's error, with the path."""
     (tmp_path / "file").touch()
     with (
         pytest.raises(InfrastructureError, match="file: cannot be written"),
@@ -184,7 +184,7 @@ def synced(monkeypatch: pytest.MonkeyPatch, run: RunDirectory) -> list[tuple[str
 def test_blobs_are_on_the_disk_before_the_record_that_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is waited for once, and so is the folder with its name."""
+    """Each is synced once, and so is the folder with its name."""
     run = RunDirectory(tmp_path / "run")
     one, two = run.blobs.put(b"one"), run.blobs.put(b"two")
     with contextlib.closing(Results(run)) as results:
@@ -197,10 +197,10 @@ def test_blobs_are_on_the_disk_before_the_record_that_names_them(
         assert calls == [(RESULTS, 2)]
 
 
-def test_blobs_of_short_jobs_are_waited_for_at_the_end(
+def test_blobs_of_short_jobs_are_synced_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All at once; those of cached records were waited for by the run that made them."""
+    """All at once; those of cached records were synced by an earlier run."""
     run = RunDirectory(tmp_path / "run")
     one, two = run.blobs.put(b"one"), run.blobs.put(b"two")
     with contextlib.closing(Results(run)) as results:
@@ -232,10 +232,10 @@ def test_a_record_whose_blobs_are_not_on_the_disk_is_not_written(
     assert [one.case for one in run.read_records()] == ["family/a"]
 
 
-def test_records_written_at_once_follow_their_blobs(
+def test_records_of_a_merge_follow_their_blobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a merge writes them; of many blobs the whole file system is waited for."""
+    """For many blobs the whole file system is synced."""
     run = RunDirectory(tmp_path / "run")
     names = [run.blobs.put(bytes([number])) for number in range(3)]
     append(run)
@@ -250,8 +250,8 @@ def test_records_written_at_once_follow_their_blobs(
     assert run.read_records() == records
 
 
-def test_git_ignores_a_folder_of_reports_that_a_run_made(tmp_path: Path) -> None:
-    """But for pages of Markdown. A folder that somebody made before is left alone."""
+def test_a_new_reports_folder_is_ignored_by_git(tmp_path: Path) -> None:
+    """Except pages of Markdown. An existing folder is not changed."""
     allocate_run(tmp_path / "new").write_run(RunInfo())
     assert (tmp_path / "new/reports/.gitignore").read_text() == "*\n!/*.md\n"
     append(RunDirectory(tmp_path / "log" / "reports" / "bisect" / "a"), record())

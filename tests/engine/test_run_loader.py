@@ -1,4 +1,4 @@
-"""Runs read back: whole ones, killed ones, and what is no run."""
+"""Runs read back: complete ones, killed ones, and folders that are no run."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Its name, what it says of itself, its records and their artifacts."""
+def test_a_run_round_trips(tmp_path: Path) -> None:
+    """Its name, description, records and artifacts."""
     run = load_run(Directory(tmp_path / "r1").job("f/a", CELLS[0], f32(1)).written(matrix="smoke"))
     assert (run.id, run.info.matrix, len(run.records)) == ("r1", "smoke", 1)
     assert run.blobs.get(run.records[0].artifacts["value"])
 
 
-def test_of_a_job_written_twice_the_last_counts(tmp_path: Path) -> None:
-    """A resumed run judges again what it had."""
+def test_the_last_record_of_a_job_counts(tmp_path: Path) -> None:
+    """A resumed run appends a record of a job that it judges again."""
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1), verdict=Verdict.NEW)
     run = load_run(made.job("f/a", CELLS[0], f32(1), verdict=Verdict.MATCH).written())
     assert [record.verdict for record in run.records] == [Verdict.MATCH]
 
 
-def test_an_error_names_its_file_as_seen_from_the_project(tmp_path: Path) -> None:
-    """Where the project was is no business of who reads the report; elsewhere stays elsewhere."""
+def test_an_error_names_its_file_relative_to_the_project(tmp_path: Path) -> None:
+    """Other files keep their path."""
     places = ("/home/me/project/cases/f/a.py:3", "/usr/lib/x.py:1")
     made = Directory(tmp_path)
     for number, where in enumerate(places):
@@ -49,7 +49,7 @@ def test_an_error_names_its_file_as_seen_from_the_project(tmp_path: Path) -> Non
 
 
 def test_equal_facts_are_one_object(tmp_path: Path) -> None:
-    """Thousands of jobs compile to the same."""
+    """Thousands of jobs compile to the same program."""
     made = Directory(tmp_path)
     for cell in CELLS:
         made.job("f/a", cell, f32(1), texts={"hlo": ADD})
@@ -59,20 +59,20 @@ def test_equal_facts_are_one_object(tmp_path: Path) -> None:
 
 
 def test_a_run_killed_before_its_first_job(tmp_path: Path) -> None:
-    """The plan says what was to be run."""
+    """It has its plan."""
     run = load_run(Directory(tmp_path).written(plan=(("f/a", CELLS[0]),), finished="", exit=None))
     assert (run.records, run.info.exit) == ((), None)
 
 
 def test_a_folder_without_any_job_is_no_run(tmp_path: Path) -> None:
-    """Some other program's `run.json`."""
+    """Another program may write a `run.json`."""
     (tmp_path / "run.json").write_text('{"name": "another tool"}')
     with pytest.raises(CorruptRunError, match=r": expected a run, got a folder without any job$"):
         load_run(RunDirectory(tmp_path))
 
 
 def test_runs_of_a_folder_in_order(tmp_path: Path) -> None:
-    """A run's own directory is one; other folders are passed over."""
+    """A run directory is itself a run; other folders are skipped."""
     for name in ("20260102-a", "20260101-b"):
         Directory(tmp_path / name).job("f/a", CELLS[0]).written()
     (tmp_path / "notes").mkdir()
@@ -83,7 +83,7 @@ def test_runs_of_a_folder_in_order(tmp_path: Path) -> None:
 
 
 def test_a_broken_run_does_not_hide_the_others(tmp_path: Path) -> None:
-    """It is told in a sentence that names the file and the line."""
+    """A message names its file and line."""
     good = Directory(tmp_path / "good").job("f/a", CELLS[0]).written()
     broken = Directory(tmp_path / "broken").job("f/a", CELLS[0]).written()
     Results(broken).close()

@@ -47,7 +47,7 @@ def verdicts(records: list[Record]) -> list[str]:
 
 
 def test_every_job_of_the_plan_has_a_record_in_its_order(world: World) -> None:
-    """Judged, and on the disk."""
+    """Judged and written."""
     records = world.run()
     assert [record.case for record in records] == ["family/one", "family/two", "family/three"]
     assert verdicts(records) == ["new"] * 3
@@ -55,8 +55,8 @@ def test_every_job_of_the_plan_has_a_record_in_its_order(world: World) -> None:
     assert sorted(r.case for r in world.directory.read_records()) == sorted(r.case for r in records)
 
 
-def test_what_is_recorded_is_not_run_again(world: World) -> None:
-    """A resumed run executes only what is missing, and ends the same."""
+def test_recorded_jobs_do_not_run_again(world: World) -> None:
+    """A resumed run executes only missing jobs, and has the same results."""
     world.script.answers["two"] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         world.run()
@@ -69,8 +69,8 @@ def test_what_is_recorded_is_not_run_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("change", ["case", "cell", "infra", "blob"])
-def test_what_no_longer_stands_is_run_again(world: World, change: str) -> None:
-    """A changed case or cell, a fault of the host's, a blob that is gone."""
+def test_outdated_records_run_again(world: World, change: str) -> None:
+    """A changed case or cell, a fault of the host, a missing blob."""
     if change == "infra":
         world.script.answers["one"] = [partial(bad, outcome=Outcome.INFRA)]
     record, *_ = world.run()
@@ -87,8 +87,8 @@ def test_what_no_longer_stands_is_run_again(world: World, change: str) -> None:
     assert verdicts(records) == ["new"] * 3
 
 
-def test_what_has_not_changed_comes_from_the_cache(world: World) -> None:
-    """Another run directory, no execution, the same judgement, its blobs in place."""
+def test_unchanged_jobs_come_from_the_cache(world: World) -> None:
+    """Another run directory, no execution, the same verdicts, its blobs in place."""
     first = world.run("a")
     again = world.run("b", fresh=False)
     assert world.script.asked == []
@@ -97,7 +97,7 @@ def test_what_has_not_changed_comes_from_the_cache(world: World) -> None:
     assert world.directory.blobs.get(again[0].artifacts["value"])
 
 
-def test_fresh_runs_everything_and_keeps_it(world: World) -> None:
+def test_fresh_runs_every_job_and_caches_it(world: World) -> None:
     """`--fresh` takes nothing from the cache."""
     world.run("a")
     world.run("b", fresh=True)
@@ -105,7 +105,7 @@ def test_fresh_runs_everything_and_keeps_it(world: World) -> None:
 
 
 def test_a_changed_case_misses_the_cache(world: World) -> None:
-    """And the others do not."""
+    """The other cases do not."""
     world.run("a")
     first = world.jobs[0]
     world.jobs[0] = Job(case=replace(first.case, content_hash="new"), planned=first.planned)
@@ -114,7 +114,7 @@ def test_a_changed_case_misses_the_cache(world: World) -> None:
 
 
 def test_a_development_build_is_never_cached(world: World) -> None:
-    """What is installed in a `path:` cell can change under the same name."""
+    """The packages of a `path:` cell can change under the same name."""
     place = planned(release="0.6.0")
     place = replace(place, cell=replace(place.cell, release="path:/opt/dev/bin/python"))
     world.jobs = [Job(case=one.case, planned=place) for one in world.jobs]
@@ -124,7 +124,7 @@ def test_a_development_build_is_never_cached(world: World) -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.INFRA])
-def test_what_may_be_the_hosts_fault_is_not_cached(world: World, outcome: Outcome) -> None:
+def test_possible_faults_of_the_host_are_not_cached(world: World, outcome: Outcome) -> None:
     """It is seen again the next time."""
     world.script.answers["two"] = [partial(bad, outcome=outcome)]
     world.run("a")
@@ -133,8 +133,8 @@ def test_what_may_be_the_hosts_fault_is_not_cached(world: World, outcome: Outcom
 
 
 @pytest.mark.parametrize(("signal", "asked"), [("SIGABRT", []), ("SIGKILL", ["two"])])
-def test_a_crash_that_is_declared_is_cached(world: World, signal: str, asked: list[str]) -> None:
-    """XLA that ends the process of a case does so each time; a SIGKILL comes from outside."""
+def test_a_declared_crash_is_cached(world: World, signal: str, asked: list[str]) -> None:
+    """Except SIGKILL, which comes from outside."""
 
     def crash(one: Job) -> FinishedJob:
         error = ErrorInfo(type=signal, message="", signature=signal)
@@ -150,8 +150,8 @@ def test_a_crash_that_is_declared_is_cached(world: World, signal: str, asked: li
 
 
 @pytest.mark.parametrize("damage", ["record", "blob", "missing"])
-def test_a_broken_cache_costs_a_run_and_no_more(world: World, damage: str) -> None:
-    """The job is executed again, the run ends well, and the cache is whole afterwards."""
+def test_a_broken_cache_entry_is_replaced(world: World, damage: str) -> None:
+    """The job runs again, and the cache is complete afterwards."""
     record, *_ = world.run("a")
     (stored,) = [
         file
@@ -173,8 +173,8 @@ def test_a_broken_cache_costs_a_run_and_no_more(world: World, damage: str) -> No
     assert world.script.asked == []
 
 
-def test_what_is_bad_is_seen_twice(world: World) -> None:
-    """A regression is confirmed by a second attempt before it is reported."""
+def test_a_regression_is_confirmed(world: World) -> None:
+    """By a second attempt before it is reported."""
     world.script.answers["two"] = [wrong]
     records = world.run()
     assert world.script.asked == ["one", "two", "three", "two"]
@@ -182,8 +182,8 @@ def test_what_is_bad_is_seen_twice(world: World) -> None:
     assert records[1].attempts == 2
 
 
-def test_whatever_is_unexpected_is_seen_twice(world: World) -> None:
-    """Also a new job that nothing vouches for; again in another order, each process its own."""
+def test_every_unexpected_job_is_confirmed(world: World) -> None:
+    """Also a new job without a reference; in another order and in separate processes."""
     world.script.answers |= {name: [partial(good, reference=False)] for name in ("one", "three")}
     records = world.run()
     assert world.script.asked == ["one", "two", "three", "three", "one"]
@@ -202,7 +202,7 @@ def test_whatever_is_unexpected_is_seen_twice(world: World) -> None:
 def test_attempts_that_disagree_are_flaky(
     world: World, first: object, second: object, rate: str
 ) -> None:
-    """Neither the first nor the second is believed; three more say how often."""
+    """Three more attempts give the rate."""
     world.script.answers["two"] = [first, second]
     records = world.run()
     assert verdicts(records) == ["new", "flaky", "new"]
@@ -212,22 +212,22 @@ def test_attempts_that_disagree_are_flaky(
 
 
 def test_a_fault_of_the_host_confirms_nothing(world: World) -> None:
-    """An attempt that says nothing about JAX is not counted."""
+    """Such an attempt is not counted."""
     world.script.answers["two"] = [wrong, partial(bad, outcome=Outcome.INFRA)]
     records = world.run()
     assert (records[1].verdict, records[1].attempts) == (Verdict.REGRESSED, 1)
 
 
 def test_a_flaky_job_stays_flaky_when_resumed(world: World) -> None:
-    """Its record says that it was seen often; it is not judged anew from one attempt."""
+    """It is not judged again from its only stored attempt."""
     world.script.answers["two"] = [wrong, good]
     world.run()
     assert verdicts(world.run()) == ["new", "flaky", "new"]
     assert world.script.asked == []
 
 
-def test_what_was_confirmed_once_is_not_again(world: World) -> None:
-    """A regression that has not changed since comes from the cache, as often seen as it was."""
+def test_a_confirmed_regression_is_not_confirmed_again(world: World) -> None:
+    """It comes from the cache with its number of attempts."""
     world.script.answers["two"] = [wrong]
     world.run("a")
     records = world.run("b", fresh=False)
@@ -235,8 +235,8 @@ def test_what_was_confirmed_once_is_not_again(world: World) -> None:
     assert world.script.asked == []
 
 
-def test_what_became_unexpected_without_running_is_run_again(world: World) -> None:
-    """What was seen once, and was fine then, is tried again when a golden says otherwise."""
+def test_a_job_that_a_new_golden_makes_unexpected_runs_again(world: World) -> None:
+    """It was observed only once, as expected."""
     world.run("a")
     two = world.jobs[1]
     seen = Candidate(case=two.case, variant="cpu", release="0.6.0", observation=ok(f32(7, 7)))
@@ -255,8 +255,8 @@ def unstable(one: Job) -> Calibration:
     return Calibration(unstable=(known,))
 
 
-def test_what_is_not_stable_on_this_host_is_known(world: World) -> None:
-    """Attempts that disagree are no news; the reasons say why, and how often."""
+def test_unstable_jobs_are_known(world: World) -> None:
+    """The reasons have the calibration and the rate."""
     world.calibration = unstable(world.jobs[1])
     world.script.answers["two"] = [wrong, good]
     records = world.run()
@@ -266,8 +266,8 @@ def test_what_is_not_stable_on_this_host_is_known(world: World) -> None:
     assert last == "of 5 attempts: 4 new, 1 regressed"
 
 
-def test_what_is_wrong_every_time_is_no_instability(world: World) -> None:
-    """Where attempts are known to disagree, it takes five that agree to make a regression."""
+def test_an_unstable_job_regresses_after_five_equal_attempts(world: World) -> None:
+    """Two equal attempts are not enough for a job whose attempts are known to disagree."""
     world.calibration = unstable(world.jobs[1])
     world.script.answers["two"] = [wrong]
     records = world.run()
@@ -275,10 +275,8 @@ def test_what_is_wrong_every_time_is_no_instability(world: World) -> None:
 
 
 @pytest.mark.parametrize("damage", ["message", "value"])
-def test_what_no_record_can_be_made_of_is_infra_for_its_job_alone(
-    world: World, damage: str
-) -> None:
-    """A message that no file can hold, or a value that is none: the run goes on."""
+def test_a_report_that_cannot_be_recorded_is_infra_for_its_job(world: World, damage: str) -> None:
+    """E.g. a message that no file can hold; the run continues."""
 
     def odd(job: Job) -> FinishedJob:
         finished = bad(job, message="no such file: \udcff.txt")
@@ -295,8 +293,8 @@ def test_what_no_record_can_be_made_of_is_infra_for_its_job_alone(
     assert {one.outcome for one in world.run("other")[1:]} == {Outcome.OK}
 
 
-def test_progress_hears_of_each_job_once(world: World) -> None:
-    """Recorded, cached, executed and confirmed ones alike."""
+def test_progress_is_called_once_for_each_job(world: World) -> None:
+    """Recorded, cached, executed and confirmed."""
     world.script.answers["two"] = [wrong]
     plan = Plan(jobs=tuple(world.jobs), exclusions=(), cells=(world.jobs[0].planned,))
     heard: list[str] = []
@@ -331,17 +329,17 @@ def seen(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> R
         *(([Verdict.MATCH, verdict], ExitCode.UNEXPECTED) for verdict in Verdict if verdict.gates),
     ],
 )
-def test_the_exit_status(found: list[Verdict], code: ExitCode) -> None:
-    """Green on nothing is impossible; a regression outranks infrastructure."""
+def test_the_exit_status_by_verdicts(found: list[Verdict], code: ExitCode) -> None:
+    """No run without results succeeds, and a regression outranks infrastructure."""
     assert compute_exit_code([seen(verdict) for verdict in found]) is code
 
 
-def test_a_golden_that_cannot_be_read_is_the_projects_fault() -> None:
-    """The job ended well, and yet nothing can be said of it: exit 2, not 4."""
+def test_an_unreadable_golden_is_a_usage_error() -> None:
+    """Exit status 2, not 4."""
     assert compute_exit_code([replace(seen(Verdict.INFRA), outcome=Outcome.OK)]) is ExitCode.USAGE
 
 
 @pytest.mark.parametrize("conformance", [Conformance.UNKNOWN, Conformance.DEVIATES])
-def test_a_new_case_that_nothing_vouches_for_is_unexpected(conformance: Conformance) -> None:
+def test_a_new_case_without_a_reference_is_unexpected(conformance: Conformance) -> None:
     """Without golden and without a reference it may be anything."""
     assert compute_exit_code([seen(Verdict.NEW, conformance)]) is ExitCode.UNEXPECTED

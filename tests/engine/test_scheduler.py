@@ -8,8 +8,8 @@ from conformance.engine.scheduler import JobUnits
 from tests.engine.worlds import job, planned
 
 
-def test_what_is_given_back_is_taken_next() -> None:
-    """Before all others, whoever takes it."""
+def test_returned_jobs_are_taken_next() -> None:
+    """Before all others, by any slot."""
     place = planned("0.6.0")
     jobs = [job(Path("/p"), f"f{number}.py::test_a", place) for number in range(3)]
     units = JobUnits([[one] for one in jobs])

@@ -1,4 +1,4 @@
-"""One value from the parts that ranks hold of it."""
+"""Assembly of a value from the parts that ranks hold."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def part(array: np.ndarray, *at: tuple[tuple[int, int], ...], **more: Any) -> Ra
 
 
 @given(st.data())
-def test_any_tiling_gives_back_the_array(data: st.DataObject) -> None:
-    """Whoever holds which tile, replicas included."""
+def test_any_tiling_assembles_the_array(data: st.DataObject) -> None:
+    """With any assignment of tiles to ranks, and with replicas."""
     shape = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple))
     array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     cuts = [sorted({0, size, *data.draw(st.sets(st.integers(0, size)))}) for size in shape]
@@ -55,8 +55,8 @@ def test_any_tiling_gives_back_the_array(data: st.DataObject) -> None:
     assert to_array(value.leaves[0]).tolist() == array.tolist()
 
 
-def test_one_bit_of_a_replica_is_seen() -> None:
-    """Named are the element, both ranks and what each has."""
+def test_a_differing_bit_of_a_replica_is_an_error() -> None:
+    """It names the element, both ranks and both values."""
     array = np.arange(6, dtype=np.int32).reshape(2, 3)
     other = array.copy()
     other[1, 2] = 7
@@ -65,8 +65,8 @@ def test_one_bit_of_a_replica_is_seen() -> None:
         assemble_value({0: part(array, ((0, 2), (0, 3))), 1: part(other, ((1, 2), (0, 3)))})
 
 
-def test_the_sign_of_zero_and_a_payload_are_seen() -> None:
-    """Bits count: equal numbers are not enough, and NaN is the same as itself."""
+def test_replicas_are_compared_bit_by_bit() -> None:
+    """Equal numbers with other bits differ, and equal NaN are equal."""
     nan = wire((head((1,), dtype="float32"), np.array([np.nan], np.float32).tobytes()))
     assert assemble_value({0: nan, 1: nan}).leaves[0].data == nan[1]
     zero, minus = (
@@ -77,15 +77,15 @@ def test_the_sign_of_zero_and_a_payload_are_seen() -> None:
         assemble_value({1: minus, 0: zero})
 
 
-def test_what_no_rank_holds_is_missing() -> None:
+def test_an_array_with_a_gap_is_an_error() -> None:
     """An array with a hole is none."""
     array = np.arange(4, dtype=np.int32)
     with pytest.raises(DisagreementError, match=r"out at \[3\] lies on no rank"):
         assemble_value({0: part(array, ((0, 2),)), 1: part(array, ((2, 3),))})
 
 
-def test_a_rank_may_have_all_and_another_nothing() -> None:
-    """Of a mesh that one process holds whole the others have no part."""
+def test_a_rank_may_have_the_whole_array() -> None:
+    """The other ranks have no part of its mesh."""
     array = np.arange(4, dtype=np.int32)
     value = assemble_value({0: wire((head((4,)), array.tobytes())), 1: part(array)})
     assert to_array(value.leaves[0]).tolist() == [0, 1, 2, 3]
@@ -114,7 +114,7 @@ def test_a_rank_may_have_all_and_another_nothing() -> None:
     ],
 )
 def test_ranks_must_agree_on_everything(one: RankValue, other: RankValue, said: str) -> None:
-    """Structure, types, placement, and what is no array."""
+    """On structure, types, placement, and on leaves that are no arrays."""
     with pytest.raises(DisagreementError) as caught:
         assemble_value({0: one, 1: other})
     assert str(caught.value) == said

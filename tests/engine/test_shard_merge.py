@@ -1,4 +1,4 @@
-"""Parts of a run: put together they are the run undivided, or it is said what is amiss."""
+"""Merged shards equal the undivided run, or an error names the problem."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def part(path: Path, number: int, count: int, *records: Record, **info: Any) -> 
     return load_run(write(path / f"shard-{number}", *records, **{"request": request, **info}))
 
 
-def test_it_is_the_run_undivided(tmp_path: Path) -> None:
-    """Jobs in the order of the plan, from when the first began until the last ended."""
+def test_merged_shards_equal_the_undivided_run(tmp_path: Path) -> None:
+    """Jobs in the order of the plan; from the first start to the last end."""
     left_out = (Exclusion(case="", cell="jax0.4.30-py311-cpu8", reason="no wheels"),)
     first = part(tmp_path, 1, 2, ONE, exclusions=left_out, started="2026-05-01T10:00:05+00:00")
     second = part(tmp_path, 2, 2, TWO, THREE, finished="2026-05-01T11:00:00+00:00")
@@ -43,8 +43,8 @@ def test_it_is_the_run_undivided(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_cell_of_two_parts_is_one(tmp_path: Path) -> None:
-    """With what each says of its worker."""
+def test_a_cell_of_two_shards_is_merged(tmp_path: Path) -> None:
+    """With the identities that both workers reported."""
     cells = (RunCell(id=A, versions={"jax": "0.5.3"}),)
     parts = [
         part(tmp_path, 1, 2, ONE, cells=cells, identities={A: {"pid": 1}}),
@@ -55,21 +55,21 @@ def test_a_cell_of_two_parts_is_one(tmp_path: Path) -> None:
     assert set(info.identities) == {A}
 
 
-def test_one_that_is_missing(tmp_path: Path) -> None:
+def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     """It is named."""
     with pytest.raises(UsageError, match=r"shards 2/4, 4/4 missing; name the directory"):
         order_shards([part(tmp_path, 1, 4, ONE), part(tmp_path, 3, 4, TWO)])
 
 
-def test_one_that_is_there_twice(tmp_path: Path) -> None:
+def test_a_duplicate_shard_is_named(tmp_path: Path) -> None:
     """With where it was found."""
     one = part(tmp_path, 1, 2, ONE)
     with pytest.raises(UsageError, match=r"shard 1/2 was given more than once: shard-1, shard-1"):
         order_shards([one, one, part(tmp_path, 2, 2, TWO)])
 
 
-def test_one_that_did_not_end(tmp_path: Path) -> None:
-    """Jobs would be lost without a word."""
+def test_an_unfinished_shard_is_refused(tmp_path: Path) -> None:
+    """Its jobs would be lost silently."""
     plan = ((ONE.case, A), (TWO.case, A))
     with pytest.raises(UsageError, match=r"shard-1: 1 job not ended; .* --resume"):
         order_shards([part(tmp_path, 1, 1, ONE, plan=plan)])
@@ -86,14 +86,14 @@ def test_one_that_did_not_end(tmp_path: Path) -> None:
         ({"request": {}}, "does not say which shard it is"),
     ],
 )  # fmt: skip
-def test_one_of_another_run(tmp_path: Path, info: dict[str, Any], said: str) -> None:
-    """It says what is not the same."""
+def test_a_shard_of_another_run_is_refused(tmp_path: Path, info: dict[str, Any], said: str) -> None:
+    """The message names the difference."""
     with pytest.raises(UsageError, match=said):
         order_shards([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, TWO, **info)])
 
 
-def test_checkouts_at_several_places(tmp_path: Path) -> None:
-    """What was asked for is the same, seen from the folder of the project."""
+def test_shards_of_different_checkouts_are_merged(tmp_path: Path) -> None:
+    """Their requests are equal relative to the project."""
     parts = []
     for number, root in enumerate(("/home/a/project", "/home/b/project"), 1):
         request = {"select": [f"{root}/mine/cases"], "shard": f"{number}/2"}
@@ -115,8 +115,8 @@ def test_checkouts_at_several_places(tmp_path: Path) -> None:
         ({"request": {"shard": "1/1", "nights": [7]}}, "expected the names of nightlies"),
     ],
 )  # fmt: skip
-def test_one_that_no_run_wrote(tmp_path: Path, more: dict[str, Any], said: str) -> None:
-    """A shard comes from elsewhere: what it says is checked before it is used."""
+def test_a_forged_shard_is_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    """Shards are untrusted input."""
     run = write(tmp_path / "shard-1", ONE, **{"request": {"shard": "1/1"}, **more})
     parts = [LoadedRun.of(run, run.read_run(), run.read_records())]
     with pytest.raises(UsageError, match=said):
@@ -124,13 +124,13 @@ def test_one_that_no_run_wrote(tmp_path: Path, more: dict[str, Any], said: str) 
 
 
 @pytest.mark.parametrize("case", ["../evil", "one", "a/\n", "/etc/x", "./x", ""])
-def test_an_id_that_leads_elsewhere(tmp_path: Path, case: str) -> None:
+def test_ids_that_are_paths_are_refused(tmp_path: Path, case: str) -> None:
     """Pages and files are named after ids."""
     with pytest.raises(UsageError, match="expected ids of a run"):
         order_shards([part(tmp_path, 1, 1, replace(ONE, case=case))])
 
 
-def test_a_job_of_two_parts(tmp_path: Path) -> None:
-    """Which of its records is right, nobody knows."""
+def test_a_job_in_two_shards_is_refused(tmp_path: Path) -> None:
+    """Either record may be the right one."""
     with pytest.raises(UsageError, match=r"family/one on .* is planned in shard-1 and in shard-2"):
         order_shards([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, ONE)])

@@ -1,4 +1,4 @@
-"""Parts of a plan: together the whole, about equally long, each for hosts of one kind."""
+"""Shards of a plan: every job once, about equally long, each for one kind of host."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ CELLS = st.lists(st.tuples(st.just("cpu"), DURATIONS), min_size=1, max_size=6)
 
 @given(CELLS, st.integers(1, 20))
 @example([("cpu", [1.0]), ("cpu", [0.01])], 1)
-def test_together_they_are_the_whole(cells: list[tuple[str, list[float]]], count: int) -> None:
-    """In the plan's order; as many as asked for, none of them empty."""
+def test_shards_have_every_job_once(cells: list[tuple[str, list[float]]], count: int) -> None:
+    """In the order of the plan; as many as requested, none of them empty."""
     jobs, seconds = plan_of(*cells)
     found = split_into_shards(jobs, count, seconds.__getitem__)
     assert [one for shard in found for one in shard.jobs] == jobs
@@ -49,10 +49,10 @@ def test_together_they_are_the_whole(cells: list[tuple[str, list[float]]], count
 
 
 @given(CELLS, st.integers(1, 8))
-def test_none_is_much_longer_than_it_must_be(
+def test_no_shard_is_much_longer_than_necessary(
     cells: list[tuple[str, list[float]]], count: int
 ) -> None:
-    """No more than an equal part, with a cell to be opened at each cut, and the longest job."""
+    """At most an equal part, the opening of a cell at each cut, and the longest job."""
     jobs, seconds = plan_of(*cells)
     found = split_into_shards(jobs, count, seconds.__getitem__)
     opened = len(cells) + count - 1
@@ -61,8 +61,8 @@ def test_none_is_much_longer_than_it_must_be(
 
 
 @given(CELLS, st.integers(1, 8))
-def test_it_says_how_long_each_takes(cells: list[tuple[str, list[float]]], count: int) -> None:
-    """The jobs, and its cells, each opened once."""
+def test_a_shard_has_its_duration(cells: list[tuple[str, list[float]]], count: int) -> None:
+    """Its jobs, and each of its cells opened once."""
     jobs, seconds = plan_of(*cells)
     for shard in split_into_shards(jobs, count, seconds.__getitem__):
         took = sum(seconds[one] for one in shard.jobs) + OPEN * len(cells_of(shard))
@@ -77,29 +77,29 @@ def test_short_cells_stay_together() -> None:
 
 
 def test_a_long_cell_is_divided() -> None:
-    """By how long jobs take, not by how many there are."""
+    """By the duration of jobs, not by their number."""
     jobs, seconds = plan_of(("cpu", [300.0, 1.0, 1.0, 1.0]), ("cpu", [100.0, 100.0]))
     first, second = split_into_shards(jobs, 2, seconds.__getitem__)
     assert [seconds[one] for one in first.jobs] == [300.0]
     assert [seconds[one] for one in second.jobs] == [1.0, 1.0, 1.0, 100.0, 100.0]
 
 
-def test_accelerators_have_parts_of_their_own() -> None:
-    """What a host must have is the same for a whole part."""
+def test_accelerators_have_separate_shards() -> None:
+    """All jobs of a shard need the same kind of host."""
     jobs, seconds = plan_of(("cpu", [1.0] * 9), ("gpu", [1.0]), ("tpu:v5e:2x2", [1.0] * 3))
     found = split_into_shards(jobs, 4, seconds.__getitem__)
     assert [shard.runner for shard in found] == ["", "", "gpu", ""]
     assert {one.planned.cell.platform for one in found[2].jobs} == {"gpu"}
 
 
-def test_fewer_parts_than_kinds_of_hosts() -> None:
-    """Then a part is for a host that has all."""
+def test_fewer_shards_than_kinds_of_hosts() -> None:
+    """Then a shard needs a host with every kind."""
     jobs, seconds = plan_of(("cpu", [1.0]), ("gpu", [1.0]))
     (only,) = split_into_shards(jobs, 1, seconds.__getitem__)
     assert only.jobs == jobs
     assert only.runner == "gpu"
 
 
-def test_no_jobs_are_no_parts() -> None:
-    """Whatever is asked for."""
+def test_no_jobs_make_no_shards() -> None:
+    """For any requested number."""
     assert split_into_shards([], 3, lambda _: 1.0) == []

@@ -1,4 +1,4 @@
-"""Work in several threads: all that is told comes out, and nothing goes on unheard."""
+"""Work in several threads: every finished job is yielded, and no thread is left."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 JOBS = [job(Path(), f"case{n}") for n in range(20)]
 
 
-def test_all_that_is_told_comes_out() -> None:
-    """Whichever thread tells it; and in the end the work is abandoned, for there is none left."""
+def test_every_emitted_job_is_yielded() -> None:
+    """From any thread; in the end the work is abandoned."""
     left, ends = [*JOBS], threading.Event()
 
     def work(tell: Emit) -> None:
@@ -31,8 +31,8 @@ def test_all_that_is_told_comes_out() -> None:
     assert ends.is_set()
 
 
-def test_a_fault_of_ours_is_raised() -> None:
-    """Once every thread has ended."""
+def test_an_exception_of_a_thread_is_raised() -> None:
+    """After every thread has ended."""
 
     def work(tell: Emit) -> None:
         tell(good(JOBS[0]))
@@ -42,8 +42,8 @@ def test_a_fault_of_ours_is_raised() -> None:
         list(run_in_slots(work, 2, lambda: None))
 
 
-def test_who_does_not_listen_any_more() -> None:
-    """Abandons the work, and waits for its end."""
+def test_closing_the_iterator_abandons_the_work() -> None:
+    """And waits for its end."""
     stop, ended = threading.Event(), threading.Event()
 
     def work(tell: Emit) -> None:

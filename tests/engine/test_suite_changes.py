@@ -1,4 +1,4 @@
-"""What became of a test between two sides: every pair of endings, and the causes they have."""
+"""The change of a test between two sides: every pair of states, and their causes."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def record(
         ("refused", "fails", SuiteTestChange.SILENT),
     ],
 )
-def test_what_became_of_it(before: str, after: str, change: SuiteTestChange) -> None:
-    """A test that one side does not have is neither fixed nor a regression."""
+def test_the_change_of_a_test(before: str, after: str, change: SuiteTestChange) -> None:
+    """A test that only one side has is neither fixed nor a regression."""
     assert compare_tests("t", record(before), record(after)).change is change
 
 
 @given(st.sampled_from(list(SEEN)), st.sampled_from(list(SEEN)))
-def test_there_and_back(before: str, after: str) -> None:
-    """What counts, counts in both directions; nothing comes of what is the same."""
+def test_changes_that_count_do_so_in_both_directions(before: str, after: str) -> None:
+    """Equal sides give no change."""
     there = compare_tests("t", record(before), record(after)).change
     back = compare_tests("t", record(after), record(before)).change
     assert there.counts is back.counts
@@ -96,16 +96,16 @@ def test_there_and_back(before: str, after: str) -> None:
     assert (there is SuiteTestChange.ADDED) is (back is SuiteTestChange.REMOVED)
 
 
-def test_what_has_no_record() -> None:
-    """It is not there, or nothing is known of it."""
+def test_a_test_without_a_record() -> None:
+    """It is absent, or unknown."""
     assert classify_test(None) is SuiteTestState.ABSENT
     assert compare_tests("t", None, record("fails")).change is SuiteTestChange.ADDED
     assert compare_tests("t", record("fails"), None).change is SuiteTestChange.REMOVED
     assert compare_tests("t", record("fails"), None, silent=True).change is SuiteTestChange.SILENT
 
 
-def test_the_same_cause_once() -> None:
-    """By what became of tests and how they ended: the gravest, then the most frequent first."""
+def test_changes_are_grouped_by_cause() -> None:
+    """The gravest first, then the most frequent."""
     pairs = {
         "a": ("passes", "crashes"), "b": ("passes", "fails"), "c": ("passes", "fails"),
         "d": ("fails", "passes"), "e": ("passes", "passes"),
@@ -124,8 +124,8 @@ def test_the_same_cause_once() -> None:
     ("before", "after", "slower"),
     [(0.1, 0.7, True), (0.1, 0.5, False), (2.0, 3.9, False), (2.0, 4.0, True), (4.0, 1.0, False)],
 )
-def test_slower(before: float, after: float, *, slower: bool) -> None:
-    """At least twice the time, and half a second; what fails has no figure."""
+def test_a_slower_test(before: float, after: float, *, slower: bool) -> None:
+    """At least twice the time and half a second more; failing tests have no duration."""
     one = compare_tests("t", record("passes", seconds=before), record("passes", seconds=after))
     assert (one.seconds, one.slower) == ((before, after), slower)
     other = compare_tests("t", record("passes", seconds=before), record("fails", seconds=after))

@@ -1,4 +1,4 @@
-"""From what a worker said to how a job ended."""
+"""From the events of a worker to the finished job."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def transcript(*events: dict[str, Any]) -> Transcript:
         ([], {"ended": "cancelled"}, ("infra", "cancelled", "cancelled")),
     ],
 )
-def test_every_end_has_one_outcome(
+def test_each_end_has_one_outcome(
     tmp_path: Path,
     events: list[dict[str, Any]],
     done: dict[str, Any],
     end: tuple[str, str | None, str],
 ) -> None:
-    """What the supervisor did comes first, then what the job said, then how the process went."""
+    """The supervisor's report comes first, then events of the job, then the end of the process."""
     finished = transcript(*events).finish(job(tmp_path), JobEnd(**done))
     outcome, type_, message = end
     assert finished.outcome == outcome
@@ -76,21 +76,21 @@ def test_every_end_has_one_outcome(
         {"type": "XlaRuntimeError", "message": "RESOURCE_EXHAUSTED: Out of memory allocating"},
     ],
 )
-def test_an_error_that_is_about_memory(tmp_path: Path, error: dict[str, str]) -> None:
-    """XLA and Python say it in their own ways."""
+def test_errors_about_memory_are_out_of_memory(tmp_path: Path, error: dict[str, str]) -> None:
+    """In the words of XLA and of Python."""
     finished = transcript({"error": {**ERROR, **error}}, END).finish(job(tmp_path), JobEnd())
     assert finished.outcome is Outcome.OUT_OF_MEMORY
 
 
-def test_an_abnormal_end_stands_where_the_case_does(tmp_path: Path) -> None:
-    """No traceback: the line of the case is the place to look."""
+def test_an_abnormal_end_is_located_at_the_case(tmp_path: Path) -> None:
+    """It has no traceback."""
     finished = transcript().finish(job(tmp_path), JobEnd(signal=11))
     assert finished.error is not None
     assert finished.error.where == f"{tmp_path}/family/topic.py:7"
 
 
 def test_the_first_error_counts(tmp_path: Path) -> None:
-    """A reference that breaks after the program did adds nothing."""
+    """An error of the reference after that of the program adds nothing."""
     later = {**ERROR, "type": "CaseError", "traceback": "Later"}
     finished = transcript({"error": ERROR}, {"error": later}, END).finish(job(tmp_path), JobEnd())
     assert finished.error is not None
@@ -100,7 +100,7 @@ def test_the_first_error_counts(tmp_path: Path) -> None:
 
 
 def test_stages_seconds_and_artifacts_are_kept(tmp_path: Path) -> None:
-    """Up to the very end, whatever it is."""
+    """With any end."""
     finished = transcript(
         {"stage": "build"}, {"seconds": ["build", 0.5]}, {"stage": "lower"}, {"artifact": "jaxpr"}
     ).finish(job(tmp_path), JobEnd(signal=9, seconds=2.0, max_rss_bytes=7, stderr="é"))
@@ -122,7 +122,7 @@ def test_a_value_crosses_the_wire() -> None:
     assert decode_value(made.blobs["value"]) == made.values["value"] == value
 
 
-def test_an_unknown_event_is_loud() -> None:
+def test_an_unknown_event_is_an_error() -> None:
     """A worker of another version must not be misread."""
     with pytest.raises(ValueError, match="expected a known one"):
         Transcript().take({"surprise": 1}, b"")
@@ -137,10 +137,10 @@ def test_an_unknown_event_is_loud() -> None:
         (59.0, {"ended": "memory"}, ()),
     ],
 )
-def test_a_job_that_nearly_took_too_long_is_noted(
+def test_a_job_near_its_timeout_gets_a_note(
     tmp_path: Path, seconds: float, done: dict[str, Any], notes: tuple[str, ...]
 ) -> None:
-    """Beyond 80 % of its timeout, unless it was ended anyway."""
+    """Beyond 80 %, unless the supervisor ended it."""
     finished = transcript(END).finish(job(tmp_path), JobEnd(seconds=seconds, **done))
     assert finished.notes == notes
 
@@ -154,15 +154,15 @@ def test_a_job_that_nearly_took_too_long_is_noted(
         ({"exit": 0}, False),
     ],
 )
-def test_a_kill_that_no_limit_sent_is_told(
+def test_a_kill_from_outside_is_recognised(
     tmp_path: Path, done: dict[str, Any], *, killed: bool
 ) -> None:
-    """The supervisor says what it ended itself."""
+    """The supervisor reports the kills that it sent."""
     assert transcript().finish(job(tmp_path), JobEnd(**done)).killed is killed
 
 
 def test_frames_are_an_artifact(tmp_path: Path) -> None:
-    """Of the first error; so is the text. Neither is a part of what identifies the error."""
+    """Of the first error, as the text is. Neither identifies the error."""
     frames = [{"type": "ValueError", "message": "bad", "frames": []}]
     told = {**ERROR, "traceback": "text", "frames": frames}
     made = transcript({"error": told}, {"error": {**ERROR, "frames": []}}, END)

@@ -1,4 +1,4 @@
-"""What changes between two jobs of one case, and along a track."""
+"""Changes between two jobs of one case, and along a track."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def between(
         (OK, {**RAISED, "conformance": Conformance.CONFORMS}, TransitionKind.CHANGED, ("ending",)),
     ],
 )
-def test_for_better_or_for_worse(
+def test_the_kind_of_a_transition(
     tmp_path: Path,
     before: dict[str, Any],
     after: dict[str, Any],
     kind: TransitionKind,
     changed: tuple[str, ...],
 ) -> None:
-    """References decide where both jobs have one; else whether the program ended well."""
+    """By conformance if both jobs have it, else by whether the program ended well."""
     found = between(tmp_path, before, after)
     assert (found.kind, found.changed) == (kind, changed)
 
@@ -70,8 +70,8 @@ def test_an_address_in_a_message_is_no_change(tmp_path: Path) -> None:
     assert between(tmp_path, one, other).changed == ()
 
 
-def test_drift_within_the_tolerance_is_no_change_but_is_told(tmp_path: Path) -> None:
-    """The case's own tolerance counts: exact makes the same drift a change."""
+def test_drift_within_the_tolerance_is_compared_but_no_change(tmp_path: Path) -> None:
+    """With an exact tolerance the same drift is a change."""
     drifted = {"value": f32(1, 2.0000002)}
     found = between(tmp_path / "a", OK, drifted)
     assert (found.kind, found.changed) == (TransitionKind.SAME, ())
@@ -86,8 +86,8 @@ def hlo(text: str) -> dict[str, Any]:
     return {"value": f32(1), "texts": {"hlo": text}}
 
 
-def test_other_work_and_the_same_work_otherwise(tmp_path: Path) -> None:
-    """A copy more is the same work; an IR that informs alone is no change that gates."""
+def test_canonical_changes_and_regrouped_irs(tmp_path: Path) -> None:
+    """An additional copy regroups an IR; an IR that informs is no change that gates."""
     regrouped = between(tmp_path / "a", hlo(ADD), hlo(COPIED))
     assert (regrouped.changed, regrouped.regrouped) == ((), ("hlo",))
     other = between(tmp_path / "b", hlo(ADD), hlo(MULTIPLY))
@@ -95,25 +95,25 @@ def test_other_work_and_the_same_work_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_case_may_let_an_ir_gate(tmp_path: Path) -> None:
-    """Its policy, not the usual one."""
+    """By its policy."""
     gating = RunCase(policy={"hlo": Policy.GATE})
     assert between(tmp_path, hlo(ADD), hlo(MULTIPLY), gating).kind is TransitionKind.CHANGED
 
 
 def test_facts_that_gate_are_a_change(tmp_path: Path) -> None:
-    """A result of another type; that a fusion more was made is none."""
+    """E.g. another dtype of a result, but not another number of fusions."""
     wider = ADD.replace("f32", "f64")
     found = between(tmp_path, hlo(ADD), hlo(wider))
     assert (found.kind, found.changed) == (TransitionKind.CHANGED, ("facts", "hlo"))
 
 
-def test_a_sharding_that_one_side_leaves_unsaid_is_no_change(tmp_path: Path) -> None:
-    """As the judge has it: releases say it in other places."""
+def test_a_sharding_that_only_one_side_states_is_no_change(tmp_path: Path) -> None:
+    """As for the judge: releases state shardings in different places."""
     said = ADD.replace("parameter(0)", "parameter(0), sharding={replicated}")
     assert "facts" not in between(tmp_path, hlo(ADD), hlo(said)).changed
 
 
-def test_a_stablehlo_that_repeats_the_cells_own_is_not_told_again(tmp_path: Path) -> None:
+def test_a_stablehlo_equal_to_the_cells_own_is_not_repeated(tmp_path: Path) -> None:
     """Most programs are lowered alike for all platforms."""
     text = '"builtin.module"() ({\n}) : () -> ()\n'
     other = text.replace("()\n", "() loc(unknown)\n")
@@ -132,7 +132,7 @@ def test_a_value_that_cannot_be_read_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_a_timeline_has_the_points_where_something_changes(tmp_path: Path) -> None:
-    """Between neighbours that were seen; a cell that was not is stepped over."""
+    """Between neighbouring observed jobs; unobserved cells are skipped."""
     unseen: dict[str, Any] = {"outcome": Outcome.UNSUPPORTED, "verdict": Verdict.EXCLUDED}
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], **unseen)
     first, unsupported, last = sides(made.job("f/a", CELLS[2], f32(2)))
@@ -152,8 +152,8 @@ def test_a_timeline_of_equal_jobs_has_no_point(tmp_path: Path) -> None:
     assert make_timeline(jobs[:1], RunCase()).points == ()
 
 
-def test_a_way_that_comes_to_disagree_is_a_change(tmp_path: Path) -> None:
-    """The program's own value stays; nothing but the way says that it regressed."""
+def test_a_variant_that_begins_to_disagree_is_a_change(tmp_path: Path) -> None:
+    """Although the program's own value is the same."""
     case = RunCase(same_as=("eager",))
     skipped = {"texts": {"same_as": '{"eager":{"outcome":"unsupported"}}'}}
     raises = {"texts": {"same_as": '{"eager":{"outcome":"raised"}}'}}

@@ -1,4 +1,4 @@
-"""Other ways to run a program: from what the worker says to an artifact, and back."""
+"""Variants of a program: from the events of the worker to an artifact, and back."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def observed(ended: FinishedJob, folder: Path) -> Observation:
     return load_observation(make_record(ended, blobs), blobs)
 
 
-def test_what_a_way_gave_is_kept_beside_the_value(tmp_path: Path) -> None:
-    """The program's own value is untouched by it."""
+def test_the_value_of_a_variant_is_an_artifact(tmp_path: Path) -> None:
+    """The program's own value is unaffected."""
     ended = finished(tmp_path, BEGUN, {**BEGUN, "skipped": "not here"}, END)
     seen = observed(ended, tmp_path)
     assert seen.value is not None
@@ -56,8 +56,8 @@ def test_what_a_way_gave_is_kept_beside_the_value(tmp_path: Path) -> None:
     assert eager.error.message == "not here"
 
 
-def test_a_way_that_raises_is_no_failure_of_the_job(tmp_path: Path) -> None:
-    """The job ended well, and the way is told by its error."""
+def test_a_variant_that_raises_is_no_failure_of_the_job(tmp_path: Path) -> None:
+    """The job ended well, and the variant has the error."""
     ended = finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END)
     assert (ended.outcome, ended.error) == (Outcome.OK, None)
     assert "traceback" not in ended.blobs
@@ -74,10 +74,10 @@ def test_a_way_that_raises_is_no_failure_of_the_job(tmp_path: Path) -> None:
         ({"ended": "memory", "signal": 9}, Outcome.OUT_OF_MEMORY),
     ],
 )
-def test_what_ends_the_process_in_a_way_is_the_ways_ending(
+def test_an_end_during_a_variant_is_the_variants_ending(
     tmp_path: Path, done: dict[str, Any], outcome: Outcome
 ) -> None:
-    """What came before stays, what was to follow was not run, and the cache does not keep it."""
+    """Earlier results stay, later variants are not run, and the result is not cached."""
     ended = finished(tmp_path, BEGUN, stderr="last words", **done)
     assert (ended.outcome, ended.stage, ended.error) == (Outcome.OK, Stage.EXECUTE, None)
     assert ended.blobs["stderr"] == b"last words"
@@ -88,17 +88,17 @@ def test_what_ends_the_process_in_a_way_is_the_ways_ending(
     assert not is_cached(ended, tmp_path)
 
 
-def test_a_job_that_was_cancelled_says_nothing(tmp_path: Path) -> None:
-    """Whatever it had come to."""
+def test_a_cancelled_job_is_infra(tmp_path: Path) -> None:
+    """With any events before."""
     assert finished(tmp_path, BEGUN, ended="cancelled").outcome is Outcome.INFRA
 
 
-def test_a_program_that_crashes_before_any_way_crashes(tmp_path: Path) -> None:
-    """Only a way that was under way is to blame."""
+def test_a_program_that_crashes_before_its_variants_crashes(tmp_path: Path) -> None:
+    """Only a running variant can be responsible for a crash."""
     assert finished(tmp_path, signal=11).outcome is Outcome.CRASHED
 
 
-def test_a_way_that_raised_is_cached(tmp_path: Path) -> None:
+def test_a_variant_that_raised_is_cached(tmp_path: Path) -> None:
     """It would raise again."""
     assert is_cached(finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END), tmp_path)
 

@@ -1,4 +1,4 @@
-"""Verdicts that still hold: taken as they were until something they were made from changes."""
+"""Cached verdicts are used until something that they depend on changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def world(tmp_path: Path) -> SettledWorld:
 
 
 def test_an_unchanged_run_gives_the_same_records(world: SettledWorld) -> None:
-    """Nothing is executed, and the run's directory is as whole as the first."""
+    """Nothing is executed, and the run directory is complete."""
     first = world.again()
     assert world.holds()
     second = world.again()
@@ -68,7 +68,7 @@ def test_an_unchanged_run_gives_the_same_records(world: SettledWorld) -> None:
 
 
 def test_each_run_gets_the_blobs(world: SettledWorld) -> None:
-    """Though one cache may serve several runs."""
+    """Although one cache may serve several runs."""
     (record, _) = world.again()
     settled = world.settled
     for name in ("a", "b"):
@@ -77,16 +77,16 @@ def test_each_run_gets_the_blobs(world: SettledWorld) -> None:
         assert blobs.get(record.artifacts["value"])
 
 
-def test_a_run_that_wants_everything_anew_takes_nothing(world: SettledWorld) -> None:
-    """Its verdicts hold for the next."""
+def test_a_fresh_run_takes_no_verdicts(world: SettledWorld) -> None:
+    """It stores them for the next run."""
     world.again(fresh=True)
     world.again(fresh=True)
     assert world.script.asked == ["one", "two"]
     assert world.holds()
 
 
-def test_a_new_golden_is_judged_by(world: SettledWorld) -> None:
-    """What was new matches, without being run again."""
+def test_a_new_golden_invalidates_verdicts(world: SettledWorld) -> None:
+    """A new job then matches without being run."""
     world.again()
     case = world.jobs[0].case
     seen = Candidate(case=case, variant="cpu", release="0.6.0", observation=ok(f32(9, 9)))
@@ -98,8 +98,8 @@ def test_a_new_golden_is_judged_by(world: SettledWorld) -> None:
     assert world.holds()
 
 
-def test_another_case_is_judged_anew(world: SettledWorld) -> None:
-    """Whatever of it is another."""
+def test_a_changed_case_is_judged_again(world: SettledWorld) -> None:
+    """With any change of its description."""
     world.again()
     first, second = world.jobs
     for other in (
@@ -110,38 +110,38 @@ def test_another_case_is_judged_anew(world: SettledWorld) -> None:
         assert not world.holds([replace(first, case=other), second])
 
 
-def test_another_cell_is_judged_anew(world: SettledWorld) -> None:
-    """As is another selection of the cases of a file."""
+def test_another_cell_is_judged_again(world: SettledWorld) -> None:
+    """So is another selection of the cases of a file."""
     world.again()
     assert not world.holds(world.jobs[:1])
     other = planned("0.6.1")
     assert not world.holds([replace(one, planned=other) for one in world.jobs])
 
 
-def test_what_may_be_the_fault_of_the_host_is_not_settled(world: SettledWorld) -> None:
+def test_possible_faults_of_the_host_have_no_cached_verdict(world: SettledWorld) -> None:
     """It is seen again."""
     world.script.answers["one"] = [partial(bad, outcome=Outcome.TIMED_OUT)]
     world.again()
     assert not world.holds()
 
 
-def test_what_disagrees_with_itself_is_not_settled(world: SettledWorld) -> None:
+def test_flaky_jobs_have_no_cached_verdict(world: SettledWorld) -> None:
     """It is flaky, and tried again the next time."""
     world.script.answers["one"] = [lambda one: good(one, 9, 9), good, good, good, good]
     assert world.again()[0].verdict is Verdict.FLAKY
     assert not world.holds()
 
 
-def test_a_lost_blob_unsettles(world: SettledWorld) -> None:
-    """Then the job runs again."""
+def test_a_missing_blob_invalidates_verdicts(world: SettledWorld) -> None:
+    """The job runs again."""
     record = world.again()[0]
     (world.folder / "cache" / "blobs" / record.artifacts["value"]).unlink()
     world.again()
     assert world.script.asked == ["one", "two"]  # both gave the same value
 
 
-def test_a_damaged_blob_unsettles(world: SettledWorld) -> None:
-    """Whenever it was written: what it holds is hashed before anything is told of it."""
+def test_a_damaged_blob_invalidates_verdicts(world: SettledWorld) -> None:
+    """Contents are hashed before a verdict is used."""
     record = world.again()[0]
     blob = world.folder / "cache" / "blobs" / record.artifacts["value"]
     before = blob.stat()
@@ -153,8 +153,8 @@ def test_a_damaged_blob_unsettles(world: SettledWorld) -> None:
     assert world.holds()
 
 
-def test_a_file_that_cannot_be_read_unsettles(world: SettledWorld) -> None:
-    """Its jobs are judged anew."""
+def test_an_unreadable_entry_is_judged_again(world: SettledWorld) -> None:
+    """It is replaced."""
     world.again()
     for kept in (world.folder / "cache" / "settled").rglob("*.jsonl"):
         kept.write_bytes(b"nothing")
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_read_unsettles(world: SettledWorld) -> None:
     assert world.holds()
 
 
-def test_files_in_cells(world: SettledWorld) -> None:
-    """Jobs that stand together are of one file in one cell."""
+def test_jobs_are_grouped_by_file_and_cell(world: SettledWorld) -> None:
+    """In the order of the plan."""
     elsewhere = [replace(one, planned=planned("0.6.1")) for one in world.jobs]
     assert [*group_by_file([*world.jobs, *elsewhere])] == [world.jobs, elsewhere]

@@ -1,4 +1,4 @@
-"""The worker process: what it says it is, how it runs jobs side by side, how it goes."""
+"""The worker process: its identity, concurrent jobs, and its end."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def spawning(bench: Bench) -> Iterator[Bench]:
         yield made
 
 
-def test_an_interpreter_that_is_not_there_is_infrastructure(tmp_path: Path) -> None:
+def test_a_missing_interpreter_is_an_infrastructure_error(tmp_path: Path) -> None:
     """The message names it."""
     with pytest.raises(InfrastructureError, match="nowhere does not start: No such file"):
         Worker(tmp_path / "nowhere")
 
 
-def test_an_interpreter_that_says_something_else(tmp_path: Path) -> None:
-    """What a worker printed instead of a hello is in the message."""
+def test_a_worker_without_a_hello_shows_its_output(tmp_path: Path) -> None:
+    """The message has the text that the worker printed instead."""
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho no jax here >&2\nexit 1\n")
     python.chmod(0o755)
@@ -45,8 +45,8 @@ def test_an_interpreter_that_says_something_else(tmp_path: Path) -> None:
         Worker(python)
 
 
-def test_an_interpreter_that_talks_nonsense_is_ended(tmp_path: Path) -> None:
-    """Bytes that are no frame are no hello."""
+def test_a_worker_that_sends_garbage_is_ended(tmp_path: Path) -> None:
+    """Malformed bytes are no hello."""
     python = tmp_path / "python"
     python.write_text('#!/bin/bash\nprintf "\\377\\377\\377\\377" >&$4\nsleep 60\n')
     python.chmod(0o755)
@@ -57,7 +57,7 @@ def test_an_interpreter_that_talks_nonsense_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.cell
-def test_a_worker_says_what_it_is(bench: Bench) -> None:
+def test_a_worker_reports_its_identity(bench: Bench) -> None:
     """Its packages are those of the lock, and it can fork."""
     identity = bench.worker.identity
     assert identity["versions"].items() >= dict(bench.planned.versions).items()
@@ -96,7 +96,7 @@ def test_a_fresh_interpreter_ends_like_a_fork(
 
 
 @pytest.mark.cell
-def test_what_many_jobs_load_late_is_there_when_they_begin(bench: Bench) -> None:
+def test_the_server_preloads_what_many_jobs_load(bench: Bench) -> None:
     """LAPACK's home and the search for plugins cost more than most jobs; no backend is made.
 
     The pattern by which jax knows a user's file is there also where a case file had it forgotten.
@@ -113,7 +113,7 @@ def test_what_many_jobs_load_late_is_there_when_they_begin(bench: Bench) -> None
 
 
 @pytest.mark.cell
-def test_devices_and_flags_are_each_jobs_own(bench: Bench) -> None:
+def test_each_job_has_its_devices_flags_and_config(bench: Bench) -> None:
     """Device count, XLA flags, x64 and config are set for one job after the other."""
     body = """
         import jax
@@ -141,7 +141,7 @@ def test_config_of_a_case_is_set_before_it_is_built(bench: Bench) -> None:
 
 @pytest.mark.cell
 def test_a_flag_that_xla_does_not_know_is_unsupported(bench: Bench) -> None:
-    """XLA aborts and says so; the next job is unharmed."""
+    """XLA aborts with a message; the next job is unharmed."""
     ended = bench.run(
         "import jax; return jax.device_count()", "probe(xla_flags=['--xla_no_such_flag=1'])"
     )
@@ -152,8 +152,8 @@ def test_a_flag_that_xla_does_not_know_is_unsupported(bench: Bench) -> None:
 
 
 @pytest.mark.cell
-def test_two_jobs_at_a_time_in_one_worker(bench: Bench) -> None:
-    """They overlap in time, and each hears its own answer."""
+def test_one_worker_runs_two_jobs_at_a_time(bench: Bench) -> None:
+    """Each caller gets its own frames."""
     body = "begin = time.time(); time.sleep(0.5); return [{n}, begin, time.time()]"
     jobs = [bench.job(body.replace("{n}", str(n)), topic=f"t{n}") for n in range(2)]
     for job in jobs:  # once, so that both case files are loaded
@@ -169,8 +169,8 @@ def test_two_jobs_at_a_time_in_one_worker(bench: Bench) -> None:
 
 
 @pytest.mark.cell
-def test_a_worker_that_is_killed_says_so_to_whoever_waits(new_bench: Bench) -> None:
-    """Both the job it had and the next one hear of it."""
+def test_a_killed_worker_raises_for_each_job(new_bench: Bench) -> None:
+    """For the running job and for the next one."""
     job = new_bench.job("time.sleep(60)")
     threading.Timer(0.5, os.kill, (new_bench.pid, signal.SIGKILL)).start()
     for _ in range(2):
@@ -180,7 +180,7 @@ def test_a_worker_that_is_killed_says_so_to_whoever_waits(new_bench: Bench) -> N
 
 @pytest.mark.cell
 @pytest.mark.parametrize("way", ["close", "kill"])
-def test_a_worker_goes_with_its_jobs(new_bench: Bench, way: str) -> None:
+def test_no_process_outlives_its_worker(new_bench: Bench, way: str) -> None:
     """No process outlives its worker."""
     job = new_bench.job("time.sleep(60)")
     with ThreadPoolExecutor(1) as pool:
@@ -215,7 +215,7 @@ def test_a_worker_that_ended_leaves_no_folder(new_bench: Bench, *, killed: bool)
 
 @pytest.mark.cell
 def test_a_worker_ends_with_its_orchestrator(tmp_path: Path) -> None:
-    """An orchestrator that is killed leaves nothing behind: the end of its pipe is enough."""
+    """The end of its pipe is enough."""
     bench = Bench(planned_cell(OLD), tmp_path)
     process = psutil.Process(bench.pid)
     assert bench.worker._process.stdin is not None
@@ -238,7 +238,7 @@ def test_a_cell_without_jax_does_not_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.cell
-def test_memory_that_is_taken_at_once_is_limited_at_once(bench: Bench) -> None:
+def test_a_cgroup_limits_memory_between_two_measurements(bench: Bench) -> None:
     """Within a tenth of a second a job could take all that the host has."""
     groups = MemoryGroups()
     if (group := groups.make(2**30)) is None:

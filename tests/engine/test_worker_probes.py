@@ -1,4 +1,4 @@
-"""Cells that cannot be served: one reason, told before the first job."""
+"""Cells that cannot be served: one reason, found before the first job."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield made
 
 
-def test_only_cells_that_may_be_refused_are_tried() -> None:
+def test_only_cells_that_may_be_refused_are_checked() -> None:
     """The plain cells of a matrix cost nothing."""
     assert not needs_check(cell_with())
     assert not needs_check(cell_with(platform="cpu-mp2", x64=True))
@@ -50,7 +50,7 @@ def test_only_cells_that_may_be_refused_are_tried() -> None:
 
 
 @pytest.mark.cell
-def test_what_a_release_takes_passes(bench: Bench) -> None:
+def test_accepted_config_and_flags_pass(bench: Bench) -> None:
     """Known config, a known flag."""
     config = (("jax_threefry_partitionable", "true"),)
     flags = ("--xla_cpu_enable_fast_math=false",)
@@ -72,10 +72,10 @@ def test_what_a_release_takes_passes(bench: Bench) -> None:
         ({"platform": "gpu"}, "it sees no GPU here, only CPUs"),
     ],
 )
-def test_what_a_release_refuses_is_unsupported(
+def test_refused_config_and_flags_are_unsupported(
     bench: Bench, fields: dict[str, Any], reason: str
 ) -> None:
-    """The reason is one line; the worker goes on."""
+    """The reason is one line; the worker continues."""
     with pytest.raises(UnsupportedCellError, match=f"jax {OLD}: .*{reason}") as raised:
         check_cell(bench.worker, cell_with(**fields))
     assert "\n" not in str(raised.value)
@@ -84,7 +84,7 @@ def test_what_a_release_refuses_is_unsupported(
 
 @pytest.mark.cell
 def test_a_plugin_that_aborts_as_it_is_loaded_is_infra(bench: Bench, tmp_path: Path) -> None:
-    """One line with what it said; it is no answer of the release's."""
+    """With one line of its output."""
     plugin = tmp_path / "aborting.py"
     plugin.write_text(ABORT)
     job = bench.at(tmp_path).job(
@@ -114,8 +114,8 @@ def test_a_host_with_fewer_accelerators_than_the_cell_is_unsupported(bench: Benc
 
 @pytest.mark.cell
 @pytest.mark.parametrize("required", [False, True])
-def test_a_cell_is_tried_once_for_all_its_jobs(tmp_path: Path, required: bool) -> None:
-    """Refused, its jobs are unsupported; a platform that is required makes them infra."""
+def test_a_cell_is_checked_once_for_all_its_jobs(tmp_path: Path, required: bool) -> None:
+    """If refused, its jobs are unsupported, or infra for a required platform."""
     planned = cell_with(platform="gpu", devices=4)
     provider = Provider(
         {planned.cell.id: lock_of(planned.cell)}, cache_root(), require_platform=required
@@ -132,7 +132,7 @@ def test_a_cell_is_tried_once_for_all_its_jobs(tmp_path: Path, required: bool) -
 
 
 @pytest.mark.parametrize("required", [False, True])
-def test_an_accelerator_that_is_not_here_is_told_before_anything_is_made(
+def test_a_missing_accelerator_is_reported_before_provisioning(
     tmp_path: Path, required: bool
 ) -> None:
     """No lock, no environment, no worker."""
@@ -146,7 +146,7 @@ def test_an_accelerator_that_is_not_here_is_told_before_anything_is_made(
 
 @pytest.mark.cell
 def test_a_flag_of_a_case_that_xla_does_not_know_is_unsupported(bench: Bench) -> None:
-    """It ends the process; the job has one clear outcome all the same."""
+    """XLA ends the process; the job has one clear outcome."""
     body = "import jax; return len(jax.devices())"
     finished = bench.run(body, 'probe(xla_flags=["--xla_no_such=1"])', topic="flag")
     assert finished.outcome is Outcome.UNSUPPORTED
@@ -166,6 +166,6 @@ def test_a_flag_of_a_case_that_xla_does_not_know_is_unsupported(bench: Bench) ->
         ("", ""),
     ],
 )
-def test_refused_flags_are_read_from_what_xla_logs(said: str, expected: str) -> None:
-    """Whatever stands before and after."""
+def test_refused_flags_are_read_from_xlas_log(said: str, expected: str) -> None:
+    """With any text before and after."""
     assert find_refused_flags(said) == expected

@@ -1,4 +1,4 @@
-"""Plans without cells: made-up jobs, and an executor that says what it is told to."""
+"""Plans without cells: artificial jobs, and an executor that follows a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that many records state, held once."""
+"""Facts shared by records with equal programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stating(peak: int, exact: str = "a", memory: str = "m", layout: str = "l") -
     )  # fmt: skip
 
 
-def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
+def test_equal_programs_with_equal_analyses_share_facts() -> None:
     """One object is kept."""
     shared = FactInterner()
     first = shared.intern(stating(1))
@@ -25,7 +25,7 @@ def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
 
 
 @pytest.mark.parametrize("other", [{"memory": "n"}, {"layout": "k"}, {"exact": "b"}, {"exact": ""}])
-def test_another_program_or_analysis_states_its_own(other: dict[str, str]) -> None:
+def test_another_program_or_analysis_has_its_own_facts(other: dict[str, str]) -> None:
     """The same instructions may need another memory; what was not understood is like nothing."""
     shared = FactInterner()
     shared.intern(stating(1))

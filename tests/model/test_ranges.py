@@ -36,23 +36,25 @@ OPERATOR = st.sampled_from(["<", "<=", "==", "!=", ">=", ">"])
         (">=0.8.1,<0.8.3.dev20251121", True),
     ],
 )
-def test_a_nightly_counts_as_the_release_that_it_leads_to(specifier: str, expected: bool) -> None:
-    """But where the range itself names a night."""
+def test_a_nightly_counts_as_the_release_that_it_precedes_in_ranges(
+    specifier: str, expected: bool
+) -> None:
+    """Unless the range itself names a nightly."""
     assert in_range(NIGHT, specifier) is expected
 
 
 @given(version=FINAL, other=FINAL, operator=OPERATOR)
-def test_a_nightly_is_where_its_release_is(version: str, other: str, operator: str) -> None:
-    """On one side of every range of releases, never on none or both."""
+def test_a_nightly_is_in_the_ranges_of_its_release(version: str, other: str, operator: str) -> None:
+    """On exactly one side of every range of releases."""
     specifier = f"{operator}{other}"
     assert in_range(f"{version}.dev20251120", specifier) is in_range(version, specifier)
 
 
 @given(version=FINAL, other=FINAL, operator=OPERATOR, suffix=st.sampled_from(["", "rc1", ".1"]))
-def test_all_else_is_as_pep_440_has_it(
+def test_other_versions_follow_pep_440(
     version: str, other: str, operator: str, suffix: str
 ) -> None:
-    """Pre-releases that somebody runs are in ranges too."""
+    """Ranges contain pre-releases."""
     specifier = f"{operator}{other}"
     expected = SpecifierSet(specifier, prereleases=True).contains(f"{version}{suffix}")
     assert in_range(f"{version}{suffix}", specifier) is expected

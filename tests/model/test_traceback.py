@@ -1,4 +1,4 @@
-"""A traceback as it is kept: written, read again, and refused where it is none."""
+"""Stored tracebacks: encoded, decoded, and refused if malformed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.model.traceback import (
 )
 
 
-def test_it_is_read_as_it_was_written() -> None:
+def test_a_traceback_round_trips() -> None:
     """Every field of it."""
     frame = TracebackFrame(
         file="/a.py", line=3, function="f", source="1 / 0", library="jax", count=2
@@ -38,14 +38,14 @@ def test_it_is_read_as_it_was_written() -> None:
         b'[{"type":"E","frames":[' + b",".join([b"{}"] * 2_000) + b"]}]",
     ],
 )  # fmt: skip
-def test_anything_else_is_refused(data: bytes) -> None:
-    """A shard may hold anything."""
+def test_other_json_is_no_traceback(data: bytes) -> None:
+    """A shard may contain anything."""
     with pytest.raises(ValueError, match=r"."):
         decode_traceback(data)
 
 
 @pytest.mark.parametrize("told", [None, {}, [{"type": 3}], [{"frames": []}], "text"])
-def test_what_a_worker_reports_is_checked(told: Any) -> None:
+def test_reported_tracebacks_are_checked(told: Any) -> None:
     """A job can write to its worker's channel."""
     with pytest.raises(ValueError, match=r"."):
         encode_described_traceback(told)

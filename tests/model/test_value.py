@@ -52,14 +52,14 @@ values = st.builds(
 
 
 @given(values)
-def test_decoding_gives_back_any_value(original: Value) -> None:
-    """Whatever is encoded comes back, however odd."""
+def test_any_value_round_trips(original: Value) -> None:
+    """Also unusual ones."""
     assert decode_value(encode_value(original)) == original
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_bit_pattern_comes_back(name: str) -> None:
-    """All bytes of every dtype survive: NaN payloads, -0.0, unused bits."""
+def test_every_bit_pattern_round_trips(name: str) -> None:
+    """All bytes of every dtype: NaN payloads, -0.0, unused bits."""
     dtype = dtype_of(name)
     data = bytes(range(256)) * dtype.itemsize
     one = Leaf(path="out", kind="array", dtype=name, shape=(256,), data=data)
@@ -70,8 +70,8 @@ def test_every_bit_pattern_comes_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (2, 3)])
-def test_shapes_come_back(shape: tuple[int, ...]) -> None:
-    """Scalars and empty arrays keep their shape."""
+def test_shapes_round_trip(shape: tuple[int, ...]) -> None:
+    """Also of scalars and empty arrays."""
     (back,) = decode_value(encode_value(value(np.ones(shape, np.complex64)))).leaves
     assert to_array(back).shape == shape
 
@@ -101,7 +101,7 @@ def test_other_bytes_are_corrupt() -> None:
             decode_value(data)
 
 
-def test_a_tensor_nobody_describes_is_corrupt() -> None:
+def test_a_tensor_without_a_description_is_corrupt() -> None:
     """Even an empty one: somebody else wrote the file."""
     data = encode_value(value(1.0))
     extra = b',"x":{"data_offsets":[8,8],"dtype":"U8","shape":[0]}}'
@@ -111,7 +111,7 @@ def test_a_tensor_nobody_describes_is_corrupt() -> None:
 
 
 def test_another_format_is_refused() -> None:
-    """A file of a later format is never guessed at."""
+    """A file of a later format is never interpreted."""
     data = encode_value(value(1.0)).replace(b'"format":"1"', b'"format":"2"')
     with pytest.raises(CorruptValueError, match="value format 2, this release reads 1"):
         decode_value(data)
@@ -155,6 +155,6 @@ def test_unknown_dtype_is_named() -> None:
 
 
 def test_bytes_are_the_same_for_equal_values() -> None:
-    """Equal values have equal bytes, so a hash may stand for them."""
+    """So that a hash identifies a value."""
     one, other = (value(leaf(np.ones(2), "out", weak_type=True)) for _ in range(2))
     assert encode_value(one) == encode_value(other)

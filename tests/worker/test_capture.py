@@ -1,4 +1,4 @@
-"""What a release tells of a program, on an old and on the newest one."""
+"""Texts of programs, on an old and on the newest release."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def layout_of(bench: Bench, body: str, decorator: str = "program()") -> dict[str
     return layout
 
 
-def test_large_constants_are_told(bench: Bench) -> None:
-    """`as_text()` hides them; a change of a value must be seen."""
+def test_large_constants_are_printed(bench: Bench) -> None:
+    """`as_text()` elides them, and would hide a change of a value."""
     texts = captured(bench, "return Program(lambda x: x + TABLE, (TABLE,))")
     assert "{...}" not in texts["hlo"]
     assert "16769025" in texts["hlo"]
     assert "dense_resource" not in texts["stablehlo"]
 
 
-def test_constants_beyond_the_limit_are_left_out(bench: Bench) -> None:
-    """Printing them would take gigabytes; they are counted before, not printed and thrown away."""
+def test_constants_beyond_the_limit_are_elided(bench: Bench) -> None:
+    """They are counted first: printing them could take gigabytes."""
     body = "capture.LARGEST_HLO = 1000; return Program(lambda x: x + TABLE, (TABLE,))"
     assert "{...}" in captured(bench, body)["hlo"]
 
 
-def test_stablehlo_is_generic_and_says_where(bench: Bench) -> None:
+def test_stablehlo_is_generic_and_has_locations(bench: Bench) -> None:
     """The form that a parser reads without knowing the dialects."""
     text = captured(bench, "return Program(lambda x: x + 1, (TABLE,))")["stablehlo"]
     assert '"builtin.module"()' in text
@@ -55,8 +55,8 @@ def test_stablehlo_is_generic_and_says_where(bench: Bench) -> None:
     assert "topic.py" in text
 
 
-def test_an_input_that_is_not_used_lies_nowhere(bench: Bench) -> None:
-    """Its neighbours keep their own places; None is no array."""
+def test_an_unused_input_has_no_sharding(bench: Bench) -> None:
+    """Its neighbours keep theirs; None is no array."""
     body = """
         mesh = env.mesh(2, "x")
         x = jax.device_put(np.float32([1, 2]), NamedSharding(mesh, P("x")))
@@ -73,8 +73,8 @@ def test_an_input_that_is_not_used_lies_nowhere(bench: Bench) -> None:
     assert layout["output_memories"] == [memory, memory]
 
 
-def test_keys_have_a_place_too(bench: Bench) -> None:
-    """Of the key's own shape, not of the numbers within."""
+def test_keys_have_a_sharding_too(bench: Bench) -> None:
+    """Of the key's own shape, not of its key data."""
     body = "return Program(lambda k: jax.random.split(k, 3), (jax.random.key(0),))"
     layout = layout_of(bench, body)
     assert (layout["inputs"], layout["outputs"]) == (["single"], ["single"])
@@ -102,15 +102,15 @@ def told(bench: Bench, hides: str) -> bytes:
 
 
 def test_hlo_that_is_hidden_is_dumped(bench: Bench) -> None:
-    """A compile-only backend may give no text at all, but dumps it."""
+    """A compile-only backend may give no text, but dumps it."""
     text = told(bench, "def as_text(self): return None")
     assert text.startswith(b"HloModule jit")
     assert b"sine(" in text
     assert b"{...}" not in text
 
 
-def test_after_the_first_hidden_one_xla_dumps_at_once(bench: Bench) -> None:
-    """Programs are compiled once, not twice; what cannot be dumped is compiled as ever."""
+def test_after_a_hidden_text_xla_dumps_at_once(bench: Bench) -> None:
+    """Programs are compiled once; without a dump they are compiled as usual."""
     body = HIDDEN.format(hides="def as_text(self): return None") + (
         "    asked = []\n"
         "    def compile_(program, options=None):\n"
@@ -140,8 +140,8 @@ def test_an_executable_without_modules_gives_its_text(bench: Bench) -> None:
     assert b"sine(" in text
 
 
-def test_of_dumped_modules_the_last_is_taken(bench: Bench) -> None:
-    """Numbers are compared, not names; other dumps of the same module are passed over."""
+def test_the_last_dumped_module_is_read(bench: Bench) -> None:
+    """By number, not by name; other dumps of the module are ignored."""
     body = """
         folder = Path("dump")
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""A memory limit that the kernel enforces: where a cgroup is made, and what it does."""
+"""Memory limits that the kernel enforces: where cgroups are made, and their effect."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def groups(folder: Path, mounts: str, own: str) -> MemoryGroups:
     return MemoryGroups(str(folder / "mounts"), str(folder / "own"))
 
 
-def test_a_cgroup_of_version_1_is_below_ours(tmp_path: Path) -> None:
-    """Where root may write the hierarchy of the memory controller."""
+def test_a_cgroup_of_version_1_is_a_child(tmp_path: Path) -> None:
+    """If root may write the hierarchy of the memory controller."""
     (tmp_path / "memory" / "ours").mkdir(parents=True)
     mounts = (
         f"cgroup {tmp_path}/cpu cgroup rw,cpu 0 0\ncgroup {tmp_path}/memory cgroup rw,memory 0 0\n"
@@ -37,8 +37,8 @@ def test_a_cgroup_of_version_1_is_below_ours(tmp_path: Path) -> None:
     assert (made / "memory.limit_in_bytes").read_text() == str(100 * MIB + ROOM)
 
 
-def test_a_cgroup_of_version_2_is_beside_ours(tmp_path: Path) -> None:
-    """Where the manager of a session lets its user limit memory."""
+def test_a_cgroup_of_version_2_is_a_sibling(tmp_path: Path) -> None:
+    """If systemd lets the user of a session limit memory."""
     (tmp_path / "app.slice" / "shell.scope").mkdir(parents=True)
     (tmp_path / "app.slice" / "cgroup.subtree_control").write_text("cpu memory pids\n")
     found = groups(tmp_path, f"x {tmp_path} cgroup2 rw 0 0\n", "0::/app.slice/shell.scope\n")
@@ -57,18 +57,18 @@ def test_a_cgroup_of_version_2_is_beside_ours(tmp_path: Path) -> None:
         ("x {}/nowhere cgroup rw,memory 0 0\n", "4:memory:/ours\n"),
     ],
 )
-def test_there_is_none_where_none_can_be_made(tmp_path: Path, mounts: str, own: str) -> None:
-    """In a container, say, whose hierarchy is read-only or hidden."""
+def test_a_host_may_allow_no_cgroups(tmp_path: Path, mounts: str, own: str) -> None:
+    """E.g. a container with a read-only or hidden hierarchy."""
     assert groups(tmp_path, mounts.format(tmp_path), own).make(100 * MIB) is None
 
 
 @pytest.mark.parametrize(
     ("kills", "reached", "killed"), [("0", "0", False), ("1", "0", False), ("1", "7", True)]
 )
-def test_a_host_without_memory_is_not_the_limit(
+def test_a_kill_for_the_host_is_not_the_limit(
     tmp_path: Path, kills: str, reached: str, killed: bool
 ) -> None:
-    """The kernel counts both kinds of ends alike; only the limit that was reached tells them."""
+    """The kernel counts both kinds of kills; only a reached limit distinguishes them."""
     group = MemoryGroup(str(tmp_path), 1, MIB)
     (made,) = tmp_path.iterdir()
     (made / "memory.oom_control").write_text(f"oom_kill {kills}\n")
@@ -76,8 +76,8 @@ def test_a_host_without_memory_is_not_the_limit(
     assert group.has_killed() is killed
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
-    """Its name has the process; that of a living one stays."""
+def test_cgroups_of_killed_workers_are_removed(tmp_path: Path) -> None:
+    """By the process number in the name; those of living processes stay."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         dead = process.pid
     (tmp_path / "ours" / f"{PREFIX}{dead}-x").mkdir(parents=True)
@@ -87,8 +87,8 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("takes", [20, 400])
-def test_the_kernel_stops_what_takes_too_much(takes: int) -> None:
-    """At once, and nothing is left of the cgroup; one of a process that was killed goes, too."""
+def test_the_kernel_enforces_the_limit(takes: int) -> None:
+    """At once, and the cgroup is removed; also that of a killed process."""
     made = MemoryGroups()
     group = made.make(100 * MIB)
     if group is None:

@@ -1,4 +1,4 @@
-"""StableHLO of platforms that are not here, on an old and on the newest release."""
+"""StableHLO for other platforms, on an old and on the newest release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_same_module_is_the_same_text(bench: Bench) -> None:
 
 
 def test_a_branch_for_a_platform_is_in_its_text_alone(bench: Bench) -> None:
-    """The StableHLO of each platform holds the branch that it would run, and says where from."""
+    """The StableHLO of each platform has its own branch, with locations."""
     body = """
         def by_platform(x):
             return jax.lax.platform_dependent(x, tpu=jnp.sin, cuda=jnp.cos, default=jnp.tanh)
@@ -43,8 +43,8 @@ def test_a_branch_for_a_platform_is_in_its_text_alone(bench: Bench) -> None:
     assert texts["stablehlo-rocm"] == texts["stablehlo"]
 
 
-def test_what_a_platform_cannot_do_is_said_instead(bench: Bench) -> None:
-    """The program is none the worse for it; what is said of one platform holds for it alone."""
+def test_a_failed_lowering_leaves_its_reason(bench: Bench) -> None:
+    """The program is unaffected, and so are other platforms."""
     body = """
         def by_platform(x):
             return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)
@@ -57,8 +57,8 @@ def test_what_a_platform_cannot_do_is_said_instead(bench: Bench) -> None:
     assert b"Error: " in finished.blobs["no_stablehlo-cuda"]
 
 
-def test_what_is_refused_here_is_still_lowered_for_others(bench: Bench) -> None:
-    """The error of the job is that of its own platform."""
+def test_a_refused_program_is_still_lowered_for_others(bench: Bench) -> None:
+    """The error of the job is that of the cell's platform."""
     body = """
         def by_platform(x):
             return jax.lax.platform_dependent(x, tpu=jnp.sin, cuda=jnp.cos)
@@ -72,7 +72,7 @@ def test_what_is_refused_here_is_still_lowered_for_others(bench: Bench) -> None:
 
 
 def test_warnings_are_not_repeated_for_each_platform(bench: Bench) -> None:
-    """A donation that is of no use is told of once, as on a run without cross-lowering."""
+    """A useless donation is warned of once, as without cross-lowering."""
     body = """
         warnings.simplefilter("always")
         said = []

@@ -1,4 +1,4 @@
-"""The wire: frames come out as they went in, whatever the pieces; garbage is said."""
+"""The wire: frames round trip in pieces of any size, and garbage is an error."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ messages = st.lists(st.tuples(headers, st.binary(max_size=200)), max_size=5)
 
 
 @given(messages, st.lists(st.integers(1, 40), min_size=1))
-def test_frames_come_out_as_they_went_in(
-    sent: list[tuple[dict[str, object], bytes]], pieces: list[int]
-) -> None:
-    """Cut into pieces of any sizes, the stream gives the same frames in the same order."""
+def test_frames_round_trip(sent: list[tuple[dict[str, object], bytes]], pieces: list[int]) -> None:
+    """The stream may be cut into pieces of any sizes."""
     stream = b"".join(encode(header, body) for header, body in sent)
     decoder, got = Decoder(), []
     for step in pieces * (len(stream) + 1):
@@ -43,7 +41,7 @@ def test_frames_come_out_as_they_went_in(
     assert got == [Frame({**header, "body": len(body)}, body) for header, body in sent]
 
 
-def test_a_frame_under_way_is_no_frame_yet() -> None:
+def test_an_incomplete_frame_is_not_returned() -> None:
     """The last byte completes it."""
     data = encode({"a": 1}, b"xyz")
     decoder = Decoder()
@@ -65,21 +63,21 @@ def test_a_frame_under_way_is_no_frame_yet() -> None:
         b'{"body": -9}',
     ],
 )
-def test_a_header_that_is_none_is_refused(header: bytes) -> None:
+def test_a_malformed_header_is_refused(header: bytes) -> None:
     """Something else wrote to the channel."""
     with pytest.raises(FrameError, match=r"expected|no JSON object"):
         Decoder().feed(LENGTH.pack(len(header)) + header)
 
 
 def test_a_header_too_long_is_refused_at_once() -> None:
-    """Before its bytes are waited for."""
+    """Before its bytes have arrived."""
     with pytest.raises(FrameError, match=f"expected at most {MAX_HEADER}"):
         Decoder().feed(LENGTH.pack(MAX_HEADER + 1))
 
 
 @given(st.binary(max_size=64))
 def test_garbage_is_an_error_or_waits_for_more(data: bytes) -> None:
-    """No other exception comes out, whatever goes in."""
+    """No other exception is raised for any input."""
     try:
         Decoder().feed(data)
     except FrameError as error:
@@ -87,7 +85,7 @@ def test_garbage_is_an_error_or_waits_for_more(data: bytes) -> None:
 
 
 def test_a_frame_larger_than_the_pipe_is_written_whole() -> None:
-    """`write` goes on until everything is out."""
+    """`write` continues until everything is written."""
     body = os.urandom(300_000)
     read_end, write_end = os.pipe()
     if (child := os.fork()) == 0:
@@ -102,8 +100,8 @@ def test_a_frame_larger_than_the_pipe_is_written_whole() -> None:
     assert got == [Frame({"kind": "big", "body": len(body)}, body)]
 
 
-def test_half_a_surrogate_pair_is_escaped() -> None:
-    """JSON can hold it, UTF-8 cannot: no text that comes over the wire breaks whoever writes it."""
+def test_a_lone_surrogate_is_escaped() -> None:
+    """JSON can hold it, UTF-8 cannot."""
     odd = {"error": {"message": "no such file: \udcff.txt", "\ud800": ["\udfff", "\U0001f600é", 3]}}
     (frame,) = Decoder().feed(encode(odd))
     assert frame.header["error"] == {

@@ -43,8 +43,8 @@ def ops_of(bench: Bench, program: str, decorator: str = "program()") -> dict[str
     return {instruction.op: instruction for instruction in module.walk()}
 
 
-def test_an_equation_says_where_it_comes_from(bench: Bench) -> None:
-    """The user's innermost line, not the kit's, and the scopes around it."""
+def test_an_equation_has_its_source(bench: Bench) -> None:
+    """The user's innermost line, not the kit's, and the name stack."""
     program = "jax.named_scope('inner')(lambda x: jnp.sin(x)), (X,)"
     sine = ops_of(bench, program)["sin"]
     assert sine.origin.file.endswith("family/topic.py")
@@ -52,8 +52,8 @@ def test_an_equation_says_where_it_comes_from(bench: Bench) -> None:
     assert sine.origin.line > 1
 
 
-def test_what_the_kit_bridges_comes_from_the_case(bench: Bench) -> None:
-    """`env.compat` stands between, and is no line of the user's."""
+def test_the_source_skips_frames_of_the_kit(bench: Bench) -> None:
+    """`env.compat` calls jax, and is no line of the user."""
     program = """env.compat.shard_map(lambda x: lax.psum(env.compat.pvary(x, "x"), "x"),
         mesh=env.mesh(2, "x"), in_specs=P(), out_specs=P()), (X,)"""
     ops = ops_of(bench, program, "program(devices=2)")
@@ -108,10 +108,10 @@ def test_literals_are_rounded_to_their_type(bench: Bench) -> None:
         ),
     ],
 )
-def test_parameters_are_plain(
+def test_parameters_are_plain_data(
     bench: Bench, program: str, op: str, expected: dict[str, Any]
 ) -> None:
-    """Dtypes, enums, keys, meshes and specs in words of their own."""
+    """Dtypes, enums, keys, meshes and specs."""
     attributes = ops_of(bench, program)[op].attributes
     found = {name: attributes[name] for name in expected}
     if "sharding" in found:  # the default memory is named on some releases
@@ -119,8 +119,8 @@ def test_parameters_are_plain(
     assert found == expected
 
 
-def test_inner_jaxprs_are_told_once(bench: Bench) -> None:
-    """Also when called twice, and whatever holds them."""
+def test_inner_jaxprs_are_stored_once(bench: Bench) -> None:
+    """Also if called twice, from any primitive."""
     program = """lambda x: lax.cond(x[0] > 0, jax.nn.relu, lambda x: lax.fori_loop(
         0, 3, lambda i, c: c + jnp.linalg.solve(jnp.eye(3), c), x), jax.nn.relu(x)), (X,)"""
     document = json.loads(text_of(bench, program))
@@ -130,8 +130,8 @@ def test_inner_jaxprs_are_told_once(bench: Bench) -> None:
     assert {"branch 0", "branch 1", "jaxpr", "call_jaxpr", "vecmat"} <= roles
 
 
-def test_effects_and_context_are_told(bench: Bench) -> None:
-    """What orders an equation, and where it is computed."""
+def test_effects_and_context_are_parameters(bench: Bench) -> None:
+    """E.g. the order of an equation, and where it is computed."""
     program = """lambda x: (jax.debug.print("{}", x), env.compat.compute_on(jnp.sin)(x)), (X,)"""
     text = text_of(bench, program)
     assert "device_host" in text
@@ -156,8 +156,8 @@ print(encode_jaxpr(jax.jit(f).trace(np.ones(4)).jaxpr))
 """
 
 
-def test_it_is_the_same_in_every_process(bench: Bench) -> None:
-    """Sets are sorted, addresses left out."""
+def test_the_document_is_the_same_in_every_process(bench: Bench) -> None:
+    """Sets are sorted, addresses removed."""
     python = python_of(bench.planned)
     said = [
         subprocess.run(

@@ -1,4 +1,4 @@
-"""Process trees: who belongs to one, what it holds, and how it ends."""
+"""Process trees: their members, their memory, and their end."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ def tree() -> Iterator[tuple[int, set[int]]]:
     process.communicate()
 
 
-def test_what_a_thread_forked_is_below_its_process(tree: tuple[int, set[int]]) -> None:
-    """So is what left the session."""
+def test_children_of_threads_are_descendants(tree: tuple[int, set[int]]) -> None:
+    """So are processes that left the session."""
     pid, below = tree
     assert set(processes.list_descendants(pid)) == below
 
 
 def test_shared_pages_count_once(tree: tuple[int, set[int]]) -> None:
-    """Above the limit, where it matters; below it the plain sum is near enough."""
+    """If the plain sum is above the limit."""
     pid, _ = tree
     assert processes.measure_tree(pid, 10 * SIZE) > 3 * SIZE
     assert SIZE < processes.measure_tree(pid, 2 * SIZE) < 2 * SIZE
 
 
-def test_a_tree_ends_whole(tree: tuple[int, set[int]]) -> None:
-    """No process of it is left, whatever session it is in."""
+def test_a_tree_is_killed_with_all_processes(tree: tuple[int, set[int]]) -> None:
+    """In any session."""
     pid, below = tree
     processes.kill_tree(pid)
     assert all(gone(one) for one in (pid, *below))
 
 
-def test_a_process_that_is_gone_holds_nothing() -> None:
-    """It may end while it is looked at."""
+def test_an_ended_process_has_no_memory() -> None:
+    """It may end during the measurement."""
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
     assert processes.measure_tree(process.pid) == 0
@@ -73,8 +73,8 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     processes.kill_tree(process.pid)
 
 
-def test_a_child_that_ended_holds_nothing() -> None:
-    """Also while nobody has waited for it: what the others share is still counted once."""
+def test_a_zombie_child_has_no_memory() -> None:
+    """Memory that the others share still counts once."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert processes.measure_proportional(process.pid) == 0

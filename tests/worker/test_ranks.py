@@ -1,4 +1,4 @@
-"""What holds the ranks of a job, without any jax."""
+"""Helpers of the launcher of ranks, without jax."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.worker.ranks import LOOK, Labels, Work, hold_port
 
 
 def test_a_port_is_held_for_one_job() -> None:
-    """Whoever asks for any port gets another one, in this process and in others."""
+    """Other requests for any port get another one, in this process and in others."""
     with ExitStack() as stack:
         held = [stack.enter_context(hold_port()).getsockname()[1] for _ in range(300)]
         code = (
@@ -32,7 +32,7 @@ def test_a_port_is_held_for_one_job() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.text("a\n", min_size=1).map(str.encode)), max_size=20)
 )
-def test_what_each_rank_wrote_can_be_read_back(written: list[tuple[int, bytes]]) -> None:
+def test_labelled_output_is_complete(written: list[tuple[int, bytes]]) -> None:
     """Every line has its rank's number, and no byte is lost."""
     labels = Labels()
     lines = b"".join(labels.feed(rank, data) for rank, data in written).splitlines()
@@ -43,8 +43,8 @@ def test_what_each_rank_wrote_can_be_read_back(written: list[tuple[int, bytes]])
         assert b"".join(own) == said.replace(b"\n", b"")
 
 
-def test_work_is_told_from_waiting() -> None:
-    """One that computes is at work; one that sleeps, or is gone, is not."""
+def test_working_and_waiting_are_distinguished() -> None:
+    """A computing process works; a sleeping or ended process does not."""
     code = {"work": "while True: pass", "wait": "import time; time.sleep(60)"}
     with subprocess.Popen([sys.executable, "-c", code["work"]]) as busy:
         with subprocess.Popen([sys.executable, "-c", code["wait"]]) as idle:
@@ -62,13 +62,13 @@ def test_work_is_told_from_waiting() -> None:
     assert found["gone"] >= 4
 
 
-def test_asking_often_is_no_look() -> None:
-    """Waiting is counted in time, not in questions."""
+def test_idle_measurements_are_limited_by_time() -> None:
+    """They are counted by time, not by calls."""
     work = Work()
     assert max(work.count_idle([os.getppid()]) for _ in range(50)) <= 1
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"x"])
-def test_a_label_for_what_is_said(data: bytes) -> None:
+def test_empty_output_has_no_label(data: bytes) -> None:
     """Nothing said, nothing labelled."""
     assert Labels().feed(3, data) == (b"[rank 3] " + data if data else b"")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.cell
 def test_a_server_whose_orchestrator_dies_while_it_warms_up_ends(tmp_path: Path) -> None:
-    """With what it has started, at its first look at the channel."""
+    """With its children, when it first reads the channel."""
     read_end, write_end = os.pipe()
     environment = make_worker_environment(os.environ, {}, keep_python_path=False)
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Compile-only jobs, which share a process: real ones, for a TPU that is not here."""
+"""Compile-only jobs that share a process: real ones, for a TPU topology."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_jobs_with_the_same_flags_share_a_process(tpu: Bench) -> None:
     assert pid_of(tpu.worker.run(job)) == first
 
 
-def test_a_job_may_ask_to_run_alone(tpu: Bench) -> None:
-    """As the second look at something unexpected does."""
+def test_a_job_may_run_alone(tpu: Bench) -> None:
+    """As in the second attempt of an unexpected job."""
     job = tpu.job(TELL_PID, "program()")
     alone = replace(job, alone=True)
     assert len({pid_of(tpu.worker.run(each)) for each in (job, alone, alone)}) == 3
@@ -71,8 +71,8 @@ def test_a_job_may_ask_to_run_alone(tpu: Bench) -> None:
     "change",
     ["jax.config.update('jax_log_compiles', True)", "os.environ['SOME_VARIABLE'] = 'set'"],
 )
-def test_a_process_that_a_job_has_changed_is_not_used_again(tpu: Bench, change: str) -> None:
-    """The next job sees nothing of it."""
+def test_a_changed_process_is_not_reused(tpu: Bench, change: str) -> None:
+    """The next job is unaffected."""
     job = tpu.job(TELL_PID, "program()")
     changing = tpu.job(f"{change}\n{TELL_PID}", "program()", "import jax", topic="changing")
     first = pid_of(tpu.worker.run(job))
@@ -88,10 +88,10 @@ def test_a_process_that_a_job_has_changed_is_not_used_again(tpu: Bench, change: 
         ("time.sleep(60)", Outcome.TIMED_OUT),
     ],
 )
-def test_a_job_that_ends_its_process_harms_no_other(
+def test_a_crash_in_a_shared_process_affects_one_job(
     tpu: Bench, ending: str, outcome: Outcome
 ) -> None:
-    """It is told apart, and the next gets another process."""
+    """The next job gets another process."""
     job = tpu.job(TELL_PID, "program()")
     bad = tpu.job(ending, "program(timeout=1)", topic="bad")
     first = pid_of(tpu.worker.run(job))
@@ -100,7 +100,7 @@ def test_a_job_that_ends_its_process_harms_no_other(
 
 
 def test_output_belongs_to_the_job_that_wrote_it(tpu: Bench) -> None:
-    """Though the streams are those of the process."""
+    """Although the streams are those of the process."""
     one = tpu.job("print('said by one')\nraise ValueError", "program()")
     two = tpu.job("raise ValueError", "program()", topic="two")
     assert b"said by one" in tpu.worker.run(one).blobs["stdout"]

@@ -1,4 +1,4 @@
-"""A case through its stages: each leaves what it produced, also when a later one fails."""
+"""The stages of a case: each leaves its artifacts, also if a later one fails."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_a_program_leaves_an_artifact_of_every_stage(bench: Bench) -> None:
     }
 
 
-def test_what_cannot_be_told_is_said_instead(bench: Bench) -> None:
-    """The program is none the worse for it."""
+def test_an_unavailable_artifact_leaves_its_reason(bench: Bench) -> None:
+    """The program is unaffected."""
     top = """
         import jax.numpy as jnp
         from conformance.worker import capture
@@ -69,10 +69,10 @@ def test_what_cannot_be_told_is_said_instead(bench: Bench) -> None:
         ),
     ],
 )
-def test_a_program_that_fails_keeps_what_came_before(
+def test_a_failed_program_keeps_earlier_artifacts(
     bench: Bench, body: str, stage: Stage, left: list[str]
 ) -> None:
-    """The stage it had reached is named, and earlier artifacts are there even after a crash."""
+    """And the stage that it reached, even after a crash."""
     finished = bench.run(body, "program()", TOP)
     assert finished.outcome in {Outcome.RAISED, Outcome.CRASHED}
     assert finished.stage is stage
@@ -99,8 +99,8 @@ def test_arguments_reach_the_program(bench: Bench, program: str, expected: list[
     assert to_array(leaf_of(finished)).tolist() == expected
 
 
-def test_the_reference_sees_arguments_as_they_were(bench: Bench) -> None:
-    """A donated argument is gone after the run; the reference has a copy, in NumPy."""
+def test_the_reference_gets_copies_of_arguments(bench: Bench) -> None:
+    """A donated argument is deleted by the run."""
     body = """
         def reference(x):
             assert type(x) is np.ndarray
@@ -114,7 +114,7 @@ def test_the_reference_sees_arguments_as_they_were(bench: Bench) -> None:
 
 
 def test_a_broken_reference_is_the_cases_fault(bench: Bench) -> None:
-    """The program ran; the error says that it was the reference, and where."""
+    """The program ran; the error names the reference and its line."""
     body = "return Program(jnp.sin, (1.0,), reference=lambda x: 1 / 0)"
     finished = bench.run(body, "program()", TOP)
     assert finished.error is not None
@@ -123,7 +123,7 @@ def test_a_broken_reference_is_the_cases_fault(bench: Bench) -> None:
     assert "value" in finished.blobs
 
 
-def test_an_expected_error_is_kept_beside_the_one_raised(bench: Bench) -> None:
+def test_an_expected_error_is_kept_with_the_raised_error(bench: Bench) -> None:
     """`raises(...)` is a reference like any other, also when the program fails."""
     body = "return Program(lambda x: x + 'a', (1.0,), reference=raises('TypeError', 'add'))"
     finished = bench.run(body, "program()", TOP)
@@ -131,8 +131,8 @@ def test_an_expected_error_is_kept_beside_the_one_raised(bench: Bench) -> None:
     assert json.loads(finished.blobs["raises"]) == {"type": "TypeError", "match": "add"}
 
 
-def test_a_probe_may_keep_texts(bench: Bench) -> None:
-    """Artifacts of the author's own stand beside the value."""
+def test_a_probe_may_emit_artifacts(bench: Bench) -> None:
+    """In addition to its value."""
     finished = bench.run(
         "return Observed({'n': 1}, reference=lambda: {'n': 2}, artifacts={'note': 'é'})"
     )
@@ -150,8 +150,8 @@ def test_parameters_reach_the_function(bench: Bench) -> None:
     assert [leaf_of(bench.worker.run(job)).data for job in bench.jobs(source)] == [b"1", b"2"]
 
 
-def test_a_case_sees_its_cell(bench: Bench) -> None:
-    """Release, platform and versions are those of the cell; devices are in order."""
+def test_env_describes_the_cell(bench: Bench) -> None:
+    """Release, platform, versions, and devices in order."""
     body = """
         return [env.cell.id, env.cell.release, env.cell.platform, env.cell.versions["jax"],
                 [device.id for device in env.devices]]
@@ -164,8 +164,8 @@ def test_a_case_sees_its_cell(bench: Bench) -> None:
     ]  # fmt: skip
 
 
-def test_a_mesh_that_is_too_large_says_what_to_raise(bench: Bench) -> None:
-    """The case asked for fewer devices than its mesh needs."""
+def test_a_mesh_that_is_too_large_names_the_remedy(bench: Bench) -> None:
+    """The case requested fewer devices than its mesh needs."""
     finished = bench.run("env.mesh((2, 2), ('a', 'b'))", "probe(devices=2)")
     assert finished.error is not None
     assert "needs 4 devices, got 2: raise `devices=` of the case" in finished.error.message
@@ -177,8 +177,8 @@ def test_random_numbers_for_arguments_are_the_same_everywhere(bench: Bench) -> N
     assert to_array(leaf).tolist() == [944, 625, 684, 897]
 
 
-def test_one_spelling_of_jax(bench: Bench) -> None:
-    """shard_map, pvary and axis_size are reached through `env.compat` on every release."""
+def test_env_compat_works_on_every_release(bench: Bench) -> None:
+    """shard_map, pvary and axis_size."""
     body = """
         from jax.sharding import PartitionSpec as P
         mesh = env.mesh(2, "x")

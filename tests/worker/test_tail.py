@@ -20,14 +20,14 @@ def test_a_tail_is_the_end_of_what_was_fed(pieces: list[bytes], limit: int) -> N
 
 
 def test_a_short_stream_is_whole() -> None:
-    """Nothing is said of dropped bytes when there are none."""
+    """Without a count of dropped bytes."""
     tail = Tail(5)
     tail.feed(b"hello")
     assert tail.text() == "hello"
 
 
-def test_a_long_stream_says_what_is_missing() -> None:
-    """The number of bytes that came before, then the end; a torn character is replaced."""
+def test_a_long_stream_has_a_count_of_dropped_bytes() -> None:
+    """Before its end; a torn character is replaced."""
     tail = Tail(4)
     tail.feed("abcdé!".encode())
     assert tail.text() == "[3 bytes dropped]\ndé!"

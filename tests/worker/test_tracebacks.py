@@ -70,7 +70,7 @@ CALLS = "def f(g):\n    return g()\n"
 
 
 def test_frames_of_the_user_and_of_a_library(tmp_path: Path) -> None:
-    """A file of the user's is named whole, one of a library below its package."""
+    """The user's files have absolute paths, those of libraries relative ones."""
     theirs = module(installed(tmp_path / "env", "theirs") / "sub.py", CALLS, "theirs.sub")
     own = module(tmp_path / "own.py", "def h(f):\n    return f(lambda: 1 / 0)\n")
     (one,) = raised(lambda: own.h(theirs.f))
@@ -102,8 +102,8 @@ def test_a_package_installed_from_a_folder_is_the_users(
     assert frame["library"] == library
 
 
-def test_jax_is_a_library_also_where_it_is_developed(tmp_path: Path) -> None:
-    """A source tree of jax is on no path of installed packages."""
+def test_a_source_tree_of_jax_is_a_library(tmp_path: Path) -> None:
+    """It is in no folder of installed packages."""
     module(tmp_path / "src" / "jax" / "__init__.py", "", "jax")
     inner = module(tmp_path / "src" / "jax" / "_src" / "api.py", CALLS, "jax._src.api")
     (one,) = raised(lambda: inner.f(lambda: json.loads("{")))
@@ -191,13 +191,15 @@ def _group() -> None:
         (_group, [("", "ExceptionGroup"), ("member", "ValueError"), ("member", "KeyError")]),
     ],
 )
-def test_what_an_exception_came_from(call: Callable[[], None], chain: list[Any]) -> None:
-    """Its cause or context as Python has it, and the first members of a group."""
+def test_causes_contexts_and_members_are_described(
+    call: Callable[[], None], chain: list[Any]
+) -> None:
+    """The first members of a group only."""
     assert [(one["relation"], one["type"]) for one in raised(call)] == chain
 
 
-def test_a_chain_ends(tmp_path: Path) -> None:
-    """Also one of many exceptions, and one that leads back to where it began."""
+def test_a_chain_is_bounded(tmp_path: Path) -> None:
+    """Also a cyclic one."""
 
     def loop() -> None:
         one, other = ValueError("one"), ValueError("other")
@@ -241,7 +243,7 @@ def test_texts_are_bounded_and_can_be_written() -> None:
 
 
 def test_a_line_that_cannot_be_parsed_is_a_frame(tmp_path: Path) -> None:
-    """It is where to look, and nothing ran there."""
+    """It has no frame, but is the place to look."""
     (tmp_path / "bad.py").write_text("x = 1\ny = (\n")
     text = f"import runpy\n\ndef f():\n    runpy.run_path({str(tmp_path / 'bad.py')!r})\n"
     (one,) = raised(module(tmp_path / "own.py", text).f)
@@ -260,8 +262,8 @@ def test_generated_code_is_of_its_module(tmp_path: Path) -> None:
     assert one["frames"][1]["file"] == "<string>"
 
 
-def test_an_exception_that_resists_ends_nothing() -> None:
-    """Its attributes may be anything; what was described before is kept."""
+def test_attributes_that_raise_do_not_end_the_description() -> None:
+    """Exceptions described before are kept."""
 
     class OddError(Exception):
         __notes__ = 3  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Values cross the wire bit for bit, with all that jax says of them."""
+"""Values cross the wire bit for bit, with all of their properties."""
 
 from __future__ import annotations
 
@@ -111,16 +111,16 @@ def test_placement_is_described_in_the_same_words(bench: Bench, spec: str, words
     assert leaf_of(bench.run(body, "probe(devices=4)", TOP)).sharding == words
 
 
-def test_what_pmap_returned_on_old_releases(tmp_path: Path) -> None:
-    """Where a mapped dimension is told by a number, not by a slice."""
+def test_results_of_pmap_on_old_releases(tmp_path: Path) -> None:
+    """The mapped dimension has an integer index instead of a slice."""
     body = "return jax.pmap(lambda x: x)(np.ones((4, 2), np.float32))"
     with Bench(planned_cell("0.4.30"), tmp_path) as bench:
         leaf = leaf_of(bench.run(body, "probe(devices=4)", TOP))
     assert leaf.sharding == "tiles[0=0:1,: 1=1:2,: 2=2:3,: 3=3:4,:]"
 
 
-def test_one_device_is_single(bench: Bench) -> None:
-    """The first is meant unless another is named."""
+def test_a_sharding_on_one_device_is_single(bench: Bench) -> None:
+    """The first device unless another is named."""
     body = "return [jnp.ones(1), jax.device_put(1.0, jax.devices()[1])]"
     value = value_of(bench.run(body, "probe(devices=2)", TOP))
     assert [leaf.sharding for leaf in value.leaves] == ["single", "single@1"]
@@ -136,8 +136,8 @@ def test_one_device_is_single(bench: Bench) -> None:
         ("return [None]", "captured nothing"),
     ],
 )
-def test_what_is_no_value_is_said(bench: Bench, body: str, said: str) -> None:
-    """A leaked tracer, an object, a result without leaves: the path and what was expected."""
+def test_leaves_that_are_no_values_are_errors(bench: Bench, body: str, said: str) -> None:
+    """A leaked tracer, an object, a result without leaves."""
     finished = bench.run(body, top=TOP)
     assert finished.outcome is Outcome.RAISED
     assert finished.error is not None

@@ -1,4 +1,4 @@
-"""Programs in other ways, on an old, a middle and the newest release."""
+"""Variants of programs, on an old, a middle and the newest release."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def reasons(bench: Bench, body: str, decorator: str, top: str = TOP) -> tuple[st
     return why
 
 
-def test_a_sound_program_is_the_same_in_every_way(bench: Bench) -> None:
-    """Shards of a placed, donated argument, and a scalar beside it; each way leaves its value."""
+def test_a_sound_program_agrees_with_its_variants(bench: Bench) -> None:
+    """Also with placed and donated arguments and scalars."""
     body = """
         mesh = env.mesh((2, 2), ("x", "y"))
         x = env.put(np.arange(16, dtype=np.float32).reshape(4, 4),
@@ -80,7 +80,7 @@ def test_a_sound_program_is_the_same_in_every_way(bench: Bench) -> None:
     assert {f"same_as {way}" for way in VARIANTS} <= set(finished.seconds)
 
 
-def test_keys_statics_and_keywords_go_every_way(bench: Bench) -> None:
+def test_variants_accept_keys_statics_and_keywords(bench: Bench) -> None:
     """A typed key, a static shape, a named argument and a bare 16-bit one."""
     body = """
         def f(key, n, *, scale):
@@ -91,16 +91,16 @@ def test_keys_statics_and_keywords_go_every_way(bench: Bench) -> None:
     assert reasons(bench, body, "program(same_as=('jit', 'eager', 'aot', 'vmap_of_one'))") == ()
 
 
-def test_what_only_a_tracer_sees_is_found(bench: Bench) -> None:
-    """The classical bug: code that asks whether it is traced."""
+def test_a_program_that_asks_whether_it_is_traced_disagrees(bench: Bench) -> None:
+    """A common mistake: the result depends on `isinstance(x, Tracer)`."""
     body = "return Program(lambda x: x + isinstance(x, TRACER), (np.float32([1, 2]),))"
     (told,) = reasons(bench, body, "program(same_as=('jit', 'eager', 'vmap_of_one'))")
     assert told.startswith("same_as eager: out 2 of 2 elements differ")
     assert "2.0 against 1.0" in told or "3.0 against 2.0" in told
 
 
-def test_what_depends_on_the_number_of_shards_is_found(bench: Bench) -> None:
-    """A mean of sums is none: it is the sum on one device."""
+def test_a_program_that_depends_on_its_shards_disagrees(bench: Bench) -> None:
+    """E.g. a missing division: a sum instead of a mean."""
     body = """
         f = env.compat.shard_map(lambda x: jax.lax.pmean(x.sum(), "x"), mesh=env.mesh(4, "x"),
                                  in_specs=P("x"), out_specs=P())
@@ -110,8 +110,8 @@ def test_what_depends_on_the_number_of_shards_is_found(bench: Bench) -> None:
     assert told.startswith("same_as unsharded: out 2.0 against 8.0")
 
 
-def test_what_tells_examples_apart_by_their_shape_is_found(bench: Bench) -> None:
-    """A result that is no longer one for each example has no leading axis of 1."""
+def test_a_wrong_batching_rule_disagrees(bench: Bench) -> None:
+    """The batching rule of a `custom_vmap` adds 1."""
     top = """
         import jax
         from jax.custom_batching import custom_vmap
@@ -139,15 +139,17 @@ def test_what_tells_examples_apart_by_their_shape_is_found(bench: Bench) -> None
          "raised ValueError: traced only"),
     ],
 )  # fmt: skip
-def test_a_way_that_cannot_be_gone_says_why(bench: Bench, body: str, way: str, told: str) -> None:
-    """What the case asked for, in one sentence; the program's own value is there."""
+def test_a_variant_that_cannot_run_has_a_reason(
+    bench: Bench, body: str, way: str, told: str
+) -> None:
+    """In one sentence; the program's own value is observed."""
     why = reasons(bench, body, f"program(same_as=('{way}',))")
     assert [text.removeprefix(f"same_as {way}: ")[: len(told)] for text in why] == [told] * len(why)
     assert bool(why) is bool(told)
 
 
-def test_a_crash_in_a_way_keeps_what_came_before(bench: Bench) -> None:
-    """The value, its reference and the ways before it; what follows is not run."""
+def test_a_crash_in_a_variant_keeps_earlier_results(bench: Bench) -> None:
+    """Later variants are not run."""
     body = """
         def f(x):
             if not isinstance(x, TRACER):
@@ -162,8 +164,8 @@ def test_a_crash_in_a_way_keeps_what_came_before(bench: Bench) -> None:
     assert told == "same_as eager: crashed SIGABRT: the process was ended by SIGABRT"
 
 
-def test_a_hang_in_a_way_keeps_what_came_before(bench: Bench) -> None:
-    """It is ended with the job's own timeout."""
+def test_a_hang_in_a_variant_keeps_earlier_results(bench: Bench) -> None:
+    """It ends at the job's own timeout."""
     body = """
         def f(x):
             while not isinstance(x, TRACER):
@@ -177,8 +179,8 @@ def test_a_hang_in_a_way_keeps_what_came_before(bench: Bench) -> None:
     assert told == "same_as eager: timed_out timeout: no end within the timeout of 3 s"
 
 
-def test_a_program_that_fails_is_not_run_in_other_ways(bench: Bench) -> None:
-    """Nor one whose reference is broken: there is nothing to be the same as."""
+def test_a_failed_program_has_no_variants(bench: Bench) -> None:
+    """Neither has a program with a broken reference."""
     for body in (
         "return Program(lambda x: x + 'a', (1.0,))",
         "return Program(lambda x: x, (np.float32(1),), reference=lambda: 1)",
@@ -188,8 +190,8 @@ def test_a_program_that_fails_is_not_run_in_other_ways(bench: Bench) -> None:
         assert "same_as" not in finished.blobs
 
 
-def test_every_way_builds_the_program_anew(bench: Bench) -> None:
-    """Donated arguments are gone after each."""
+def test_every_variant_builds_the_program_again(bench: Bench) -> None:
+    """Donated arguments are deleted by each."""
     body = """
         with open("built", "a") as file: file.write("x")
         x = jnp.ones(4)
@@ -200,7 +202,7 @@ def test_every_way_builds_the_program_anew(bench: Bench) -> None:
     assert reasons(bench, body, decorator) == ()
 
 
-def test_without_claims_nothing_more_is_run(bench: Bench) -> None:
+def test_without_same_as_no_variant_is_run(bench: Bench) -> None:
     """Nothing is said of other ways."""
     finished = bench.run("return Program(jnp.sin, (np.float32(1),))", "program()", TOP)
     assert not [name for name in (*finished.blobs, *finished.seconds) if "same_as" in name]
