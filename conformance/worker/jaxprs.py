@@ -41,7 +41,6 @@ import hashlib
 import inspect
 import json
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -50,8 +49,17 @@ import jax
 import numpy as np
 from jax._src import source_info_util
 
+from conformance.worker.jaxpr_types import (
+    encode_aval,
+    encode_dtype,
+    encode_mesh,
+    encode_spec,
+    is_dtype,
+    strip_addresses,
+)
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 FORM = 1
 """Version of the document."""
@@ -60,10 +68,6 @@ LARGEST = 64
 PACKAGE = Path(__file__).resolve().parents[1]
 HARNESS = (str(PACKAGE / "kit"), str(PACKAGE / "worker"))
 """Folders of the harness. Not the whole package: an installed one has the cases below `data`."""
-# Texts of functions and objects contain addresses, which differ in each process.
-_ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+|0x[0-9a-f]{6,}")
-_AXIS_TYPES = {"Hidden": "Auto", "User": "Explicit", "Collective": "Manual"}  # as in 0.5.0
-_AXIS_NAMES = ("unreduced", "reduced")
 
 
 def encode_jaxpr(closed: Any) -> str:
@@ -144,7 +148,7 @@ class _Walk:
     def _aval(self, aval: Any) -> int:
         number = self._seen_avals.get(id(aval))
         if number is None:
-            described = _describe_aval(aval)
+            described = encode_aval(aval)
             number = self._number("avals", json.dumps(described), described)
             self._seen_avals[id(aval)] = number
         return number
@@ -234,11 +238,6 @@ def encode_scalar(value: Any) -> Any:
     return value
 
 
-def strip_addresses(text: str) -> str:
-    """Return a text without the addresses of objects in it."""
-    return _ADDRESS.sub("", text)
-
-
 def _is_jaxpr(value: Any) -> bool:
     return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
 
@@ -291,109 +290,12 @@ def _effects(effects: Any) -> list[str]:
     return sorted(type(e).__name__ if not isinstance(e, type) else e.__name__ for e in effects)
 
 
-def _is_dtype(value: Any) -> bool:
-    return isinstance(value, np.dtype) or _is_extended(value)
-
-
-def _is_extended(value: Any) -> bool:
-    """Say whether a value is an extended dtype of jax, such as that of PRNG keys."""
-    return hasattr(value, "_rules") and hasattr(value, "name") and hasattr(value, "type")
-
-
 def _class(value: type) -> Any:
     return _dtype(value) if issubclass(value, np.generic) else value.__qualname__
 
 
 def _dtype(value: Any) -> dict[str, str]:
-    return {"dtype": _dtype_name(value)}
-
-
-def _dtype_name(dtype: Any) -> str:
-    return str(dtype.name if _is_extended(dtype) else np.dtype(dtype).name)
-
-
-def _describe_aval(aval: Any) -> list[Any]:
-    inner = getattr(aval, "inner_aval", None)
-    if inner is not None:
-        dtype, *rest = _describe_aval(inner)
-        return [f"ref<{dtype}>", *rest]
-    dtype = getattr(aval, "dtype", None)
-    if dtype is None:
-        token = type(aval).__name__ == "AbstractToken"
-        return ["token" if token else strip_addresses(str(aval)), []]
-    shape = [size if type(size) is int else _size(size) for size in getattr(aval, "shape", ())]
-    more = dict(_more(aval))
-    return [_dtype_name(dtype), shape, more] if more else [_dtype_name(dtype), shape]
-
-
-def _size(size: Any) -> int | str:
-    try:
-        return int(size)
-    except Exception:  # a symbolic dimension
-        return strip_addresses(str(size))
-
-
-def _more(aval: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the properties of an aval other than dtype and shape."""
-    # Defaults are omitted, so that releases with and without a property are equal.
-    if getattr(aval, "weak_type", False):
-        yield "weak_type", True
-    manual = getattr(aval, "manual_axis_type", None)  # in place of `vma` from 0.10
-    varying = getattr(aval, "vma", None) if manual is None else manual.varying
-    if varying:
-        yield "vma", sorted(map(str, varying))
-    for name in _AXIS_NAMES:
-        if axes := getattr(manual, name, None):
-            yield name, sorted(map(str, axes))
-    spec = getattr(getattr(aval, "sharding", None), "spec", None)
-    if spec is not None:
-        partitions = encode_spec(spec)
-        if any(partitions):
-            yield "sharding", partitions
-    space = getattr(aval, "memory_space", None)
-    where = getattr(space, "name", space)
-    if where not in (None, "Device", "Any"):
-        yield "space", str(where).lower()
-
-
-def encode_spec(spec: Any) -> list[Any]:
-    """Return a PartitionSpec as a list of axis names for each dimension."""
-    # A PartitionSpec is no tuple from 0.6.1.
-    parts = getattr(spec, "_partitions", None)
-    parts_data = [_axes(part) for part in (tuple(spec) if parts is None else parts)]
-    more = [(name, getattr(spec, name, None)) for name in _AXIS_NAMES]
-    return parts_data + [[name, *sorted(map(str, axes))] for name, axes in more if axes]
-
-
-def _axes(part: Any) -> Any:
-    if part is None:
-        return []
-    if part is jax.sharding.PartitionSpec.UNCONSTRAINED:
-        return "unconstrained"
-    return [str(axis) for axis in part] if isinstance(part, (tuple, list)) else [str(part)]
-
-
-def encode_mesh(mesh: Any) -> list[Any]:
-    """Return a mesh as its axes: name, size, and the type unless that is Auto."""
-    names = list(mesh.axis_names)
-    if getattr(mesh, "empty", False) or not names:
-        return ["mesh"]
-    sizes = dict(mesh.shape)
-    kinds = getattr(mesh, "axis_types", None) or ()
-    if isinstance(kinds, Mapping):  # type to axis names, 0.5.0 to 0.5.2
-        by_name = {
-            axis: kind
-            for kind, axes in kinds.items()
-            for axis in ((axes,) if isinstance(axes, str) else axes)
-        }
-    else:
-        by_name = dict(zip(names, kinds, strict=False))
-    axes = []
-    for name in names:
-        kind = getattr(by_name.get(name), "name", "Auto")
-        kind = _AXIS_TYPES.get(kind, kind)
-        axes.append([str(name), sizes[name], *([] if kind == "Auto" else [kind])])
-    return ["mesh", *axes]
+    return {"dtype": encode_dtype(value)}
 
 
 @functools.cache
@@ -445,10 +347,10 @@ _SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
     (_is_enum, lambda _, v: _enum_name(v)),
     (_is_a(bool, int, float, complex, np.generic), lambda _, v: encode_scalar(v)),
     (_is_a(str), lambda _, v: str(v)),
-    (_is_dtype, lambda _, v: _dtype(v)),
+    (is_dtype, lambda _, v: _dtype(v)),
     (
         _has("__array__"),
-        lambda _, v: ["array", _dtype_name(v.dtype), [*v.shape], encode_constant(v)],
+        lambda _, v: ["array", encode_dtype(v.dtype), [*v.shape], encode_constant(v)],
     ),
     (_is_a(jax.sharding.PartitionSpec), lambda _, v: encode_spec(v)),
     (
