@@ -347,7 +347,7 @@ class CaseItem(pytest.Item):
         assert isinstance(bench, Bench)  # noqa: S101 - registered before anything is collected
         self.record = bench.run(self.job)
         reasons = "\n".join(self.record.reasons)
-        # Not a skip: a test that could not run must not pass for one that did.
+        # Not a skip: a job that could not run must not look as if it had passed.
         if self.record.unexpected or self.record.verdict is Verdict.INFRA:
             side = StoredJob(self.record, bench.directory.blobs)
             lines = render_traceback(side, [str(bench.context.project.root)])

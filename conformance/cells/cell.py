@@ -119,7 +119,7 @@ class Cell:
 
     @property
     def settings(self) -> Mapping[str, bool | int | float | str | None]:
-        """The `jax.config` values as jax takes them: `true` is a boolean, `2` a number."""
+        """The `jax.config` values as jax expects them: `true` is a boolean, `2` a number."""
         return {name: _parse_setting(text) for name, text in self.config}
 
     @property

@@ -44,7 +44,7 @@ _PLATFORM_PACKAGES = {
 _GPU_PLUGINS = ("jax-cuda12-plugin[with-cuda]", "jax-cuda12-pjrt")
 # Requirements that flax imports only to store checkpoints: a tenth of a compile-only cell's size.
 _CHECKPOINT_PACKAGES = ("orbax-checkpoint", "tensorstore")
-# From 0.4.35 to 0.5.0 jax requires a libtpu, and an empty libtpu-nightly that replaces the one of
+# From 0.4.35 to 0.5.0 jax requires a libtpu, and an empty libtpu-nightly that replaces that of
 # older releases. No index has libtpu-nightly.
 _NIGHTLY = "libtpu-nightly"
 # All versions of libtpu for older releases were uploaded on this date.

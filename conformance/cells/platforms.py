@@ -66,7 +66,7 @@ class Platform:
             platform, else empty.
         environment: Environment variables of its workers.
         xla_flags: XLA flags of its jobs.
-        refused: Why no environment can be created for it, empty if one can.
+        refused: Reason why no environment can be created for it, empty if it can.
     """
 
     name: str
@@ -216,7 +216,7 @@ class TpuGeneration:
         axes: Number of axes of its interconnect: 2 for a torus of chips in a plane, 3 in space.
         largest: Longest axis of a slice, in chips.
         devices: Number of devices that jax sees per chip.
-        options: Options of libtpu that make its devices those that jax users see.
+        options: Options with which libtpu has the same devices as jax on the hardware.
         examples: Common topologies: one chip, one host, slices.
     """
 

@@ -150,7 +150,7 @@ class Releases:
         """Return the other versions by distance from a version; the older of two as near is first.
 
         Args:
-            version: Exact version; for an unknown one the result is empty.
+            version: Exact version; the result is empty if it is unknown.
         """
         if version not in self.versions:
             return ()

@@ -140,7 +140,7 @@ class Database:
         Raises:
             ConformanceError: If the database cannot be used.
         """
-        with self._transaction(writing=False) as connection:
+        with self._begin_transaction(writing=False) as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -150,7 +150,7 @@ class Database:
         Raises:
             ConformanceError: If the database cannot be used.
         """
-        with self._transaction(writing=True) as connection:
+        with self._begin_transaction(writing=True) as connection:
             if self.address.file is None:
                 connection.execute(text(f"SET LOCAL lock_timeout = {int(self.wait * 1000)}"))
                 # One writer, as with a file: run numbers are computed from the newest run.
@@ -158,7 +158,7 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
-    def _transaction(self, *, writing: bool) -> Iterator[Connection]:
+    def _begin_transaction(self, *, writing: bool) -> Iterator[Connection]:
         options: dict[str, Any] = {"writing": writing}
         if self.address.file is None and not writing:
             # The default of PostgreSQL, READ COMMITTED, shows each statement another state.
@@ -189,11 +189,11 @@ class Database:
             return
         with self._translate_errors(), self._engine.connect() as connection:
             # No transaction: the server may end idle ones, see idle_in_transaction_session_timeout.
-            held = connection.execution_options(isolation_level="AUTOCOMMIT", writing=False)
-            held.execute(text(f"SET lock_timeout = {int(patience * 1000)}"))
-            if not held.execute(text(f"SELECT pg_try_advisory_lock({_ACTING})")).scalar_one():
+            session = connection.execution_options(isolation_level="AUTOCOMMIT", writing=False)
+            session.execute(text(f"SET lock_timeout = {int(patience * 1000)}"))
+            if not session.execute(text(f"SELECT pg_try_advisory_lock({_ACTING})")).scalar_one():
                 inform(f"{self.address.name}: waiting for another process that acts on it")
-                held.execute(text(f"SELECT pg_advisory_lock({_ACTING})"))
+                session.execute(text(f"SELECT pg_advisory_lock({_ACTING})"))
             yield
 
     def migrate(self) -> None:
@@ -206,13 +206,13 @@ class Database:
         with self.open_reader() as connection:
             # Read first: most stores are at the newest version, and readers must not wait for a
             # writer.
-            if self._version(connection) == VERSION:
+            if self._read_version(connection) == VERSION:
                 return
         with self.open_writer() as connection:
-            if self._version(connection) != VERSION:
+            if self._read_version(connection) != VERSION:
                 importlib.import_module(_MIGRATING).migrate(connection)
 
-    def _version(self, connection: Connection) -> str:
+    def _read_version(self, connection: Connection) -> str:
         """Return the version of the schema, empty if there is none yet."""
         if not inspect(connection).has_table(VERSION_TABLE):
             return ""

@@ -32,7 +32,7 @@ def load_last_night(
         name: Id of the run, in place of the newest of the matrix.
 
     Returns:
-        The night, None if there is none.
+        The night, None if the store has no such run.
     """
     runs = store.load_runs()
     found = [

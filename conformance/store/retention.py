@@ -53,9 +53,12 @@ def prune(connection: Connection, before: datetime) -> RemovedRuns:
     _remove_jobs(connection)
     unused = (states.not_in(select(table.c.state)) for table in (schema.changes, schema.jobs))
     connection.execute(delete(schema.states).where(*unused))
-    left = [_count_rows(connection, table) for table in tables]
+    remaining = [_count_rows(connection, table) for table in tables]
     return RemovedRuns(
-        **{str(table): size - now for table, size, now in zip(tables, sizes, left, strict=True)}
+        **{
+            str(table): size - now
+            for table, size, now in zip(tables, sizes, remaining, strict=True)
+        }
     )
 
 
@@ -102,6 +105,6 @@ def _remove_jobs(connection: Connection) -> None:
     idle = {*every}.difference(*(jobs.tolist() for jobs in ran))
     for column in (schema.changes.c.job, schema.jobs.c.id):
         if idle:
-            gone = delete(column.table).where(column == bindparam("idle"))
+            statement = delete(column.table).where(column == bindparam("idle"))
             # One row each, not IN: databases limit the number of parameters of a statement.
-            connection.execute(gone, [{"idle": job} for job in idle])
+            connection.execute(statement, [{"idle": job} for job in idle])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest, JobState
     from conformance.engine.run_directory import RunDirectory
 
-    Seen = dict[tuple[str, str], tuple[int, bool]]
+    JobStates = dict[tuple[str, str], tuple[int, bool]]
 
 
 class _Info(msgspec.Struct):
@@ -155,7 +155,9 @@ def _intern(
     return known | numbers
 
 
-def _number_states(connection: Connection, entry: StoreEntry, places: Mapping[str, str]) -> Seen:
+def _number_states(
+    connection: Connection, entry: StoreEntry, places: Mapping[str, str]
+) -> JobStates:
     """Return the number of each job's state, and whether it was repeated, by case and place."""
     rows: dict[str, dict[str, Any]] = {}
     keys: dict[JobState, str] = {}
@@ -171,7 +173,7 @@ def _number_states(connection: Connection, entry: StoreEntry, places: Mapping[st
     }
 
 
-def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
+def _add_changes(connection: Connection, seq: int, states: JobStates) -> list[int]:
     """Add the states that differ from the known ones, and return the numbers of the jobs."""
     jobs = schema.jobs.c
     query = select(jobs.case, jobs.place, jobs.id, jobs.state)
@@ -180,8 +182,8 @@ def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
     added: list[dict[str, Any]] = []
     updated: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
-    ran: list[int] = []
-    for (case, place), (state, repeated) in seen.items():
+    job_numbers: list[int] = []
+    for (case, place), (state, repeated) in states.items():
         job, before = known.get((case, place), (None, None))
         if job is None:
             job = next(free)
@@ -191,7 +193,7 @@ def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
         # A job that did not change has no row: most runs are almost equal to the run before.
         if before != state:
             changes.append({"job": job, "run": seq, "state": state, "repeated": repeated})
-        ran.append(job)
+        job_numbers.append(job)
     for statement, rows in (
         (insert(schema.jobs), added),
         (update(schema.jobs).where(jobs.id == bindparam("job")).values(state=bindparam("now")),
@@ -200,4 +202,4 @@ def _add_changes(connection: Connection, seq: int, seen: Seen) -> list[int]:
     ):  # fmt: skip
         if rows:
             connection.execute(statement, rows)
-    return ran
+    return job_numbers

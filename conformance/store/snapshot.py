@@ -87,7 +87,7 @@ class _Step(NamedTuple):
         plan: Number of its plan; None if the run was pruned.
         changed: Jobs whose state changed, shape (changes,).
         repeated: Whether each of these was run several times, shape (changes,).
-        shown: Number of the state of every job at this run, shape (jobs + 1,); the next step
+        current: Number of the state of every job at this run, shape (jobs + 1,); the next step
             overwrites it.
     """
 
@@ -95,7 +95,7 @@ class _Step(NamedTuple):
     plan: int | None
     changed: Numbers
     repeated: NDArray[np.bool_]
-    shown: Numbers
+    current: Numbers
 
 
 class _Jobs:
@@ -159,9 +159,14 @@ class StoreSnapshot:
     @cached_property
     def states(self) -> dict[int, JobState]:
         """Every state, by number."""
-        kept = schema.states.c
+        columns = schema.states.c
         query = select(
-            kept.id, kept.verdict, kept.outcome, kept.conformance, kept.reason, kept.cause
+            columns.id,
+            columns.verdict,
+            columns.outcome,
+            columns.conformance,
+            columns.reason,
+            columns.cause,
         )
         return {
             number: JobState(Verdict(verdict), Outcome(outcome), Conformance(judged), *texts)
@@ -209,11 +214,11 @@ class StoreSnapshot:
         runs, starts = np.unique(table[:, 0], return_index=True)
         # Not strict: without any change np.split still returns an empty part.
         changed = dict(zip(runs.tolist(), np.split(table[:, 1:], starts[1:]), strict=False))
-        shown = np.zeros(len(self._jobs.case), np.int64)
+        current = np.zeros(len(self._jobs.case), np.int64)
         for run in sorted(changed.keys() | self._plan_of.keys()):
             job, state, again = changed.get(run, table[:0, 1:]).T
-            shown[job] = state
-            yield _Step(run, self._plan_of.get(run), job, again > 0, shown)
+            current[job] = state
+            yield _Step(run, self._plan_of.get(run), job, again > 0, current)
 
     def make_spans(self, case: str) -> dict[str, list[CaseSpan]]:
         """Return the state of a case in every run, by place.
@@ -231,8 +236,8 @@ class StoreSnapshot:
             if step.plan is not None:
                 for job, place in places.items():
                     ran = job in within[step.plan]
-                    found[place].append((step.run, self.states[step.shown[job]] if ran else None))
-        return {place: list(_make_spans(shown)) for place, shown in sorted(found.items())}
+                    found[place].append((step.run, self.states[step.current[job]] if ran else None))
+        return {place: list(_make_spans(history)) for place, history in sorted(found.items())}
 
     def find_states(self, run: int) -> dict[tuple[str, str], JobState]:
         """Return the state of every job of a run, by case and place.
@@ -244,7 +249,7 @@ class StoreSnapshot:
         for step in self._replay(schema.changes.c.run <= run):
             if step.run == run and step.plan is not None:
                 jobs, ran = self._jobs, self._plans[step.plan]
-                columns = (jobs.case[ran], jobs.place[ran], step.shown[ran])
+                columns = (jobs.case[ran], jobs.place[ran], step.current[ran])
                 return {
                     (jobs.cases[case], jobs.places[place]): self.states[state]
                     for case, place, state in np.stack(columns, axis=1).tolist()
@@ -258,7 +263,7 @@ class StoreSnapshot:
         layouts = {plan: _Layout(self._jobs, ran) for plan, ran in self._plans.items()}
         for step in self._replay():
             if step.plan is not None:
-                states = step.shown[self._plans[step.plan]]
+                states = step.current[self._plans[step.plan]]
                 yield layouts[step.plan].make_digest(runs[step.run], states, self.states)
 
     def track_regressions(self) -> RegressionTracker:
@@ -269,14 +274,14 @@ class StoreSnapshot:
             if step.run == next(iter(self._plan_of), None):
                 tracker.restart()  # changes of pruned runs are only the initial states
             ran = step.changed[:0] if step.plan is None else self._plans[step.plan]
-            states = step.shown[step.changed]
+            states = step.current[step.changed]
             repeated = step.changed[step.repeated]
             tracker.add(step.run, step.changed, states, table, ran=ran, repeated=repeated)
         return tracker
 
 
-def _make_spans(shown: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
-    for state, members in groupby(shown, key=lambda pair: pair[1]):
+def _make_spans(history: list[tuple[int, JobState | None]]) -> Iterator[CaseSpan]:
+    for state, members in groupby(history, key=lambda pair: pair[1]):
         runs = [run for run, _ in members]
         yield CaseSpan(state=state, first=runs[0], last=runs[-1], runs=len(runs))
 
@@ -295,15 +300,15 @@ class _Layout:
         self._cases = tuple(jobs.cases[case] for case in cases.tolist())
         self._places = tuple(jobs.places[place] for place in places.tolist())
 
-    def make_digest(self, run: StoredRun, shown: Numbers, states: dict[int, JobState]) -> Digest:
+    def make_digest(self, run: StoredRun, current: Numbers, states: dict[int, JobState]) -> Digest:
         """Return the digest of a run of this plan.
 
         Args:
             run: The run.
-            shown: Number of the state of each job, shape (jobs,).
+            current: Number of the state of each job, shape (jobs,).
             states: Every state.
         """
-        numbers, state = np.unique(shown, return_inverse=True)
+        numbers, state = np.unique(current, return_inverse=True)
         table = np.zeros((len(self._cases), len(self._places)), _INDEX)
         # 0 is a job that did not run.
         table[self._row, self._column] = state + 1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROJECT_FILES: Final = (
     "pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "setup.py", ".git",
 )  # fmt: skip
-"""Files of which the top folder of a project has at least one."""
+"""Files and folders that identify the top folder of a project."""
 SUFFIXES: Final = frozenset({".py", ".pyi", ".toml", ".cfg", ".ini"})
 """Suffixes of the files that count anywhere in a project."""
 _GENERATED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})

@@ -1,4 +1,4 @@
-"""A pytest suite as the user requests it, and its tests as cases."""
+"""A requested pytest suite, and its tests as cases."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Suite:
 
     @property
     def is_in_cache(self) -> bool:
-        """Whether its files are those of the cache, not the user's own."""
+        """Whether its files are a checkout in the cache."""
         return self.checkout is not None and not self.checkout.own
 
     @property
@@ -302,23 +302,22 @@ def _make_by_path(words: Sequence[str], start: Path, options: _Options) -> Suite
 
 
 def _make_by_name(request: SuiteRequest, home: SuiteSource, options: _Options) -> Suite:
-    suite, given = request.suite, request.suite.definition
+    suite, definition = request.suite, request.suite.definition
     standards = select_standards(suite, options.standard)
     checkout = home.checkout(suite)
-    number = given.examples if options.examples.number is None else options.examples.number
+    number = definition.examples if options.examples.number is None else options.examples.number
     arguments = make_arguments(suite, number, options.arguments)
     # The suite's own argument sets the number, for the tests that the suite chooses.
-    examples = replace(options.examples, number=None if given.max_examples else number)
+    examples = replace(options.examples, number=None if definition.max_examples else number)
     facts = (
-        _read_own_sources(), checkout.content,
-        arguments, sorted(given.environment.items()), sorted(given.facts.items()), examples,
-        standards, given.seed_random,
+        _read_own_sources(), checkout.content, arguments, sorted(definition.environment.items()),
+        sorted(definition.facts.items()), examples, standards, definition.seed_random,
     )  # fmt: skip
     own = ("--suite-path", _relativize(str(checkout.folder))) if checkout.own else ()
     return Suite(
         paths=resolve_paths(request, checkout), arguments=arguments, folder=checkout.folder,
         named=suite, checkout=checkout, options=options.format(*own),
-        timeout=given.timeout if options.timeout is None else options.timeout,
+        timeout=definition.timeout if options.timeout is None else options.timeout,
         hash=hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16],
         complete=not options.arguments and not request.nodes,
         examples=examples, standards=standards,

@@ -212,13 +212,13 @@ def inspect_own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
     Raises:
         UsageError: If the folder is not a checkout of the suite, or lacks a submodule.
     """
-    given = suite.definition
+    definition = suite.definition
     where = f"--suite-path {folder}"
     if not folder.is_dir():
-        raise UsageError(f"{where}: no such folder, expected a checkout of {given.url}")
-    for path in given.paths:
+        raise UsageError(f"{where}: no such folder, expected a checkout of {definition.url}")
+    for path in definition.paths:
         if not (folder / path).exists():
-            raise UsageError(f"{where}: has no {path}, expected a checkout of {given.url}")
+            raise UsageError(f"{where}: has no {path}, expected a checkout of {definition.url}")
     whole = folder.resolve()
     try:
         missing = [path for path in read_submodules(whole) if _is_empty(whole / path)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE: Final = "suite.toml"
 GROUPS_FILE: Final = "groups.toml"
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-"""A whole commit hash: a shorter one may become ambiguous."""
+"""A full commit hash: an abbreviation may become ambiguous."""
 OTHER: Final = "other"
 """The group of tests that match no rule."""
 _FUNCTION: Final = "function"
@@ -157,30 +157,30 @@ def _read_toml(file: Path, type_: type[_T]) -> _T | None:
         raise UsageError(f"{file}: {error}") from None
 
 
-def _find_problems(given: Definition) -> Iterator[str]:
+def _find_problems(definition: Definition) -> Iterator[str]:
     """Yield the faults of a definition whose fields are of the right types."""
-    if not COMMIT.fullmatch(given.revision):
-        yield f"revision: expected a commit, all 40 digits of it, got {given.revision!r}"
-    if not given.paths:
+    if not COMMIT.fullmatch(definition.revision):
+        yield f"revision: expected a commit, all 40 digits of it, got {definition.revision!r}"
+    if not definition.paths:
         yield "paths: expected files or folders of tests, got none"
-    for path in map(PurePosixPath, given.paths):
+    for path in map(PurePosixPath, definition.paths):
         # Paths are joined to the checkout: these would select files outside of it.
         if path.is_absolute() or ".." in path.parts:
             yield f"paths: expected paths below the checkout, got '{path}'"
-    if given.timeout <= 0:
-        yield f"timeout: expected seconds, more than 0, got {given.timeout:g}"
-    if given.examples is not None and given.examples < 1:
-        yield f"examples: expected 1 or more, got {given.examples}"
-    if given.standards and not (given.standard and given.claim):
+    if definition.timeout <= 0:
+        yield f"timeout: expected seconds, more than 0, got {definition.timeout:g}"
+    if definition.examples is not None and definition.examples < 1:
+        yield f"examples: expected 1 or more, got {definition.examples}"
+    if definition.standards and not (definition.standard and definition.claim):
         yield "standards: expected standard and claim with it"
-    yield from _find_bad_names(given)
+    yield from _find_bad_names(definition)
 
 
-def _find_bad_names(given: Definition) -> Iterator[str]:
-    for name, where in {**given.facts, "claim": given.claim or "a:b"}.items():
+def _find_bad_names(definition: Definition) -> Iterator[str]:
+    for name, where in {**definition.facts, "claim": definition.claim or "a:b"}.items():
         if not all(where.partition(":")[::2]):
             yield f"{name}: expected module:attribute, got {where!r}"
-    for text in given.requires:
+    for text in definition.requires:
         try:
             parse_requirement(text)
         except UsageError as error:

@@ -59,7 +59,7 @@ def parse_request(
         home: Finds named suites.
 
     Raises:
-        UsageError: If a word is neither, or there are both, or several names.
+        UsageError: If a word is neither a path nor a name, or the words are of several suites.
     """
     others = [word for word in words if not _exists(word, start)]
     if not others:

@@ -87,28 +87,31 @@ def select_standards(suite: NamedSuite, requested: str) -> Standards | None:
     Raises:
         UsageError: If the suite has no standard, or does not know the version.
     """
-    given = suite.definition
-    if not given.standards:
+    definition = suite.definition
+    if not definition.standards:
         if requested != CLAIMED:
             raise UsageError(f"--standard {requested}: {suite.name} is not about a standard")
         return None
-    if requested not in {*given.standards, CLAIMED, ALL}:
+    if requested not in {*definition.standards, CLAIMED, ALL}:
         raise UsageError(
             f"--standard {requested}: {suite.name} knows no such version"
-            f"{did_you_mean(requested, given.standards)}; "
-            f"expected {CLAIMED}, {ALL} or one of {', '.join(given.standards)}"
+            f"{did_you_mean(requested, definition.standards)}; "
+            f"expected {CLAIMED}, {ALL} or one of {', '.join(definition.standards)}"
         )
     return Standards(
-        versions=given.standards, variable=given.standard, claim=given.claim, requested=requested
+        versions=definition.standards,
+        variable=definition.standard,
+        claim=definition.claim,
+        requested=requested,
     )
 
 
-def _is_newer(one: str, other: str) -> bool:
+def _is_newer(version: str, other: str) -> bool:
     try:
-        return Version(one) > Version(other)
+        return Version(version) > Version(other)
     except ValueError:
         # Versions of a standard may be names, e.g. `draft`.
-        return one > other
+        return version > other
 
 
 def read_claim(python: Path, variables: Mapping[str, str], claim: str) -> str:

@@ -15,7 +15,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 class DataFileLog:
-    """Records the data files that this process, or one that it was forked from, reads."""
+    """Records the data files that this process reads, or its parent before the fork."""
 
     def __init__(self) -> None:
         self._read: set[str] = set()

@@ -264,7 +264,7 @@ def describe_item(item: pytest.Item) -> dict[str, Any]:
 def find_bound(item: pytest.Item) -> str:
     """Return the widest scope of the fixtures of a test, below that of a session.
 
-    Tests that use the same such fixture are to run in one process, one after another.
+    Tests that share such a fixture must run in one process, one after another.
     """
     info = getattr(item, "_fixtureinfo", None)
     if info is None:

@@ -27,7 +27,7 @@ Place = tuple[str, str, "Mapping[str, str]"]
 """Release, platform and package versions of a cell."""
 FILE: Final = "deviations.toml"
 MAX_UNKNOWN: Final = 10
-"""Unknown tests that one message names."""
+"""Maximum number of unknown tests in a message."""
 OUTCOMES: Final = ("raised", "crashed", "timed_out", "out_of_memory")
 HEAD: Final = """\
 # Failures of this suite that are known, written by `conformance suite accept` from what runs
@@ -139,8 +139,8 @@ def load_known_failures(
 ) -> dict[str, tuple[Deviation, ...]]:
     """Return the known failures of the suite of a folder, by name of the test.
 
-    With other examples than those that they were written from, or against another version of the
-    standard, a test may pass by chance: then passing is no sign of a fix.
+    With other examples than in the recorded runs, or against another version of the standard, a
+    test may pass by chance: then passing is no sign of a fix.
 
     Args:
         folder: Folder of the suite's definition.
@@ -152,11 +152,11 @@ def load_known_failures(
         UsageError: If the file cannot be read, or is wrong.
     """
     known = load_deviations(folder)
-    found, made = known.group_by_test(), known.generated
+    failures, origin = known.group_by_test(), known.generated
     # Only the settings of the recorded runs draw the same examples again.
-    if (examples, seed, standard) == (made.examples, made.seed, CLAIMED):
-        return found
-    return {test: tuple(replace(d, may_pass=True) for d in own) for test, own in found.items()}
+    if (examples, seed, standard) == (origin.examples, origin.seed, CLAIMED):
+        return failures
+    return {test: tuple(replace(d, may_pass=True) for d in own) for test, own in failures.items()}
 
 
 def find_entry_lines(text: str) -> list[int]:
@@ -243,13 +243,13 @@ def _reject_duplicates(entries: Iterable[DeviationEntry], where: str, places: li
             known[test].append((number, new))
 
 
-def do_overlap(one: Deviation, other: Deviation) -> bool:
+def do_overlap(first: Deviation, second: Deviation) -> bool:
     """Say whether two deviations are declared for the same release on the same platform."""
-    platforms = one.platform, other.platform
+    platforms = first.platform, second.platform
     # In both directions: either may be the wider, as `tpu` includes `tpu:v5e:2x2`.
     if all(platforms) and not is_on(*platforms) and not is_on(*reversed(platforms)):
         return False
-    ranges = one.releases, other.releases
+    ranges = first.releases, second.releases
     return any(all(in_range(p, specifier) for specifier in ranges) for p in list_points(ranges))
 
 

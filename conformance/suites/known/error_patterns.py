@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 LONGEST: Final = 160
-"""Characters of a pattern: the rest of a message depends on the example, or does not matter."""
+"""Maximum length of a pattern: the rest of a message varies, or does not matter."""
 REASON: Final = 200
-"""Characters of a reason."""
+"""Maximum length of a reason."""
 ELLIPSIS: Final = "…"
 _MARK: Final = "\0"
 """Placeholder of a value in a message."""
@@ -72,7 +72,7 @@ def mask_values(message: str) -> str:
 
 
 def make_reason(message: str, type_: str) -> str:
-    """Return the beginning of an error, as a reason until somebody writes a better one.
+    """Return the beginning of an error, as the provisional reason of a deviation.
 
     Args:
         message: Message of the error.

@@ -102,9 +102,9 @@ def _find_problems(info: RunInfo, name: str, pinned: str) -> Iterator[str]:
         yield "is of some tests only; only a whole run can be accepted"
     if suite.settings.get("shrink"):
         yield "made examples smaller, so that errors may not be the usual ones; run without"
-    asked = suite.settings.get("standard", CLAIMED)
-    if asked != CLAIMED:
-        yield f"is held against {asked} of the standard, expected the version each release claims"
+    version = suite.settings.get("standard", CLAIMED)
+    if version != CLAIMED:
+        yield f"is held against {version} of the standard, expected the version each release claims"
 
 
 def _refuse_cell(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str:

@@ -106,7 +106,7 @@ class _Causes:
             )
 
     def find(self, failure: TestFailure, platform: str, own: Iterable[Deviation]) -> Deviation:
-        """Return the cause of a failure: one that its test has already, or that others have.
+        """Return the cause of a failure: a known cause of its test, of other tests, or a new cause.
 
         Args:
             failure: The failure.
@@ -118,15 +118,15 @@ class _Causes:
             if is_shown(cause, failure) and _applies_to(platform, cause):
                 return cause
         error = failure.error
-        made = Deviation(
+        new = Deviation(
             outcome=failure.outcome.value, error=error.type, match=make_pattern(error.message),
             platform=platform, reason=make_reason(error.message, error.type),
         )  # fmt: skip
-        return self._known.setdefault(_make_key(made), made)
+        return self._known.setdefault(_make_key(new), new)
 
 
 def is_shown(cause: Deviation, failure: TestFailure) -> bool:
-    """Say whether a failure is one that a cause declares."""
+    """Say whether a cause declares a failure."""
     return failure.outcome == cause.outcome and is_expected(cause.error, cause.match, failure.error)
 
 
@@ -203,12 +203,12 @@ def _make_deviations(line: Line, own: Sequence[Deviation]) -> Iterator[Deviation
             causes.append(known)
     for cause in causes:
         for text in make_ranges(points, [known == cause for _, known in line]):
-            held = [in_range(point, text) for point in points]
+            inside = [in_range(point, text) for point in points]
             spellings = (
                 known.releases
                 for known in own
                 if replace(known, releases="") == cause
-                and [in_range(point, known.releases) for point in points] == held
+                and [in_range(point, known.releases) for point in points] == inside
             )
             # `>=0.5,<0.6` by hand and `>=0.5,<=0.5.3` by this module are equal: the file must not
             # change.

@@ -37,7 +37,7 @@ class CollectionCache:
         self._fresh = fresh
 
     def load(self, suite: Suite, planned: PlannedCell) -> Collection | None:
-        """Return an earlier collection, None if there is none that is still valid."""
+        """Return the earlier collection of a cell, None unless it is still valid."""
         if self._fresh or not _is_cacheable(planned):
             return None
         before = self._read(suite, planned)
@@ -96,7 +96,7 @@ class TestTimings:
         return median(self._durations.values()) if self._durations else 1.0
 
     def estimate(self, job: Job) -> float:
-        """Return the seconds that a test takes; for an unknown test, the median of the others."""
+        """Return the duration of a test in seconds; the median of all for an unknown test."""
         return self._durations.get(job.case.name, self._median)
 
     def learn(self, finished: FinishedJob) -> None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from conformance.suites.suite import Suite
 
 PIECES: Final = 8
-"""Pieces of a large file, for each share of a worker in all tests."""
+"""Pieces of a divided file that make up a worker's share of all tests."""
 LARGE: Final = 0.5
-"""Part of such a share from which a file is divided, if that is safe."""
+"""Part of a worker's share of all tests above which a file is divided, if that is safe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class SuiteExecutor:
 
     @property
     def identities(self) -> Mapping[str, Mapping[str, Any]]:
-        """The facts that the sessions of each cell report; of several suites the last one's."""
+        """The facts that the sessions of each cell report; of several suites, those of the last."""
         return self._identities
 
     def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:

@@ -1,4 +1,4 @@
-"""The workers of a suite in one cell: they collect it, and run its tests however these end."""
+"""The workers of a suite in one cell, which collect it and run its tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LOOKAHEAD: Final = 2
 
 
 class SuiteWorkerPool:
-    """Collects a suite in one cell, then runs tests of it there.
+    """Collects a suite in one cell, then runs its tests in this cell.
 
     Implements `conformance.engine.scheduler.WorkerPool`. A session that has collected the suite
     waits for its tests. The first session collects all files, and the workers of all slots are
@@ -168,13 +168,13 @@ class SuiteWorkerPool:
         self._project, self._identities = project, identities
 
     def has_room(self, slots: int) -> bool:
-        """Say whether one more slot is of use: forking a worker costs next to nothing."""
+        """Say whether another slot would have work; a forked worker costs almost nothing."""
         if self._has_failed:
             return not slots
         return slots < self._share or (bool(self._forks) and not self.planned.cell.place.real)
 
     def work(self, units: JobUnits) -> Iterator[FinishedJob]:
-        """Run tests until none is left; tests that cannot be run end with the reason."""
+        """Run tests until all are taken; tests that cannot be run end with the reason."""
         loop: WorkerLoop | None = None
         with self._lock:
             self._busy += 1
@@ -234,7 +234,7 @@ class SuiteWorkerPool:
     def _take_session(
         self, place: ProvidedCell, files: Sequence[str], *, forks: bool
     ) -> PytestSession:
-        """Return a session that waits, or a new one."""
+        """Return a waiting session, otherwise a new session."""
         self._raise_if_stopped()
         with self._lock:
             session = self._waiting.pop(0) if self._waiting else None
@@ -290,7 +290,7 @@ class SuiteWorkerPool:
 
 
 class WorkerLoop:
-    """Runs tests of one cell in one slot, until none is left to take.
+    """Runs tests of a cell in one slot, until all tests are taken.
 
     Args:
         pool: Provides sessions; several loops share it.
