@@ -11,7 +11,7 @@ from conformance.ir.change import IrChanges
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.fact_table import render_sharding
-from conformance.ir.graph import CROSS_LOWERED, IRS, STATED_BY, IrSyntaxError, kind_of_artifact
+from conformance.ir.graph import CROSS_LOWERED, FACTS_IR, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.hlo.lexing import HloTextError
 from conformance.ir.hlo.shardings import read_sharding
 from conformance.ir.normal.text import VERSION, loads
@@ -52,7 +52,7 @@ def analyse_artifacts(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecor
             continue
         if text not in known:
             known[text], stated = _analyse_text(text, kind_of_artifact(ir))
-            if ir == STATED_BY and known[text].canonical:
+            if ir == FACTS_IR and known[text].canonical:
                 facts = {**_add_shardings(stated, artifacts), **_read_estimates(artifacts)}
         irs[ir] = known[text]
     return irs, facts

@@ -31,7 +31,7 @@ from conformance.golden.layout import (
 )
 from conformance.golden.spans import find_span, insert_release, is_release, parse_version
 from conformance.golden.writing import write_goldens
-from conformance.ir.graph import CROSS_LOWERED, STATED_BY
+from conformance.ir.graph import CROSS_LOWERED, FACTS_IR
 from conformance.ir.normal.text import VERSION, read_head
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome
@@ -198,7 +198,7 @@ class _Draft:
     def _add_facts(self, candidate: Candidate) -> dict[str, str]:
         """Return the content of the facts of a job that ended well, if its HLO was understood."""
         observation = candidate.observation
-        stated = observation.ir.get(STATED_BY)
+        stated = observation.ir.get(FACTS_IR)
         # An HLO that was not understood has no facts, and a golden without facts gates nothing.
         if observation.outcome is not Outcome.OK or stated is None or not stated.canonical:
             return {}

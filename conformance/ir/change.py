@@ -124,7 +124,7 @@ class IrDiff:
         return min(found, key=list(Severity).index, default=None)
 
     @property
-    def aligned(self) -> float:
+    def aligned_share(self) -> float:
         """Share of instructions that are paired; if it is low, the entries are not reliable."""
         total = self.matched + self.changed + self.unmatched
         # Two empty modules are aligned completely.

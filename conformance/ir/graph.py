@@ -27,7 +27,7 @@ CROSS_LOWERED: Final = ("stablehlo-tpu", "stablehlo-cuda", "stablehlo-rocm")
 """A program's StableHLO for platforms other than its cell's, by the artifact's name."""
 
 
-STATED_BY: Final = "hlo"
+FACTS_IR: Final = "hlo"
 """The IR whose facts are those of a job."""
 
 

@@ -235,8 +235,8 @@ class DiffReport:
 
     def _print_warnings(self, diff: IrDiff) -> None:
         """Print the reasons for which the patterns may mislead."""
-        if diff.aligned < POOR:
-            share = f"only {diff.aligned:.0%} of the instructions correspond"
+        if diff.aligned_share < POOR:
+            share = f"only {diff.aligned_share:.0%} of the instructions correspond"
             self._print_line(
                 Text(f"  warning: {share}, the patterns below may mislead", "bold yellow")
             )
@@ -397,7 +397,7 @@ def _render_title(change: Change) -> Text:
 
 def _describe_alignment(diff: IrDiff) -> Text:
     counts = f"{diff.matched} matched, {diff.changed} changed, {diff.unmatched} unmatched"
-    return Text(f"  {diff.aligned:.0%} aligned: {counts}", style=QUIET)
+    return Text(f"  {diff.aligned_share:.0%} aligned: {counts}", style=QUIET)
 
 
 def _make_excerpt(sign: str, colour: str, line: str | None, other: str | None) -> _Line | None:

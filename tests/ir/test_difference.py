@@ -17,7 +17,7 @@ def test_a_text_is_equal_to_itself() -> None:
     """All of it matches."""
     found = diff(PLAIN, PLAIN)
     assert (found.equal, found.neutral_equal, found.changes) == (True, True, ())
-    assert (found.matched, found.aligned, found.severity) == (4, 1.0, None)
+    assert (found.matched, found.aligned_share, found.severity) == (4, 1.0, None)
 
 
 def test_another_grouping_is_structural() -> None:
@@ -61,7 +61,7 @@ def test_numbers_say_how_much_corresponds() -> None:
     """A poor share says not to trust the entries."""
     found = diff(PLAIN, PLAIN.replace("sine", "tanh"))
     assert (found.matched, found.changed, found.unmatched) == (2, 1, 2)
-    assert found.aligned == pytest.approx(0.6)
+    assert found.aligned_share == pytest.approx(0.6)
 
 
 def test_donation_is_semantic() -> None:
