@@ -28,7 +28,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from conformance.ir.analysis import read  # noqa: E402
+from conformance.ir.analysis import parse_ir  # noqa: E402
 from conformance.ir.difference import diff  # noqa: E402 - the tests' package is needed
 from conformance.ir.normal.forms import to_canonical, to_exact  # noqa: E402
 from tests.ir.mutators import MEANING, NOISE  # noqa: E402
@@ -104,8 +104,8 @@ def measured(first: Path, second: Path) -> dict[str, float]:
     """Return the seconds of each step for a pair, and what it took at most."""
     a, b = first.read_text(encoding="utf-8"), second.read_text(encoding="utf-8")
     found: dict[str, float] = {}
-    found["parse"] = best(lambda: (read(a, "hlo"), read(b, "hlo")))
-    modules = read(a, "hlo"), read(b, "hlo")
+    found["parse"] = best(lambda: (parse_ir(a, "hlo"), parse_ir(b, "hlo")))
+    modules = parse_ir(a, "hlo"), parse_ir(b, "hlo")
     found["instructions"] = sum(len(c.instructions) for c in modules[0].computations.values())
     start = time.perf_counter()
     for module in modules:

@@ -37,13 +37,13 @@ class PairedComputations:
         b: The computation of the second module.
         path: The operations around them with the role, outermost first, e.g. `("while body",)`;
             empty for the entry.
-        inside: The caller in the first module, None for the entry.
+        caller: The caller in the first module, None for the entry.
     """
 
     a: Computation
     b: Computation
     path: tuple[str, ...] = ()
-    inside: Instruction | None = None
+    caller: Instruction | None = None
 
 
 @dataclass(slots=True)
@@ -54,14 +54,14 @@ class Alignment:
         to_b: The instruction of the second module by that of the first.
         to_a: The reverse.
         computations: The pairs of computations that differ.
-        alike: Number of instructions in computations that are equal as a whole.
+        equal_instructions: Number of instructions in computations that are equal as a whole.
         slots: Pairs of slot numbers, by the loop or branch of the first module.
     """
 
     to_b: dict[Instruction, Instruction] = field(default_factory=dict)
     to_a: dict[Instruction, Instruction] = field(default_factory=dict)
     computations: list[PairedComputations] = field(default_factory=list)
-    alike: int = 0
+    equal_instructions: int = 0
     slots: dict[Instruction, dict[int, int]] = field(default_factory=dict)
 
     def pair(self, a: Instruction, b: Instruction) -> bool:
@@ -75,13 +75,13 @@ class Alignment:
     def mirror(self) -> Alignment:
         """Return the alignment of the second module with the first."""
         computations = [
-            PairedComputations(p.b, p.a, p.path, self.to_b[p.inside] if p.inside else None)
+            PairedComputations(p.b, p.a, p.path, self.to_b[p.caller] if p.caller else None)
             for p in self.computations
         ]
         slots = {
             self.to_b[node]: {m: n for n, m in pairs.items()} for node, pairs in self.slots.items()
         }
-        return Alignment(self.to_a, self.to_b, computations, self.alike, slots)
+        return Alignment(self.to_a, self.to_b, computations, self.equal_instructions, slots)
 
 
 def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) -> Alignment:
@@ -111,8 +111,8 @@ class _Aligner:
     def __init__(self, hashes_a: Fingerprints, hashes_b: Fingerprints) -> None:
         self._alignment = Alignment()
         self._hashes = (hashes_a, hashes_b)
-        self._fresh: list[tuple[Instruction, Instruction]] = []
-        self._queue: list[tuple[Instruction, Instruction]] = []
+        self._new_pairs: list[tuple[Instruction, Instruction]] = []
+        self._guess_candidates: list[tuple[Instruction, Instruction]] = []
 
     def run(self, a: Module, b: Module) -> Alignment:
         todo = [PairedComputations(a.entry, b.entry)]
@@ -124,7 +124,7 @@ class _Aligner:
                 continue
             seen.add((id(pair.a), id(pair.b)))
             if self._are_equal([pair.a], [pair.b]):
-                self._alignment.alike += len(pair.a.instructions)
+                self._alignment.equal_instructions += len(pair.a.instructions)
                 continue
             self._alignment.computations.append(pair)
             self._pair = pair
@@ -165,9 +165,9 @@ class _Aligner:
         # From certain to guessed: a wrong pair made early would spread to its operands and readers.
         self._pair_parameters()
         self._pair_equal()
-        self._spread_sure()
+        self._propagate_certain()
         self._pair_results()
-        self._spread()
+        self._propagate()
         # Name stacks survive a change of operands, but many instructions share one.
         self._pair_by(lambda node, label: (node.op, label, node.origin.name))
         self._pair_by(lambda node, _: (node.op, node.origin.name, _make_type_key(node)))
@@ -175,14 +175,14 @@ class _Aligner:
 
     def _add(self, a: Instruction, b: Instruction) -> None:
         if self._alignment.pair(a, b):
-            self._fresh.append((a, b))
+            self._new_pairs.append((a, b))
 
     def _pair_parameters(self) -> None:
         a, b = self._pair.a.parameters, self._pair.b.parameters
-        inside = self._pair.inside
-        pairs = self._alignment.slots.get(inside) if inside is not None else None
-        slots = find_slots(inside) if inside is not None else None
-        slots_b = find_slots(self._alignment.to_b[inside]) if inside is not None else None
+        caller = self._pair.caller
+        pairs = self._alignment.slots.get(caller) if caller is not None else None
+        slots = find_slots(caller) if caller is not None else None
+        slots_b = find_slots(self._alignment.to_b[caller]) if caller is not None else None
         if pairs is not None and slots is not None and slots_b is not None:
             others, own = slots.split_parameters(self._pair.a)
             others_b, own_b = slots_b.split_parameters(self._pair.b)
@@ -209,12 +209,12 @@ class _Aligner:
         for side, computation in enumerate((a, b)):
             for node in computation.instructions:
                 if node.op != "parameter":
-                    marked.setdefault(marks.add(node), ([], []))[side].append(node)
+                    marked.setdefault(marks.add_instruction(node), ([], []))[side].append(node)
         contexts = Contexts(a, Uses()), Contexts(b, Uses())
         for ours, theirs in marked.values():
             self._pair_group(ours, theirs, contexts)
         # Equal instructions have equal operands, so only their readers may find further pairs.
-        self._fresh = [(node, to_b[node]) for node in a.instructions if node in to_b]
+        self._new_pairs = [(node, to_b[node]) for node in a.instructions if node in to_b]
 
     def _pair_group(
         self,
@@ -243,33 +243,33 @@ class _Aligner:
             if a.op == b.op:
                 self._add(a, b)
 
-    def _spread(self) -> None:
+    def _propagate(self) -> None:
         """Pair operands and readers of pairs, the surest first, until no new pair is found."""
-        self._spread_sure()
-        while self._queue:
-            a, b = self._queue.pop()
+        self._propagate_certain()
+        while self._guess_candidates:
+            a, b = self._guess_candidates.pop()
             # A guess, so it is made only when no reader is certain any more.
             for node, another in self._pair_operands(a, b):
                 # A constant of another type is another constant, not a changed one.
                 if node.op == another.op and (node.op != "constant" or node.type == another.type):
                     self._add(node, another)
-            self._pair_readers(a, b, sure=False)
-            self._spread_sure()
+            self._pair_readers(a, b, certain=False)
+            self._propagate_certain()
 
-    def _spread_sure(self) -> None:
+    def _propagate_certain(self) -> None:
         """Pair readers whose operands are all paired, until no new pair is found."""
-        while self._fresh:
-            a, b = self._fresh.pop()
-            self._pair_readers(a, b, sure=True)
-            self._queue.append((a, b))
+        while self._new_pairs:
+            a, b = self._new_pairs.pop()
+            self._pair_readers(a, b, certain=True)
+            self._guess_candidates.append((a, b))
 
-    def _pair_readers(self, a: Instruction, b: Instruction, *, sure: bool) -> None:
+    def _pair_readers(self, a: Instruction, b: Instruction, *, certain: bool) -> None:
         """Pair equal readers of a pair at the same operand.
 
         Args:
             a: The instruction of the first module.
             b: The instruction of the second.
-            sure: Whether their other operands must be paired as well; otherwise the likeliest
+            certain: Whether their other operands must be paired as well; otherwise the likeliest
                 reader is taken, unless several are equally likely.
         """
         alignment = self._alignment
@@ -289,7 +289,7 @@ class _Aligner:
                 continue
             best = self._find_likeliest(node, found)
             # A reader with an unpaired operand may get another partner once that is paired.
-            if best is None or (sure and self._count_shared(node, best) < len(node.operands)):
+            if best is None or (certain and self._count_shared(node, best) < len(node.operands)):
                 continue
             self._add(node, best)
             found.remove(best)
@@ -310,8 +310,8 @@ class _Aligner:
             if len(ours) == len(theirs):
                 for node, another in zip(ours, theirs, strict=True):
                     self._add(node, another)
-                    self._spread()
-        self._spread()
+                    self._propagate()
+        self._propagate()
 
     def _pair_operands(
         self, a: Instruction, b: Instruction
@@ -368,7 +368,7 @@ class _Aligner:
 def _label_instruction(node: Instruction, hashes: Fingerprints) -> Hashable:
     """Return a key for an instruction without its operands; the order of slots is ignored."""
     if find_slots(node) is None:
-        return hashes.label(node)
+        return hashes.hash_label(node)
     # Whether a loop carries or captures a value differs between compilers, so pairs ignore it.
     attributes = {k: v for k, v in node.attributes.items() if k != "captured"}
     return (node.op, _make_type_key(node), *attributes.items())

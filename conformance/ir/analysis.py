@@ -29,15 +29,15 @@ PARSERS: Final[dict[str, Callable[[str], Module]]] = {
 _PREFIX_SIZE: Final = 4096
 
 
-def read(text: str, kind: str) -> Module:
-    """Parse a text.
+def parse_ir(text: str, kind: str) -> Module:
+    """Parse the text of an IR.
 
     Args:
-        text: The text.
+        text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
         kind: `hlo`, `stablehlo` or `jaxpr`.
 
     Returns:
-        Its module.
+        The module.
 
     Raises:
         IrSyntaxError: If the kind is unknown, or the text is of another kind or not understood.
@@ -67,7 +67,7 @@ def read_facts(text: str, kind: str = "hlo") -> dict[str, Any]:
     Raises:
         IrSyntaxError: If the text is not understood; the message names the line.
     """
-    module = read(text, kind)
+    module = parse_ir(text, kind)
     # Not the canonical form: its passes drop fusions, layouts and asynchronous pairs.
     to_exact(module)
     return collect_facts(module)
@@ -119,7 +119,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
             of this package that failed.
     """
     try:
-        module = read(text, kind)
+        module = parse_ir(text, kind)
         exact = to_exact(module)
         # Before the canonical form, which rewrites the same graph and inlines fusions and calls.
         facts = collect_facts(module)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.alignment import align
-from conformance.ir.analysis import read
+from conformance.ir.analysis import parse_ir
 from conformance.ir.change import Change, ChangeKind, IrDiff, Severity
 from conformance.ir.divergence import find_divergence
 from conformance.ir.edits import Rewrite, Side, find_rewrites
@@ -45,7 +45,7 @@ def diff(a: str, b: str, kind: str = "hlo") -> IrDiff:
     Raises:
         IrSyntaxError: If a text is not understood; the message names the line.
     """
-    return diff_modules(read(a, kind), read(b, kind), Excerpts(a, kind), Excerpts(b, kind))
+    return diff_modules(parse_ir(a, kind), parse_ir(b, kind), Excerpts(a, kind), Excerpts(b, kind))
 
 
 def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> IrDiff:
@@ -62,7 +62,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     facts = {"a": collect_facts(a), "b": collect_facts(b)}
     equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
     sides = (a, hashes[0], text_a), (b, hashes[1], text_b)
-    counted = [] if equal else [_take_census(*side) for side in sides]
+    censuses = [] if equal else [_take_census(*side) for side in sides]
     # Donation, devices and placement are in the header, which no alignment of instructions sees.
     changes = [] if equal else [*_compare_interfaces(a, b, facts)]
     # From here on the modules are rewritten: the census of the exact forms is complete.
@@ -71,7 +71,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
             kind=a.kind,
             equal=equal,
             neutral_equal=True,
-            changes=() if equal else (*changes, *_compare_grouping(*counted)),
+            changes=() if equal else (*changes, *_compare_grouping(*censuses)),
             facts=facts,
             # Nothing is aligned when the canonical forms are equal: all instructions match.
             matched=sum(len(computation.instructions) for computation in a.find_reachable()),
@@ -86,11 +86,11 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         kind=a.kind,
         equal=False,
         neutral_equal=False,
-        changes=tuple(sorted(changes or _compare_grouping(*counted), key=_rank)),
+        changes=tuple(sorted(changes or _compare_grouping(*censuses), key=_rank)),
         begins=find_divergence(found),
         facts=facts,
         not_understood=unknown,
-        **_count_instructions(alignment.alike, len(alignment.to_b), found),
+        **_count_instructions(alignment.equal_instructions, len(alignment.to_b), found),
     )
 
 
@@ -120,7 +120,7 @@ def _make_change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) ->
 
 
 def _describe_place(edits: Rewrite) -> str:
-    places = dict.fromkeys(" of ".join(reversed(edit.at.path)) or "entry" for edit in edits)
+    places = dict.fromkeys(" of ".join(reversed(edit.place.path)) or "entry" for edit in edits)
     words = [" -> ".join(places)]
     origins = [node.origin for edit in edits for node in edit.instructions]
     words += [origin.name for origin in origins if origin.name][:1]
@@ -218,16 +218,16 @@ def _take_census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Censu
         hashes: Its hashes.
         text: Quotes the examples.
     """
-    counted = _Census({name: repr(value) for name, value in module.attributes.items()})
+    census = _Census({name: repr(value) for name, value in module.attributes.items()})
     for computation in module.find_reachable():
         for instruction in computation.instructions:
             # Without operands: another fusion changes the operands of most of its neighbours.
-            label = hashes.label(instruction)
-            counted.ops[instruction.op] += 1
-            counted.labels[label] += 1
-            if label not in counted.examples:
-                counted.examples[label] = (instruction.op, text.find_line(instruction))
-    return counted
+            label = hashes.hash_label(instruction)
+            census.ops[instruction.op] += 1
+            census.labels[label] += 1
+            if label not in census.examples:
+                census.examples[label] = (instruction.op, text.find_line(instruction))
+    return census
 
 
 def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:

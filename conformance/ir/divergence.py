@@ -48,7 +48,7 @@ def find_divergence(rewrites: Iterable[Rewrite]) -> tuple[str, ...]:
     edits += [reader for edit in every for reader in _find_readers(edit)]
     affected = {node for edit in edits for node in edit.instructions}
     # A loop or branch differs whenever a computation inside it does.
-    around = {edit.at.inside for edit in edits} - {None}
+    around = {edit.place.caller for edit in edits} - {None}
     first = [
         edit
         for edit in edits
@@ -66,7 +66,7 @@ def _is_operation(edit: IrEdit) -> bool:
         return False
     # The parameter of an inner computation differs because the operand of its caller does.
     if edit.op == "parameter":
-        return edit.side is Side.CHANGED and edit.at.inside is None
+        return edit.side is Side.CHANGED and edit.place.caller is None
     # Represented by its readers, see `find_divergence`.
     return not any(map(_is_constant, edit.instructions))
 
@@ -76,14 +76,14 @@ def _find_readers(edit: IrEdit) -> Iterator[IrEdit]:
     if edit.side is not Side.CHANGED or edit.b is None or not _is_constant(edit.b):
         return
     read = {edit.b}
-    for node in edit.at.b.instructions:
+    for node in edit.place.b.instructions:
         if not read.intersection(node.operands):
             continue
         # A broadcast or converted constant is read through, as `_is_constant` counts it.
         if _is_constant(node):
             read.add(node)
         else:
-            yield IrEdit(Side.REWIRED, None, node, edit.at)
+            yield IrEdit(Side.REWIRED, None, node, edit.place)
 
 
 def _is_constant(node: Instruction) -> bool:

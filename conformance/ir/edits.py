@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Instruction, Value
 
 
-Differing: TypeAlias = tuple[str, "Value | None", "Value | None"]
+ValueDifference: TypeAlias = tuple[str, "Value | None", "Value | None"]
 """A difference of two lists of values: the place, the value of the first, that of the second."""
 
 
@@ -47,7 +47,7 @@ class IrEdit:
         side: Kind of the edit.
         a: The instruction of the first module, if any.
         b: The instruction of the second module, if any.
-        at: The computations around the place.
+        place: The computations around the place.
         aspects: For a changed pair, `type` and the names of attributes; for a rewired one, the
             positions of operands.
     """
@@ -55,7 +55,7 @@ class IrEdit:
     side: Side
     a: Instruction | None
     b: Instruction | None
-    at: PairedComputations
+    place: PairedComputations
     aspects: tuple[str, ...] = ()
 
     @property
@@ -77,7 +77,7 @@ def find_rewrites(alignment: Alignment) -> list[Rewrite]:
     """Return the differences of two aligned modules, in the order of the first module's text."""
     edits = _Edits(alignment)
     for pair in alignment.computations:
-        edits.take(pair)
+        edits.add_computations(pair)
     return edits.group()
 
 
@@ -91,29 +91,29 @@ class _Edits:
     def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
         self._parent: dict[IrEdit, IrEdit] = {}
-        self._alone: dict[Instruction, IrEdit] = {}
+        self._unpaired: dict[Instruction, IrEdit] = {}
         self._retyped: dict[Instruction, IrEdit] = {}
         # The edit around each loop, with the numbers of its paired slots.
         self._loops: dict[Instruction, tuple[IrEdit, frozenset[int]]] = {}
 
-    def take(self, pair: PairedComputations) -> None:
+    def add_computations(self, pair: PairedComputations) -> None:
         to_a, to_b = self._alignment.to_a, self._alignment.to_b
-        loop = self._loops.get(pair.inside) if pair.inside is not None else None
+        loop = self._loops.get(pair.caller) if pair.caller is not None else None
         around = loop[0] if loop is not None else None
         # Unpaired instructions first: the edits of pairs are joined with those of their operands.
         for node in pair.a.instructions:
             if node not in to_b:
-                self._take_alone(node, IrEdit(Side.REMOVED, node, None, pair), around)
+                self._add_unpaired(node, IrEdit(Side.REMOVED, node, None, pair), around)
         for node in pair.b.instructions:
             if node not in to_a:
-                self._take_alone(node, IrEdit(Side.ADDED, None, node, pair), around)
+                self._add_unpaired(node, IrEdit(Side.ADDED, None, node, pair), around)
         for node in pair.a.instructions:
             if node in to_b:
-                self._take_pair(node, to_b[node], pair)
+                self._add_pair(node, to_b[node], pair)
         for _, ours, theirs in _compare_results(self._alignment, pair):
             a, b = (value[0] if value is not None else None for value in (ours, theirs))
             edit = IrEdit(Side.RESULTS, a, b, pair)
-            self._take_surroundings(edit, ours, theirs)
+            self._join_producers(edit, ours, theirs)
             # A result on one side only belongs to a slot on one side only.
             if ours is None or theirs is None:
                 self._join(edit, around)
@@ -125,15 +125,15 @@ class _Edits:
             found.setdefault(self._find_root(edit), []).append(edit)
         return list(found.values())
 
-    def _take_alone(self, node: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
-        self._alone[node] = self._parent[edit] = edit
+    def _add_unpaired(self, node: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
+        self._unpaired[node] = self._parent[edit] = edit
         for operand in node.operands:
-            self._join(edit, self._alone.get(operand))
+            self._join(edit, self._unpaired.get(operand))
         # A parameter on one side only is the inner end of a slot on one side only.
         if node.op == "parameter":
             self._join(edit, around)
 
-    def _take_pair(self, a: Instruction, b: Instruction, pair: PairedComputations) -> None:
+    def _add_pair(self, a: Instruction, b: Instruction, pair: PairedComputations) -> None:
         changed = _compare_pair(a, b, pair)
         if changed is not None:
             self._parent[changed] = changed
@@ -147,23 +147,23 @@ class _Edits:
             places = tuple(sorted({place for place, _, _ in differing}))
             rewired = IrEdit(Side.REWIRED, a, b, pair, places)
             self._parent[rewired] = rewired
-            # Callers come before their bodies, so `take` finds the edit around a body here.
+            # Callers come before bodies, so `add_computations` finds the edit around a body here.
             if a in self._alignment.slots:
                 slots = self._alignment.slots[a]
                 self._loops[a] = rewired, frozenset(slots)
                 self._loops[b] = rewired, frozenset(slots.values())
             self._join(rewired, changed)
             for _, ours, theirs in differing:
-                self._take_surroundings(rewired, ours, theirs)
+                self._join_producers(rewired, ours, theirs)
 
-    def _take_surroundings(self, edit: IrEdit, ours: Value | None, theirs: Value | None) -> None:
+    def _join_producers(self, edit: IrEdit, ours: Value | None, theirs: Value | None) -> None:
         """Join an edit with the unpaired instructions of its operands."""
         self._parent.setdefault(edit, edit)
         for value in (ours, theirs):
             if value is None:
                 continue
             producer, path = value
-            self._join(edit, self._alone.get(producer))
+            self._join(edit, self._unpaired.get(producer))
             if path and producer in self._loops:
                 around, paired = self._loops[producer]
                 self._join(edit, around if path[0] not in paired else None)
@@ -202,7 +202,9 @@ def _compare_pair(a: Instruction, b: Instruction, pair: PairedComputations) -> I
 _ABSENT: Final = object()
 
 
-def _compare_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
+def _compare_operands(
+    alignment: Alignment, a: Instruction, b: Instruction
+) -> list[ValueDifference]:
     """Return the differing operands of two paired instructions."""
     ours, theirs = a.inputs, b.inputs
     slots = find_slots(a)
@@ -218,9 +220,9 @@ def _compare_operands(alignment: Alignment, a: Instruction, b: Instruction) -> l
 
 def _compare_by_slot(
     alignment: Alignment, pairs: Mapping[int, int], ours: list[Value], theirs: list[Value]
-) -> list[Differing]:
+) -> list[ValueDifference]:
     """Return the differences of two lists of values, slot by slot."""
-    found: list[Differing] = []
+    found: list[ValueDifference] = []
     for n, value in enumerate(ours):
         other = theirs[pairs[n]] if n in pairs else None
         if other is None or not _is_paired(alignment, value, other):
@@ -231,9 +233,9 @@ def _compare_by_slot(
 
 def _compare_in_order(
     alignment: Alignment, ours: list[Value], theirs: list[Value]
-) -> list[Differing]:
+) -> list[ValueDifference]:
     """Return the differences of two lists of values, place by place."""
-    found: list[Differing] = []
+    found: list[ValueDifference] = []
     # An operand on one side only is a difference, too.
     for n, (value, other) in enumerate(zip_longest(ours, theirs)):
         if value is None or other is None or not _is_paired(alignment, value, other):
@@ -243,10 +245,10 @@ def _compare_in_order(
 
 def _compare_unordered(
     alignment: Alignment, ours: list[Value], theirs: list[Value]
-) -> list[Differing]:
+) -> list[ValueDifference]:
     """Return the values of only one of two lists, regardless of their order."""
     rest = list(theirs)
-    found: list[Differing] = []
+    found: list[ValueDifference] = []
     for value in ours:
         match = next((other for other in rest if _is_paired(alignment, value, other)), None)
         if match is None:
@@ -268,11 +270,11 @@ def _is_paired(alignment: Alignment, a: Value, b: Value) -> bool:
     return (slots.get(path[0], path[0]), *path[1:]) == b[1]
 
 
-def _compare_results(alignment: Alignment, pair: PairedComputations) -> list[Differing]:
+def _compare_results(alignment: Alignment, pair: PairedComputations) -> list[ValueDifference]:
     ours, theirs = pair.a.results, pair.b.results
     # Only the body of a loop returns its slots; a condition or branch returns by position.
-    if pair.inside is None or pair.inside.op != "while" or not pair.path[-1].endswith(" body"):
+    if pair.caller is None or pair.caller.op != "while" or not pair.path[-1].endswith(" body"):
         return _compare_in_order(alignment, ours, theirs)
-    slots = alignment.slots[pair.inside]
+    slots = alignment.slots[pair.caller]
     carried = {n: m for n, m in slots.items() if n < len(ours) and m < len(theirs)}
     return _compare_by_slot(alignment, carried, ours, theirs)

@@ -48,7 +48,7 @@ class Fingerprints:
         self._attributes: dict[int, bytes] = {}
         self._alive: list[object] = []
 
-    def label(self, instruction: Instruction) -> bytes:
+    def hash_label(self, instruction: Instruction) -> bytes:
         """Return the hash of an instruction's operation, type and attributes."""
         # Types and attribute dictionaries are shared by many instructions: comparing ids avoids
         # hashing their content again for each of them.
@@ -66,7 +66,7 @@ class Fingerprints:
         """Whether these hashes ignore the order of an instruction's operands."""
         return self._commutative and is_commutative(instruction)
 
-    def add(self, instruction: Instruction) -> bytes:
+    def add_instruction(self, instruction: Instruction) -> bytes:
         """Hash an instruction after its operands and bodies."""
         of = self.instructions
         if instruction.operands:
@@ -77,9 +77,9 @@ class Fingerprints:
             if self._commutative and is_commutative(instruction):
                 # Sorted by hash: the order of the text must not show in the result.
                 operands.sort()
-            data = self.label(instruction) + b"".join(operands)
+            data = self.hash_label(instruction) + b"".join(operands)
         else:
-            data = self.label(instruction)
+            data = self.hash_label(instruction)
         # The hash of a body, not its name: XLA renames computations from release to release.
         for role, inner in instruction.bodies:
             data += role.encode() + self.computations[id(inner)]
@@ -90,10 +90,10 @@ class Fingerprints:
     def add_computation(self, computation: Computation) -> bytes:
         """Hash a computation and its instructions, after its callees."""
         for instruction in computation.instructions:
-            self.add(instruction)
-        return self.close(computation)
+            self.add_instruction(instruction)
+        return self.finish_computation(computation)
 
-    def close(self, computation: Computation) -> bytes:
+    def finish_computation(self, computation: Computation) -> bytes:
         """Hash a computation after its instructions."""
         results = b"".join(
             self.instructions[i] + b"%r" % (path,) for i, path in computation.results

@@ -26,7 +26,6 @@ IRS: Final = ("jaxpr", "stablehlo", "hlo")
 CROSS_LOWERED: Final = ("stablehlo-tpu", "stablehlo-cuda", "stablehlo-rocm")
 """A program's StableHLO for platforms other than its cell's, by the artifact's name."""
 
-
 FACTS_IR: Final = "hlo"
 """The IR whose facts are those of a job."""
 
@@ -169,7 +168,7 @@ class Instruction:
         """Return an attribute that is a number by construction.
 
         Raises:
-            IrSyntaxError: If it is anything else, or missing without a default.
+            IrSyntaxError: If the attribute is no number, or is missing without a default.
         """
         value = self.attributes.get(name, default)
         if not isinstance(value, int):
@@ -188,7 +187,7 @@ class Computation:
     Attributes:
         name: The name in the text; regions and inner jaxprs are named after the instruction that
             they belong to.
-        instructions: All of them, parameters included, producers before users.
+        instructions: Instructions, parameters included; producers come before their users.
         results: The values that it returns.
         attributes: Attributes of the computation itself (`execution_thread`, argument
             attributes such as `arg 0 sharding`).
@@ -239,12 +238,12 @@ class Module:
     not_understood: Counter[str] = field(default_factory=Counter)
 
     def find_reachable(self) -> list[Computation]:
-        """Return the computations used from the entry on, callees before callers, each once.
+        """Return the computations reachable from the entry, callees before callers, each once.
 
         Raises:
             IrSyntaxError: If a computation calls itself.
         """
-        return list(post_order([self.entry], lambda caller: caller.callees))
+        return list(walk_post_order([self.entry], lambda caller: caller.callees))
 
     def walk(self) -> Iterator[Instruction]:
         """Yield every instruction of every reachable computation."""
@@ -252,7 +251,7 @@ class Module:
             yield from computation.instructions
 
 
-def post_order(
+def walk_post_order(
     roots: Sequence[Node], successors: Callable[[Node], Sequence[Node]]
 ) -> Iterator[Node]:
     """Yield the nodes that can be reached, successors first, each once.

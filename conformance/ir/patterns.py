@@ -70,7 +70,7 @@ def _join_moved(rewrites: Iterable[Rewrite]) -> list[Rewrite]:
     # Removals are collected before any addition is matched: either may come first in the text.
     for rewrite in new:
         same = gone.get(_label_edits(_select_work(rewrite)), [])
-        other = next((o for o in same if o[0].at.path != rewrite[0].at.path), None)
+        other = next((o for o in same if o[0].place.path != rewrite[0].place.path), None)
         if other is None:
             rest.append(rewrite)
         else:
@@ -108,7 +108,7 @@ def _make_key(rewrite: Rewrite) -> Hashable:
     edits = {
         (edit.side, edit.op, _get_dtype(edit), name) for edit, name in zip(work, names, strict=True)
     }
-    places = () if _are_constants(work) else (edit.at.path for edit in work)
+    places = () if _are_constants(work) else (edit.place.path for edit in work)
     # Sets: an unrolled loop or a wider model repeats the same edits within a rewrite.
     return frozenset(places), frozenset(edits)
 
@@ -133,7 +133,7 @@ def _classify(work: list[IrEdit]) -> ChangeKind:
         removed, added = (
             [e for e in work if e.side is side] for side in (Side.REMOVED, Side.ADDED)
         )
-        elsewhere = {edit.at.path for edit in removed} != {edit.at.path for edit in added}
+        elsewhere = {edit.place.path for edit in removed} != {edit.place.path for edit in added}
         return (
             ChangeKind.MOVED
             if elsewhere and _label_edits(removed) == _label_edits(added)

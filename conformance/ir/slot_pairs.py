@@ -32,24 +32,26 @@ def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
         then of the same type, in order.
     """
     names = {value: b"%d" % number for number, value in enumerate(dict.fromkeys(b.values))}
-    given_a: Keys = [
+    operand_keys_a: Keys = [
         names.get((to_b[node], path), b"") if node in to_b else b"" for node, path in a.values
     ]
-    given_b: Keys = [names[value] for value in b.values]
+    operand_keys_b: Keys = [names[value] for value in b.values]
     found: dict[int, int] = {}
     # Operands that are all paired and all different decide alone, without hashing any body.
-    if sorted(given_a) == sorted(given_b) and len(names) == len(given_a):
-        _match(found, a, b, given_a, given_b)
+    if sorted(operand_keys_a) == sorted(operand_keys_b) and len(names) == len(operand_keys_a):
+        _pair_equal_keys(found, a, b, operand_keys_a, operand_keys_b)
         return found
-    for ours, theirs in zip(_make_keys(a, given_a), _make_keys(b, given_b), strict=True):
-        _match(found, a, b, ours, theirs)
+    for ours, theirs in zip(
+        _make_keys(a, operand_keys_a), _make_keys(b, operand_keys_b), strict=True
+    ):
+        _pair_equal_keys(found, a, b, ours, theirs)
         # Later keys need hashes of nested bodies, and cannot pair more slots.
-        if len(found) == min(len(given_a), len(given_b)):
+        if len(found) == min(len(operand_keys_a), len(operand_keys_b)):
             break
     return found
 
 
-def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys) -> None:
+def _pair_equal_keys(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys) -> None:
     """Pair the remaining slots of equal keys, in order."""
     taken = set(found.values())
     # A carried slot is never paired with a captured one: only the carried one has a result.
@@ -62,7 +64,7 @@ def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys
             found[n] = waiting[key, n < a.carried].pop()
 
 
-def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
+def _make_keys(slots: Slots, operand_keys: Keys) -> Iterator[Keys]:
     """Yield keys of slots, the surest first: hashes of their operands and uses."""
     types = [spell_type(get_type(value)).encode() for value in slots.values]
     step = dict(slots.instruction.bodies).get("body")
@@ -70,19 +72,19 @@ def _make_keys(slots: Slots, given: Keys) -> Iterator[Keys]:
     # The operation that makes the next value still identifies a slot when its operands differ.
     ops = [*last[: slots.carried], *[b""] * (len(types) - slots.carried)]
 
-    def add_given(keys: Keys) -> Keys:
-        return [key + own if own else b"" for key, own in zip(keys, given, strict=True)]
+    def add_operand_keys(keys: Keys) -> Keys:
+        return [key + own if own else b"" for key, own in zip(keys, operand_keys, strict=True)]
 
-    yield add_given(_join(*_hash_slots_of_bodies(slots, given, Uses())))
+    yield add_operand_keys(_join_keys(*_hash_slots_of_bodies(slots, operand_keys, Uses())))
     # The difference may be in an inner loop, so shallower hashes are tried as well.
     for uses in (Uses(), Uses(deepest=0)):
         made, read = _hash_slots_of_bodies(slots, types, uses)
-        both = _join(made, read)
-        yield add_given(both)
+        both = _join_keys(made, read)
+        yield add_operand_keys(both)
         yield both
-        yield from map(add_given, (made, read))
-    yield add_given(ops)
-    yield given
+        yield from map(add_operand_keys, (made, read))
+    yield add_operand_keys(ops)
+    yield operand_keys
     yield types
 
 
@@ -95,5 +97,5 @@ def _hash_slots_of_bodies(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys
     return made, [b"".join(read for _, read in own) for own in seen]
 
 
-def _join(made: Keys, read: Keys) -> Keys:
+def _join_keys(made: Keys, read: Keys) -> Keys:
     return [own + other for own, other in zip(made, read, strict=True)]

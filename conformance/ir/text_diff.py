@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.analysis import read
+from conformance.ir.analysis import parse_ir
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.graph import IrSyntaxError
@@ -40,7 +40,7 @@ class IrText:
         """
         if self.text.startswith(NORMAL):
             return loads(self.text)
-        return read(self.text, self.kind)
+        return parse_ir(self.text, self.kind)
 
     def excerpts(self) -> Excerpts:
         """Return the source of quoted lines."""

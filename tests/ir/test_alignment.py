@@ -30,7 +30,7 @@ def chain(op: str) -> str:
 def test_equal_modules_are_compared_no_further() -> None:
     """All of it is alike."""
     found, one, _ = aligned(chain("sine"), chain("sine"))
-    assert (found.computations, found.alike) == ([], len(one.entry.instructions))
+    assert (found.computations, found.equal_instructions) == ([], len(one.entry.instructions))
 
 
 def test_what_surrounds_a_difference_is_paired() -> None:

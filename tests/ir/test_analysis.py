@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.analysis import analyse, detect_kind, read
+from conformance.ir.analysis import analyse, detect_kind, parse_ir
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.text import loads, read_head
 from tests.ir.jaxpr.documents import document, eqn, jaxpr
@@ -45,7 +45,7 @@ TEXTS = {
 def test_a_text_shows_its_kind(kind: str) -> None:
     """Whatever stands before it."""
     assert detect_kind(f"\n  {TEXTS[kind]}") == kind
-    assert read(TEXTS[kind], kind).kind == kind
+    assert parse_ir(TEXTS[kind], kind).kind == kind
 
 
 @pytest.mark.parametrize("text", ["", "hello", "define i32 @main()"])
@@ -53,13 +53,13 @@ def test_other_texts_show_none(text: str) -> None:
     """And are an error for whoever reads them."""
     assert detect_kind(text) is None
     with pytest.raises(IrSyntaxError):
-        read(text, "hlo")
+        parse_ir(text, "hlo")
 
 
 def test_an_unknown_kind_is_an_error() -> None:
     """That names those that are known."""
     with pytest.raises(IrSyntaxError, match="kind 'llvm', expected one of hlo, stablehlo, jaxpr"):
-        read(TEXTS["hlo"], "llvm")
+        parse_ir(TEXTS["hlo"], "llvm")
 
 
 def test_a_text_of_another_kind_is_an_error() -> None:
@@ -67,4 +67,4 @@ def test_a_text_of_another_kind_is_an_error() -> None:
     with pytest.raises(
         IrSyntaxError, match="hlo line 1: got a text that begins like jaxpr, expected hlo"
     ):
-        read(TEXTS["jaxpr"], "hlo")
+        parse_ir(TEXTS["jaxpr"], "hlo")

@@ -100,4 +100,4 @@ def test_a_reducer_differs_within() -> None:
     one = hlo(line, before=ADD)
     two = hlo(line, before=ADD.replace("= f32[] add", "= f32[] maximum"))
     (rewrite,) = found(one, two)
-    assert {edit.at.path for edit in rewrite} == {("all-reduce to_apply",)}
+    assert {edit.place.path for edit in rewrite} == {("all-reduce to_apply",)}

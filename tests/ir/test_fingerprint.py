@@ -62,12 +62,12 @@ def test_a_part_of_a_result_is_not_another() -> None:
     """Nor the whole."""
     whole = Instruction(name="w", op="sort", type=(Tensor("f32"), Tensor("f32")))
     hashes = Fingerprints()
-    hashes.add(whole)
+    hashes.add_instruction(whole)
     readers = [
         Instruction(name="r", op="negate", type=Tensor("f32"), operands=(whole,), paths=(path,))
         for path in ((), (0,), (1,), (0, 1))
     ]
-    assert len({hashes.add(reader) for reader in readers}) == 4
+    assert len({hashes.add_instruction(reader) for reader in readers}) == 4
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.ir.analysis import detect_kind, read
+from conformance.ir.analysis import detect_kind, parse_ir
 from conformance.ir.fingerprint import fingerprint, hash_module
 from conformance.ir.normal.forms import to_canonical, to_exact
 
@@ -72,7 +72,7 @@ def stablehlo(*lines: str, results: tuple[str, ...] = ("%r",), types: str = "ten
 
 def module(text: str) -> Module:
     """Return a text's module, as parsed."""
-    return read(text, str(detect_kind(text)))
+    return parse_ir(text, str(detect_kind(text)))
 
 
 def after(text: str, *passes: Callable[[Module], object]) -> Module:

@@ -46,7 +46,7 @@ def order_slots(module: Module) -> Fingerprints:
 
 
 def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
-    """Whether equal pure loops or branches are left, which sorting may have revealed.
+    """Whether equal pure loops or branches remain; sorting may have revealed them.
 
     Args:
         module: A sorted module.
@@ -88,9 +88,9 @@ def _order_computation(computation: Computation, hashes: Fingerprints) -> None:
         for _, inner in instruction.bodies:
             _order_computation(inner, hashes)
         # After its slots and bodies are sorted: the hash covers both.
-        hashes.add(instruction)
+        hashes.add_instruction(instruction)
     computation.results = [follow_value(value, moved) for value in computation.results]
-    hashes.close(computation)
+    hashes.finish_computation(computation)
 
 
 def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Contexts) -> None:
@@ -251,7 +251,7 @@ class _Shallow:
             # Each operand with its use, sorted: the order of the inner slots is not decided yet.
             operands = [*fixed, *sorted(own + use for own, use in given)]
         else:
-            own = labels.label(instruction)
+            own = labels.hash_label(instruction)
             if labels.is_commutative(instruction):
                 operands.sort()
         self.of[instruction] = digest(b"".join([own, *operands]))
@@ -308,7 +308,7 @@ class Contexts:
         # Backwards, so that the context of every reader is complete before it is passed on.
         for instruction in reversed(self._computation.instructions):
             loop = find_slots(instruction) is not None
-            own = instruction.op.encode() if loop else labels.label(instruction)
+            own = instruction.op.encode() if loop else labels.hash_label(instruction)
             seen = sorted(whole.get(instruction, []))
             context = digest(b"".join([self._known.get(instruction, own), *seen]))
             places = self._hash_places(instruction)

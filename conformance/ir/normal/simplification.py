@@ -119,7 +119,7 @@ def eliminate_common_subexpressions(module: Module) -> None:
 
     def merge(instruction: Instruction, _: list[Instruction]) -> Value | None:
         # Hashed even if impure: its readers need the hash.
-        same = first.setdefault(hashes.add(instruction), instruction)
+        same = first.setdefault(hashes.add_instruction(instruction), instruction)
         if same is instruction or instruction.op == "parameter" or not pure.is_pure(instruction):
             return None
         return same, ()
@@ -128,7 +128,7 @@ def eliminate_common_subexpressions(module: Module) -> None:
         first.clear()  # an instruction reads only those of the same computation
         rewrite(computation, merge)
         # After the merge: callers compare the computation by its remaining instructions.
-        hashes.close(computation)
+        hashes.finish_computation(computation)
         pure.add(computation)
 
 

@@ -20,7 +20,7 @@ from conformance.ir.graph import (
     Opaque,
     Sharding,
     Tensor,
-    post_order,
+    walk_post_order,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _Printer:
         for name, value in sorted(self._module.attributes.items()):
             yield f"{name} = {_render_attribute(value)}"
         # By the calls in the printed order, from which that of `find_reachable` may differ.
-        order = post_order(
+        order = walk_post_order(
             [self._module.entry], lambda inner: [b for i in self._order(inner) for _, b in i.bodies]
         )
         for computation in order:
@@ -121,7 +121,7 @@ class _Printer:
         roots = [producer for producer, _ in computation.results]
         # Effects that nothing reads, such as an outfeed, are reached from no result.
         unread = sorted(computation.instructions, key=lambda node: of[node])
-        return list(post_order([*parameters, *roots, *unread], lambda node: node.operands))
+        return list(walk_post_order([*parameters, *roots, *unread], lambda node: node.operands))
 
 
 def _render_value(value: Value, names: dict[Instruction, str]) -> str:

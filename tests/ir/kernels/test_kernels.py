@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.ir.analysis import analyse, read
+from conformance.ir.analysis import analyse, parse_ir
 from conformance.ir.difference import diff
 from conformance.ir.fingerprint import hash_module
 from conformance.ir.graph import Computation, Instruction, Module, Opaque, Tensor
@@ -27,7 +27,7 @@ T8, T12 = "triton 0.8.3 ", "triton 0.12.0.1 "
 
 def structure(text: str) -> Module:
     """Return a module in the form `exact`."""
-    module = read(text, "hlo")
+    module = parse_ir(text, "hlo")
     to_exact(module)
     return module
 

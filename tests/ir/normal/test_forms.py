@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.ir.analysis import read
+from conformance.ir.analysis import parse_ir
 from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
 from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
@@ -99,7 +99,7 @@ def test_odd_modules_are_settled(text: str) -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_real_modules_are_settled(file: Path) -> None:
     """Programs of many releases and platforms."""
-    found = read(file.read_text(encoding="utf-8"), KINDS[file.suffix])
+    found = parse_ir(file.read_text(encoding="utf-8"), KINDS[file.suffix])
     to_exact(found)
     first = to_canonical(found)
     text = dumps(found)
