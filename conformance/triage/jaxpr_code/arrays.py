@@ -91,6 +91,7 @@ def _write_binary(eqn: Equation) -> str:
     if not _is_operator(eqn.primitive, left, right):
         return fill(eqn, template)
     named = template.partition("lax.")[0]
+    # A bare number takes the dtype of the other operand, which is its own.
     return f"{named}{left.bare or left.text} {operator} {right.bare or right.text}"
 
 
@@ -98,12 +99,17 @@ def _is_operator(primitive: str, left: CodeValue, right: CodeValue) -> bool:
     """Return whether the operator between two values traces to the primitive alone."""
     kind, both = left.aval.dtype, (left, right)
     return (
+        # Operands of two dtypes, or of which one is weak, are converted first.
         kind == right.aval.dtype
         and left.weak == right.weak
+        # Python would compute an operation on two numbers itself.
         and any(value.traced for value in both)
         and all(value.traced or _is_python_number(value) for value in both)
+        # `+` of booleans is a logical or, and `-` fails.
         and (kind != "bool" or primitive in BITWISE)
+        # `/` of integers converts them to floating point numbers.
         and (primitive != "div" or _is_floating(left))
+        # `jnp` compares complex numbers in lexicographic order, by several equations.
         and not (primitive in COMPARING and kind.startswith("complex"))
     )
 
@@ -114,16 +120,19 @@ def _is_python_number(value: CodeValue) -> bool:
 
 
 def _write_neg(eqn: Equation) -> str:
+    # Python would negate a number itself.
     return f"-{eqn.texts[0]}" if eqn.inputs[0].traced else fill(eqn, "lax.neg({0})")
 
 
 def _write_convert(eqn: Equation) -> str | list[CodeValue]:
     (value,), (out,) = eqn.inputs, eqn.outputs
+    # A conversion to the same type has no public spelling, and no effect.
     if out.dtype == value.aval.dtype and out.more == value.aval.more:
         eqn.take("new_dtype")
         return eqn.inputs
     if out.more.weak_type:
         raise eqn.make_error("weak_type", "no public function makes a type weak")
+    # `astype` warns about the imaginary part, or compares with 0 for a boolean.
     if value.aval.dtype.startswith("complex"):
         return fill(eqn, "cast = lax.convert_element_type({0}, {new_dtype:dtype})")
     return fill(eqn, "cast = {staged}.astype({new_dtype:dtype})")
@@ -132,12 +141,14 @@ def _write_convert(eqn: Equation) -> str | list[CodeValue]:
 def _write_broadcast(eqn: Equation) -> str:
     (value,) = eqn.inputs
     eqn.take("broadcast_dimensions")
+    # `jnp.full` makes no weak type.
     if value.bare and not value.weak:
         return fill(eqn, f"wide = jnp.full({{shape}}, {value.bare}, {dtype(value.aval.dtype)})")
     return fill(eqn, "wide = lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})")
 
 
 def _write_reshape(eqn: Equation) -> str:
+    # Only `lax.reshape` takes an order of dimensions.
     module = "jnp" if eqn.take("dimensions") is None else "lax"
     return fill(eqn, f"{module}.reshape({{0}}, {{new_sizes}}{{dimensions?null}})")
 
@@ -152,7 +163,7 @@ def _write_iota(eqn: Equation) -> str:
 def _write_select(eqn: Equation) -> str:
     match eqn.inputs:
         case [which, _, _] if which.aval.dtype == "bool":
-            # `lax.select` takes the case for true first, the primitive the one for false.
+            # `lax.select` takes the case for true first, the primitive the case for false.
             return fill(eqn, "chosen = lax.select({0}, {2}, {1})")
         case _:
             return fill(eqn, "chosen = lax.select_n({*})")
@@ -183,6 +194,7 @@ def render_reduction(program: WrittenProgram, primitive: str, value: CodeValue, 
     """Return the text of a reduction over some dimensions, for any dtype."""
     if program.release >= NAMED_REDUCTIONS:
         return f"lax.{primitive}({value.text}, {over})"
+    # `lax.reduce` traces to the primitive if it recognizes the function and its initial value.
     function, start = _monoid(primitive, value)
     return f"lax.reduce({value.text}, {start}, lax.{function}, {over})"
 
@@ -190,12 +202,14 @@ def render_reduction(program: WrittenProgram, primitive: str, value: CodeValue, 
 def _monoid(primitive: str, value: CodeValue) -> tuple[str, str]:
     """Return the function and the initial value of a reduction."""
     _, function, start = REDUCTIONS[primitive]
+    # Integers have no infinity.
     if _is_integer(value) and start.endswith("np.inf"):
         start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
     return function, f"np.array({start}, {dtype(value.aval.dtype)})"
 
 
 def _write_windows(eqn: Equation) -> str:
+    # As `lax.reduce`, `lax.reduce_window` recognizes known functions.
     function, start = _monoid(eqn.primitive.replace("_window", ""), eqn.inputs[0])
     return fill(
         eqn,
@@ -206,6 +220,7 @@ def _write_windows(eqn: Equation) -> str:
 
 def _write_top_k(eqn: Equation) -> str:
     last = len(eqn.inputs[0].aval.shape) - 1
+    # Older releases have neither this parameter nor `axis`.
     stable = ", is_stable=False" if eqn.take("is_stable") is False else ""
     return fill(eqn, f"lax.top_k({{*}}, {{k}}{{=axis?{last}}}{stable})")
 
@@ -225,6 +240,8 @@ def _render_starts(eqn: Equation, starts: Sequence[CodeValue]) -> tuple[str, str
     if eqn.program.release >= PLAIN_INDICES:
         return tuple_of(start.text for start in starts), ", allow_negative_indices=False"
     return tuple_of(
+        # Before 0.5.3 public functions add the size to a negative start; the primitive takes it for
+        # 0.
         str(max(0, int(start.bare)))
         if start.bare
         else f"lax.max({start.text}, np.{start.aval.dtype}(0))"
@@ -275,6 +292,7 @@ RULES: Final[dict[str, str | Rule]] = {
         "lax.linalg.{primitive}({*}{=permutation_size?})",
     ),
     **{
+        # Releases spell these primitives `scatter-add` or `scatter_add`.
         f"scatter{kind and dash + kind}": (
             f"lax.scatter{kind and '_' + kind}({{*}}, dimension_numbers="
             f"lax.ScatterDimensionNumbers({{dimension_numbers:fields}}){_INDEXING})"
@@ -285,6 +303,7 @@ RULES: Final[dict[str, str | Rule]] = {
     "abs": "magnitude = lax.abs({*})",
     "bitcast_convert_type": "lax.bitcast_convert_type({0}, {new_dtype:dtype})",
     "broadcast_in_dim": _write_broadcast,
+    # By default the public functions also symmetrize their operand, by equations of their own.
     "cholesky": "lax.linalg.cholesky({0}, symmetrize_input=False)",
     "concatenate": "joined = lax.concatenate([{*}], {=dimension})",
     "conv_general_dilated": (
@@ -319,6 +338,7 @@ RULES: Final[dict[str, str | Rule]] = {
     "polynomial": "lax.polynomial({0}, [{1*}])",
     "pow": "power = lax.pow({*})",
     "qr": "lax.linalg.qr({0}{=full_matrices?null}{=pivoting?})",
+    # Functions of keys make one array of bits; the primitives also take arrays of keys.
     "random_bits": "jax.random.bits({key}, {shape}, jnp.uint{bit_width})",
     "random_clone": "jax.random.clone({0})",
     "random_fold_in": "jax.random.fold_in({key}, {1})",
@@ -343,6 +363,7 @@ RULES: Final[dict[str, str | Rule]] = {
     "squeeze": "lax.squeeze({0}, {dimensions})",
     "stack": "lax.stack([{*}], {=axis})",
     "svd": _write_svd,
+    # No public function traces to this primitive alone.
     "threefry2x32": "threefry2x32_p.bind({*})",
     "tile": "lax.tile({*}, {reps})",
     "top_k": _write_top_k,

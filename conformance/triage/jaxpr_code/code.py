@@ -53,6 +53,7 @@ def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> Code:
         IrSyntaxError: If it is not a valid document.
         UnsupportedJaxprError: If public functions cannot express all of it.
     """
+    # Python spells bytes of a file name that are not UTF-8 by half a surrogate pair.
     read = decode(document.decode("utf-8", "surrogatepass"))
     if any(isinstance(size, str) for aval in read.avals for size in aval.shape):
         raise UnsupportedJaxprError("shape", "of symbolic dimensions")
@@ -62,6 +63,7 @@ def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> Code:
         for name, rule in table.items()
     }
     program, entry = WrittenProgram(read, Version(release).release, rules), read.jaxprs[0]
+    # Before the parameters, so that none of them takes the name.
     name, count = program.names.fresh(name), len(entry.inputs)
     hints = LETTERS[:count] if count <= len(LETTERS) else ["x"] * count
     given = program.variables(entry.inputs, hints)
@@ -71,6 +73,7 @@ def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> Code:
         name, parameters,
         lambda inner: one_or_tuple([v.text for v in inner.write_equations(entry, given)]), "",
     )  # fmt: skip
+    # Functions precede the one that calls them.
     functions = [*program.functions, "\n".join(body.lines)]
     return Code(
         name=name, parameters=tuple(parameters),

@@ -57,6 +57,7 @@ def _write_cond(eqn: Equation) -> str:
         return f"choice = lax.platform_dependent({', '.join([*texts, *keywords])})"
     selected = eqn.program.atom(selector.atom, eqn.values).text
     if selector.is_predicate:
+        # `lax.cond` takes the branch for true first, its jaxpr has it last.
         return f"choice = lax.cond({', '.join([selected, *reversed(names), *texts])})"
     branches = f"[{', '.join(names)}]"
     return f"choice = lax.switch({', '.join([selected, branches, *texts])})"
@@ -73,6 +74,7 @@ def _branch_platforms(index: Eqn | None) -> list[Any]:
 def _inline_call(eqn: Equation) -> list[CodeValue]:
     """Write the equations of the called jaxpr in place of the call."""
     number = eqn.get_jaxpr_number("call_jaxpr", "fun_jaxpr", "jaxpr")
+    # The rest is about derivatives, which were taken while the program was traced.
     for name in eqn.eqn.params:
         eqn.take(name)
     return eqn.body.write_equations(eqn.program.document.jaxprs[number], eqn.inputs)
@@ -81,11 +83,15 @@ def _inline_call(eqn: Equation) -> list[CodeValue]:
 def _write_jit(eqn: Equation) -> str | list[CodeValue]:
     program, number, called = eqn.program, eqn.get_jaxpr_number("jaxpr"), str(eqn.take("name"))
     options, jaxpr = _render_jit_options(eqn), program.document.jaxprs[number]
+    # As a call it would be a `jit` that the author never wrote.
     if not options and _is_library_function(eqn, number):
         return eqn.body.write_equations(jaxpr, eqn.inputs)
+    # One function for all calls, except that in another context its equations have other
+    # parameters.
     key = number, eqn.render_context()
     if key not in program.jitted:
         called = "anonymous" if called == "<lambda>" else called
+        # At the top level, since several functions may call it.
         top = FunctionBody(program)
         program.jitted[key] = eqn.write_function(
             called, jaxpr, _list_parameters(eqn.inputs), body=top
@@ -99,6 +105,8 @@ def _is_library_function(eqn: Equation, number: int) -> bool:
     """Return whether a function is of a package: all its equations come from the calling line."""
     document = eqn.program.document
     place = document.sources[eqn.eqn.source][1:], eqn.eqn.params.get(COMPUTE_TYPE)
+    # Locations have no frames of packages: all equations of `jnp.where` are at the line that calls
+    # it.
     return all(
         (document.sources[inner.source][1:], inner.params.get(COMPUTE_TYPE)) == place
         for inner in document.jaxprs[number].eqns
@@ -113,6 +121,8 @@ def _render_jit_options(eqn: Equation) -> list[str]:
                 "None" if is_default(item) else render_sharding(eqn, name, item)
                 for item in shardings
             ]
+            # Shardings of inputs are a tuple with an item for each argument; those of the output
+            # form a tree.
             group = one_or_tuple if name == "out_shardings" else tuple_of
             options.append(f"{name}={group(texts)}")
     if donated := [n for n, given in enumerate(eqn.take("donated_invars", [])) if given]:
@@ -120,6 +130,7 @@ def _render_jit_options(eqn: Equation) -> list[str]:
     if eqn.take("keep_unused"):
         options.append("keep_unused=True")
     for name in ("ctx_mesh", "resource_env"):
+        # A mesh without axes is none.
         if eqn.take(name) not in (None, ["mesh"]):
             raise eqn.make_error(name, "the mesh of the context is not known")
     if pairs := eqn.take("compiler_options_kvs"):
@@ -131,6 +142,7 @@ def _render_jit_options(eqn: Equation) -> list[str]:
 def _write_checkpoint(eqn: Equation) -> str:
     more = "" if eqn.take("prevent_cse", True) is True else ", prevent_cse=False"
     if (policy := eqn.take("policy")) is not None:
+        # Policies with arguments are closures, whose arguments the jaxpr does not have.
         if policy not in POLICIES:
             raise eqn.make_error("policy", f"{plain(policy)} is no policy of jax")
         more += f", policy=jax.checkpoint_policies.{policy}"
@@ -220,6 +232,7 @@ def _write_scan(eqn: Equation) -> Assignment:
         consts=eqn.inputs[:consts], write=write,
     )  # fmt: skip
     length = "" if items else "{=length}"
+    # In any case: an equation is refused if no rule takes one of its parameters.
     eqn.take("length")
     call = fill(
         eqn,
@@ -233,6 +246,7 @@ def _write_scan(eqn: Equation) -> Assignment:
 
 def _render_group(texts: Sequence[str]) -> str:
     """Return the text of a subtree, `None` if it is empty."""
+    # None is a tree without leaves.
     return one_or_tuple(texts) if texts else "None"
 
 

@@ -51,12 +51,14 @@ class Dataflow:
         pairs = list(zip(self.results, jaxpr.eqns, strict=True))
         self._makers = {number: eqn for results, eqn in pairs for number in results}
         self.read = {atom for atom in jaxpr.out if isinstance(atom, int)}
+        # From the last: whether an equation is necessary follows from those after it.
         for results, eqn in reversed(pairs):
             if self.needs(eqn, results):
                 self.read.update(atom for atom in self._operands(eqn) if isinstance(atom, int))
 
     def needs(self, eqn: Eqn, results: range) -> bool:
         """Return whether an equation has an effect, or its results are read."""
+        # An effect, e.g. of `jax.debug.print`, has to stay although nothing reads a result.
         return bool(eqn.params.get("ctx effects")) or not self.read.isdisjoint(results)
 
     def aval(self, atom: Atom) -> Aval:
@@ -78,6 +80,7 @@ class Dataflow:
             and branches == _PREDICATE_BRANCHES
         ):
             (predicate,) = maker.inputs
+            # An index of another dtype is converted, too.
             if isinstance(predicate, int) and self.aval(predicate).dtype == "bool":
                 return Selector(predicate, is_predicate=True)
         if maker is not None and _is_clamp(maker, branches):
@@ -103,6 +106,7 @@ def _is_clamp(eqn: Eqn, branches: int) -> bool:
     if eqn.primitive != "clamp":
         return False
     low, _, high = eqn.inputs
+    # `lax.switch` clamps with literals.
     if isinstance(low, int) or isinstance(high, int):
         return False
     return bool(low.value == 0 and high.value == branches - 1)

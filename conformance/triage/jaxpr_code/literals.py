@@ -42,6 +42,7 @@ class Names:
 
     def fresh(self, wanted: str) -> str:
         """Return an unused name: the wanted one, with a number if it is taken."""
+        # Without its number, or `x_2` would become `x_2_2`.
         base = name = make_identifier(_NUMBER.sub("", wanted))
         while name in self._taken:
             self._counts[base] = self._counts.get(base, 1) + 1
@@ -73,6 +74,7 @@ def plain(value: Any) -> str:
     """Return the text of plain data, with tuples for lists."""
     if isinstance(value, list):
         return tuple_of(map(plain, value))
+    # Double quotes, as Ruff has them.
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
@@ -113,6 +115,7 @@ def _render_real(value: float, of: str) -> str:
         return repr(bool(value))
     if of.startswith(("int", "uint")):
         return repr(int(value))
+    # NumPy prints the shortest digits of the dtype; a finite double may be infinite as float16.
     if of in _AS_NUMPY and isfinite(np.dtype(of).type(value)):
         return repr(float(str(np.dtype(of).type(value))))
     return repr(float(value))
@@ -133,6 +136,7 @@ def spec(data: Any) -> str | None:
     for part in data:
         if part == "unconstrained":
             parts.append("P.UNCONSTRAINED")
+        # No public spelling of these exists on all releases.
         elif not isinstance(part, list) or (part and part[0] in {"unreduced", "reduced"}):
             return None
         else:

@@ -84,6 +84,7 @@ class WrittenProgram:
 
     def mesh(self, axes: list[Any]) -> str:
         """Return the name of a mesh, which is made only once, before all functions."""
+        # A search, since the axes of a mesh are a list; programs have few meshes.
         for name, known in self.meshes.items():
             if known == axes:
                 return name
@@ -96,6 +97,7 @@ class WrittenProgram:
         found = []
         for name, axes in self.meshes.items():
             sizes, names = ([axis[part] for axis in axes] for part in (1, 0))
+            # `env.mesh` makes either all axes explicit or none.
             explicit = all("Explicit" in axis for axis in axes)
             more = ", explicit=True" if explicit else ""
             shape = one_or_tuple([plain(size) for size in sizes])
@@ -124,8 +126,10 @@ class WrittenProgram:
 
 def make_number(bare: str, aval: Aval) -> CodeValue:
     """Return the code of a number of a type."""
+    # Python's own numbers are weak; a boolean has no weak type.
     if aval.more.weak_type or aval.dtype == "bool":
         text = bare
+    # NumPy itself has no such scalar types.
     elif aval.dtype == "bfloat16" or aval.dtype.startswith("float8"):
         text = f"np.array({bare}, {dtype(aval.dtype)})"
     else:

@@ -18,6 +18,7 @@ CHECKED_BY_TYPE = (0, 6, 0)
 ON_DEVICE = (0, 7, 1)
 """Release from which the default memory kind of every device is called `device`."""
 RESHARD = (0, 8, 2)
+# Releases differ in the capital letter.
 SPACES: Final = {"Device": "Device", "Host": "Host", "device": "Device", "host": "Host"}
 
 
@@ -64,6 +65,7 @@ def _write_shard_map(eqn: Equation) -> str:
         case _:
             raise eqn.make_error("mesh")
     in_specs, out_specs = (
+        # Older releases call the parameters `in_names` and `out_names`.
         [_render_spec(eqn, new, part) for part in eqn.take(new) or eqn.take(old) or []]
         for new, old in (("in_specs", "in_names"), ("out_specs", "out_names"))
     )
@@ -72,9 +74,11 @@ def _write_shard_map(eqn: Equation) -> str:
     if not _is_manual(mesh):  # else it is within another shard_map, whose mesh is current
         keywords.append(f"mesh={eqn.program.mesh(mesh)}")
     keywords += [f"in_specs={tuple_of(in_specs)}", f"out_specs={one_or_tuple(out_specs)}"]
+    # A release has one of the two names.
     if False in [eqn.take(name) for name in ("check_rep", "check_vma")]:
         keywords.append("check=False")
     names, auto = [axis[0] for axis in mesh], eqn.take("auto") or []
+    # Three spellings, by release; `auto` lists the other axes.
     manual = eqn.take("newly_manual_axes") or eqn.take("manual_axes")
     manual = manual or [name for name in names if name not in auto]
     if set(manual) != set(names):
@@ -113,12 +117,14 @@ def _write_all_to_all(eqn: Equation) -> str:
 def _write_constraint(eqn: Equation) -> str:
     text = render_sharding(eqn, "sharding", eqn.take("sharding"))
     for name in ("context_mesh", "resource_env"):
+        # A NamedSharding contains its mesh.
         if eqn.take(name) not in (None, ["mesh"]) and "NamedSharding" not in text:
             raise eqn.make_error(name, "the mesh of the context is not known")
     return f"placed = lax.with_sharding_constraint({eqn.texts[0]}, {text})"
 
 
 def _write_reshard(eqn: Equation) -> str:
+    # A sharding that was given by an abstract mesh does not name devices.
     abstract = eqn.take("concrete_mesh") is None
     text = render_sharding(eqn, "dst_sharding", eqn.take("dst_sharding"), abstract=abstract)
     function = "jax.reshard" if eqn.program.release >= RESHARD else "jax.sharding.reshard"
@@ -142,6 +148,8 @@ _GATHERED = (
 )
 RULES: Final[dict[str, str | Rule]] = {
     **dict.fromkeys(
+        # Releases have three names; of an untraced number jax computes the sum at once, without a
+        # collective.
         ("psum", "psum2", "psum_invariant"),
         "psum = lax.psum({staged}, {axes:axes}{=axis_index_groups?null})",
     ),

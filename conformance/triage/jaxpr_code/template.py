@@ -47,6 +47,7 @@ def fill(eqn: Equation, template: str) -> str:
             return _OPERANDS[name](eqn)
         if name.isdecimal():
             return eqn.texts[int(name)]
+        # Also of a field that is left out: a parameter that no field names is refused.
         value = eqn.take(name)
         if optional and (value in (None, json.loads(default)) if default else not value):
             return ""
@@ -86,6 +87,7 @@ def _render_fields(eqn: Equation, name: str, value: Any) -> str:
     """Return the fields of a named tuple as keywords."""
     match value:
         case [str(), *fields]:
+            # Older releases refuse the keywords of batching dimensions, also if these are empty.
             pairs = [(key, of) for key, of in fields if of or not key.endswith("batching_dims")]
             return ", ".join(f"{key}={plain(of)}" for key, of in pairs)
         case _:
@@ -108,6 +110,7 @@ def _render_number(eqn: Equation, name: str, value: Any) -> str:
 
 
 def _render_generator(eqn: Equation, name: str, value: Any) -> str:
+    # Releases record the implementation by its name, its tag, or the dtype of its keys.
     tag = str(value).removeprefix("key<").removesuffix(">")
     if tag not in {*GENERATORS, *GENERATORS.values()}:
         raise eqn.make_error(name)
@@ -120,6 +123,7 @@ _FORMATS: Final[dict[str, Callable[[Equation, str, Any], str]]] = {
     "only": lambda _eqn, _name, value: plain(*value),
     "member": lambda _eqn, _name, value: str(value).rpartition(".")[2],
     "mode": lambda _eqn, _name, value: f"lax.GatherScatterMode.{str(value).rpartition('.')[2]}",
+    # A number or a member of an enumeration, by release.
     "fft": lambda _eqn, _name, value: plain(
         FFTS[value] if isinstance(value, int) else str(value).rpartition(".")[2]
     ),

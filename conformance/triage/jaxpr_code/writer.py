@@ -70,6 +70,7 @@ class FunctionBody:
     def add(self, line: str, context: str = "") -> None:
         """Add a statement, in its `with` unless the function is in the same one."""
         inner = "" if context == self.context else context
+        # Consecutive statements share a `with`.
         if inner and inner != self._opened:
             self.lines.append(f"{INDENT * self.depth}with {inner}:")
         self._opened = inner
@@ -119,6 +120,7 @@ class FunctionBody:
                 used = [number in flow.read for number in results]
                 values += Equation(self, eqn, flow, values, used).write()
             else:
+                # A placeholder: variables are numbered by position.
                 values += [CodeValue(text="None", aval=avals[number]) for number in eqn.outputs]
         return [self.program.atom(atom, values) for atom in jaxpr.out]
 
@@ -132,6 +134,7 @@ class FunctionBody:
             return make_number(str(listed[0]), aval)
         name = self.program.names.fresh("constant")
         shape = "" if len(aval.shape) == 1 else f".reshape{plain(aval.shape)}"
+        # By NumPy: `jnp.array` would be an equation itself.
         self.add(f"{name} = np.array([{', '.join(map(str, listed))}], {kind}){shape}")
         return CodeValue(text=name, aval=aval, traced=False)
 
@@ -275,6 +278,7 @@ class Equation:
         context = self.render_context()
         written: str | Assignment | list[CodeValue] = rule(self)
         for name, value in self.eqn.params.items():
+            # A parameter that no rule knows may change the result: refused, not ignored.
             if name not in self._taken | DERIVED and not is_default(value):
                 raise self.make_error(name)
         if isinstance(written, list):
@@ -283,6 +287,7 @@ class Equation:
             named = _NAMED.fullmatch(written)
             base, expression = named.groups() if named else (self.primitive, written)
             names = self.make_names(base)
+            # An equation with an effect may have no results.
             written = Assignment(", ".join(names) or "_", expression, names)
         self.body.add(f"{written.target} = {written.expression}", context)
         made = zip(written.names, self.outputs, strict=True)

@@ -53,6 +53,7 @@ def render_case(draft: Draft, name: str, declarations: Declarations) -> str:
         name: Its name.
         declarations: Its decorator and docstring.
     """
+    # Parsed, not searched as text: `env` may also be a word of a string or a comment.
     nodes = ast.walk(ast.parse(draft.body))
     uses_env = any(isinstance(node, ast.Name) and node.id == "env" for node in nodes)
     unused = "" if uses_env else "  # noqa: ARG001 - every case takes env"
@@ -64,6 +65,7 @@ def render_case(draft: Draft, name: str, declarations: Declarations) -> str:
         arguments.append(f"deviations=[\n{listed}    ]")
     marker = f"@{draft.options.kind}("
     joined = ", ".join(arguments)
+    # `>=`, for the closing parenthesis needs a column, too.
     if "\n" in joined or len(marker + joined) >= WIDTH:
         joined = "".join(f"\n    {argument}," for argument in arguments) + "\n"
     head = f"{marker}{joined})\ndef {name}(env):{unused}\n{_render_docstring(declarations.doc)}\n"
@@ -79,7 +81,10 @@ def _mark_late_import(line: str) -> str:
 
 def _render_docstring(text: str) -> str:
     """Return an indented docstring whose first line is a sentence."""
+    # The text is quoted from a script: its quotes and backslashes must not end the docstring, or be
+    # read as escapes.
     first, _, rest = text.strip().replace("\\", "\\\\").replace('"""', "'''").partition("\n")
+    # The linter requires an end mark (D415).
     first = first if first.endswith((".", "?", "!")) else f"{first}."
     lines = textwrap.wrap(first, WIDTH - 8)
     opening = f'    """{lines[0]}'
@@ -111,6 +116,7 @@ def append_case(file: str, text: str, draft: Draft) -> str:
     """
     kind = draft.options.kind
     names = [kind, "Program" if kind == "program" else "Observed"]
+    # An import that the case does not need would be a finding of the linter.
     names += ["deviation"] if "deviations=[" in text else []
     kit = (f"from {KIT} import {name}" for name in names)
     return f"{add_imports(file, (*draft.outer.values(), *kit)).rstrip()}\n\n\n{text}"
@@ -145,6 +151,7 @@ def format_file(text: str, file: Path) -> str:
         text: Content of the file.
         file: Path of the file: Ruff looks for its configuration from there.
     """
+    # Fixes come first: they disturb the layout, which the formatter then restores.
     for command in (("check", "--fix-only", "--exit-zero"), ("format",)):
         text = _run_ruff(command, text, file) or text
     text = _mark_findings(text, _run_ruff(_REPORT, text, file))
@@ -153,11 +160,13 @@ def format_file(text: str, file: Path) -> str:
 
 def _run_ruff(command: tuple[str, ...], text: str, file: Path) -> str:
     """Return the output of a command of Ruff on a text, empty if it fails."""
+    # The folder of a new family does not exist until the case is written.
     folder = next(parent for parent in file.parents if parent.is_dir())
     done = subprocess.run(
         [find_ruff_bin(), *command, "--quiet", "--stdin-filename", str(file), "-"],
         input=text, cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
+    # Callers then keep the text as it was: an unformatted case is better than none.
     return done.stdout if done.returncode == 0 else ""
 
 
@@ -165,6 +174,7 @@ def _mark_findings(text: str, report: str) -> str:
     """Return a text with `noqa` where a report of the linter, as JSON, has a finding."""
     try:
         findings = msgspec.json.decode(report, type=list[dict[str, Any]])
+    # Ruff failed and printed no report, e.g. for an invalid configuration of the project.
     except msgspec.DecodeError:
         return text
     codes: dict[int, set[str]] = {}
@@ -177,5 +187,6 @@ def _mark_findings(text: str, report: str) -> str:
     for row, found in codes.items():
         before, mark, rest = lines[row - 1].partition("  # noqa: ")
         listed = ", ".join(sorted(found))
+        # A line has only one `noqa`: codes of the script's own mark are added to it.
         lines[row - 1] = f"{before}  # noqa: {listed}{', ' if mark else ''}{rest}"
     return "\n".join(lines) + "\n"

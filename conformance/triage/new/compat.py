@@ -48,7 +48,7 @@ def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
     """
     names = source.names
     # One call that `env.compat.shard_map` cannot express keeps all of them: a script with both
-    # would fail on old releases all the same.
+    # would still fail on old releases.
     shard_maps = SHARD_MAPS if _can_replace_shard_maps(source) else frozenset()
 
     edits: list[Edit] = []
@@ -76,6 +76,7 @@ def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
             case _:
                 pass
     replaced = source.edit(edits)
+    # Resolved without imports: `env` is a parameter.
     paths = (resolve_path(node, {}) for node in ast.walk(replaced.tree))
     used = (path.removeprefix(COMPAT) for path in paths if path.startswith(COMPAT))
     return replaced, tuple(dict.fromkeys(used))
@@ -100,6 +101,7 @@ def _can_replace_shard_maps(source: ScriptSource) -> bool:
         for node in nodes
         if isinstance(node, ast.Call) and _calls_shard_map(node, source.names)
     ]
+    # A use that is no call, e.g. `g = jax.shard_map`, may get any arguments later.
     uses = sum(resolve_path(node, source.names) in SHARD_MAPS for node in nodes)
     return uses == len(calls) and all(map(_has_known_arguments, calls))
 
@@ -112,7 +114,10 @@ def _calls_shard_map(call: ast.Call, names: Mapping[str, str]) -> bool:
 
 def _has_known_arguments(call: ast.Call) -> bool:
     keywords = [keyword.arg for keyword in call.keywords]
+    # The names of starred arguments are unknown, and the function of `env.compat` takes only the
+    # first argument by position.
     is_starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    # `jax.shard_map` may take the mesh from the context; `env.compat.shard_map` requires it.
     has_mesh = "mesh" in keywords or len(call.args) > 1
     return has_mesh and not is_starred and all(name in _KEYWORDS for name in keywords)
 
@@ -147,12 +152,14 @@ def _mesh_shape(node: ast.expr, names: Mapping[str, str]) -> str:
             return _mesh_shape(inner, names)
         case ast.Call(func=ast.Attribute(value=inner, attr="reshape"), args=sizes, keywords=[]):
             texts = [*map(ast.unparse, sizes)]
+            # `env.mesh` does not infer a size of -1 from the number of devices.
             if not texts or any("-1" in text for text in texts) or not _mesh_shape(inner, names):
                 return ""
             return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
         case ast.Subscript(
             value=inner, slice=ast.Slice(lower=None, upper=ast.expr() as upper, step=None)
         ):
+            # Only of all devices: a part of a part is no shape of the first devices.
             return ast.unparse(upper) if _mesh_shape(inner, names) == _ALL else ""
         case ast.Call(args=[], keywords=[]) if resolve_callee(node, names) == _DEVICES:
             return _ALL

@@ -28,12 +28,14 @@ _CALLS: Final = frozenset({
     "os.getpid", "id",
 })  # fmt: skip
 _MODULES: Final = "platform."
+# Other functions may compute anything with a fact, e.g. choose a branch by a version.
 _CONVERSIONS: Final = frozenset({"str", "repr", "float", "int", "round", "format", "len", "list"})
 """Functions whose result is a fact of the environment if their argument is."""
 _GENERATORS: Final = frozenset({
     "numpy.random.default_rng", "numpy.random.RandomState", "random.Random",
 })  # fmt: skip
 """Functions that make a generator from a seed."""
+# `jax.random` is not among them: its keys are seeds.
 _RANDOM_MODULES: Final = ("numpy.random", "random")
 """Modules whose functions draw from one shared generator, which their `seed` sets."""
 _NOT_DRAWING: Final = frozenset({
@@ -63,7 +65,9 @@ def remove_environment(source: ScriptSource) -> ScriptSource:
                 left = _remove_facts(args, facts)
                 if left is not None:
                     new = ast.Call(func=call.func, args=left, keywords=call.keywords)
+                    # `pass`, since the print may be the only statement of its block.
                     changes[node] = ast.unparse(new) if left else "pass"
+            # At a prompt its value is shown; `jax.print_environment_info()` prints by itself.
             case ast.Expr(value=value) if facts.is_fact(value):
                 changes[node] = "pass"
             case _:
@@ -85,6 +89,7 @@ def _remove_facts(values: Iterable[ast.expr], facts: _EnvironmentFacts) -> list[
         kept = [part for part in parts if not facts.is_fact(part)]
         has_fact |= len(kept) < len(parts)
         left += kept
+    # Constants are labels: without the facts some would describe nothing.
     return [value for value in left if not isinstance(value, ast.Constant)] if has_fact else None
 
 
@@ -104,6 +109,8 @@ class _EnvironmentFacts:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     values.setdefault(name, []).append(value)
+                # Scopes are not distinguished: a parameter of the same name may hold anything, so
+                # that the variable is no fact.
                 case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                     bindings[name] += 1
                 case _:
@@ -146,6 +153,7 @@ def _parts(node: ast.expr) -> list[ast.expr] | None:
             parts = []
         case ast.Call(func=ast.Name(id=name), args=args) if name in _CONVERSIONS:
             parts = args
+        # A method of a fact gives a fact: `jax.__version__.split(".")`.
         case ast.Call(func=ast.Attribute(value=value), args=args):
             parts = [value, *args]
         case ast.Attribute() | ast.Subscript() | ast.FormattedValue():
@@ -173,6 +181,7 @@ def add_seeds(source: ScriptSource) -> ScriptSource:
     ]
     source = source.edit((end, end, "0") for end in unseeded)
     for module in _RANDOM_MODULES:
+        # Collected for each module: inserting the seed of the first one made a new tree.
         callees = {
             statement: [resolve_callee(node, source.names) for node in ast.walk(statement)]
             for statement in source.tree.body

@@ -87,6 +87,8 @@ def sweep_releases(
         anchor = good if good in ran else max(ran)
     reference = None if anchor is None else runner.load_value(records[anchor])
     failures = EquivalenceClasses(is_same_failure)
+    # With tolerances: rounding errors differ between releases, and must not give each release a
+    # stretch of its own.
     values: EquivalenceClasses[Value] = EquivalenceClasses(
         lambda a, b: compare_values(a, b, Tolerance()).agrees
     )
@@ -95,6 +97,8 @@ def sweep_releases(
         """Return the state of a record, equal for records that show the same."""
         if record.outcome in _NOT_RUN:
             return PointState(PointKind.UNKNOWN, format_ending(record))
+        # Not bad in itself: whether a failure is the expected behavior depends on the other
+        # releases.
         if record.outcome is not Outcome.OK:
             return PointState(PointKind.OTHER, failures.find_first(format_ending(record)))
         if reference is None:
@@ -106,11 +110,15 @@ def sweep_releases(
         return PointState(PointKind.BAD, f"value {values.find_number(value)}")
 
     states = {number: classify(records[number]) for number in sorted(records)}
+    # All points of a round run at the same time, so that a round takes as long as its slowest
+    # point.
     while points := choose_untried_points(states, runner.width, eager=True):
         report(points)
         found = runner.run([tried.case], points)[tried.case.name]
         records |= found
         states |= {number: classify(record) for number, record in found.items()}
+    # The value is compared as observed; its text is only for the case, and may be missing for a
+    # long value.
     text = "" if reference is None else render_value(reference)
     return Sweep(records=records, states=states, anchor=anchor, reference=text)
 
@@ -157,6 +165,7 @@ def find_stretches(
     edges = {change.after for change in find_change_points(states)}
     groups: list[list[int]] = []
     for number in sorted(states):
+        # A release that was not run says nothing; the stretches around it touch.
         if states[number].is_known:
             if not groups or number in edges:
                 groups.append([])
@@ -168,6 +177,8 @@ def find_stretches(
         if place + 1 < len(groups):
             after = groups[place + 1][0]
             parts.append(f"<{format_edge(releases[after])}")
+            # `==` only if the next stretch begins at the next release: between two stretches there
+            # may be untried releases.
             is_single = bool(place) and after == first + 1
             parts = [f"=={releases[first]}"] if is_single else parts
         stretches.append(
@@ -201,6 +212,7 @@ def propose_deviations(declarations: Declarations, stretches: Sequence[Stretch])
     why: list[str] = []
     # Releases that do not have a function yet, or whose XLA refuses a flag, do not deviate: the
     # case does not apply to them.
+    # If the case fails like this everywhere, that is its behavior.
     if len(rest) > 1 and _lacks_name(rest[0]):
         why.append(_error_message(rest.pop(0)))
         limits.append(f">={rest[0].since}")
@@ -227,6 +239,7 @@ def _lacks_name(stretch: Stretch) -> bool:
         stretch.outcome is Outcome.RAISED
         and error is not None
         and error.type in ABSENCE_ERRORS
+        # A missing attribute of another object is a deviation, not an old release.
         and _ABOUT_JAX.search(error.message) is not None
     )
 
@@ -241,6 +254,7 @@ def _render_deviation(stretch: Stretch, where: str, issue: str) -> str:
     arguments = [format_literal(f"jax{where}")] if where else []
     if stretch.outcome is Outcome.RAISED:
         errors = [record.error for record in stretch.records if record.error is not None]
+        # Upstream renames error types; the declaration accepts each that was observed.
         types = "|".join(dict.fromkeys(error.type for error in errors))
         arguments.append(f"error={format_literal(types)}")
         if match := find_pattern([error.message for error in errors]):
@@ -255,6 +269,7 @@ def _render_deviation(stretch: Stretch, where: str, issue: str) -> str:
 
 def _render_pattern(pattern: str) -> str:
     """Return a regular expression as a literal, raw if it has backslashes."""
+    # A raw string can neither contain its quote nor end with a backslash.
     is_plain = "\\" not in pattern or '"' in pattern or pattern.endswith("\\")
     return format_literal(pattern) if is_plain else f'r"{pattern}"'
 
@@ -265,9 +280,11 @@ def find_pattern(messages: Sequence[str]) -> str:
     Args:
         messages: Messages of one failure.
     """
+    # The `.` of a pattern matches no line end, and later lines are mostly advice and dumps.
     first_lines = [message.strip().partition("\n")[0].split() for message in messages]
     common = first_lines[0]
     for words in first_lines[1:]:
+        # Without `autojunk`: difflib ignores frequent items of sequences from 200 on.
         match = SequenceMatcher(None, common, words, autojunk=False).find_longest_match()
         common = common[match.a : match.a + match.size]
     runs = groupby(common, key=lambda word: not _UNSTABLE.search(word))
@@ -275,6 +292,7 @@ def find_pattern(messages: Sequence[str]) -> str:
     best = max(stable, key=lambda run: len(" ".join(run)), default=[])
     ends = [number for number, word in enumerate(best, 1) if _SENTENCE_END.search(word)]
     best = best[: next((number for number in ends if number >= _SENTENCE_WORDS), len(best))]
+    # Shortened by words: a cut within a word could split an escape.
     while len(_escape(best)) > _MAX_PATTERN:
         best.pop()
     pattern = _escape(best)

@@ -99,6 +99,7 @@ def make_draft(
     Returns:
         The draft; None where the options do not apply to the script.
     """
+    # Devices are replaced with any options: the devices of a cell are those of its plan.
     source = use_cell_devices(script.source)
     compat_names: tuple[str, ...] = ()
     if options.use_compat:
@@ -122,6 +123,7 @@ def make_draft(
         probe = _ProbeWriter(script, source, shown, options, reference, comment)
         head, changes, tail = probe.write()
         paths = probe.paths
+    # A statement in a block may be its only one.
     changes |= {node: "pass" if node.col_offset else "" for node in shown.silenced}
     changes = {source.tree.body[number]: "" for number in script.removed} | changes
     inside = _rename_globals(source.replace(changes)).text.strip("\n")
@@ -129,8 +131,10 @@ def make_draft(
     outer, inner = divide_imports(
         script.source.tree.body, body, bound=script.bound, uses_compat=bool(compat_names)
     )
+    # The script need not import NumPy, but its proposed reference uses it.
     if "np." in reference and "np" not in source.names:
         outer["np"] = "import numpy as np"
+    # Observed prints are replaced by now: those that are left are in functions that jax may trace.
     callees = [resolve_callee(node, {}) for node in ast.walk(ast.parse(body))]
     return Draft(
         options=options, body=body, states_reference=shown.states_reference,
@@ -160,6 +164,7 @@ class _ProbeWriter:
     @property
     def _ends_in_only_observable(self) -> bool:
         found = self.shown.found
+        # A statement within a loop or a function may run repeatedly, and cannot return the case.
         return len(found) == 1 and found[0].statement is self.source.tree.body[-1]
 
     @property
@@ -176,6 +181,8 @@ class _ProbeWriter:
         """Return the text above all statements, the new statements, and the text below them."""
         if not self.shown.found:
             return "", {}, RAN
+        # One numbering over all observables, in the order of `paths`: options refer to values by
+        # it.
         numbers = count()
         sides = []
         for observable in self.shown.found:
@@ -213,6 +220,7 @@ class _ProbeWriter:
         has_sides = isinstance(observable.expected, ast.expr)
         text = (render_side(node, observable, self.source) if has_sides
                 else self.source.segment(node))  # fmt: skip
+        # A condition on arrays is an array; its reference is a Python bool.
         if observable.is_condition:
             return f"bool({text})"
         if number in self.options.as_type:
@@ -225,8 +233,10 @@ class _ProbeWriter:
                 is_text = name in _DESCRIPTIONS
             case _:
                 is_text = False
+        # An exception and a dtype are no arrays: the harness can only observe their text.
         if is_text or number in self.options.as_text:
             return f"str({text})"
+        # `print(*x)` shows the items of `x`.
         return f"({text},)" if isinstance(node, ast.Starred) else text
 
 
@@ -265,6 +275,7 @@ def _return_program(
     match value:
         case ast.Call(func=function, args=args, keywords=keywords) if _is_staged(function, source):
             is_starred = any(isinstance(node, ast.Starred) for node in args)
+            # `Program` takes a tuple and a dict, whose contents are unknown.
             if is_starred or any(keyword.arg is None for keyword in keywords):
                 return None
         case _:
@@ -299,6 +310,7 @@ def _is_staged(function: ast.expr, source: ScriptSource) -> bool:
             is_staged = _makes_staged(value, names)
         case _:
             return False
+    # A name that is bound in a block or a function may mean something else at the call.
     return is_staged and binding in source.tree.body
 
 
@@ -318,6 +330,7 @@ def _makes_staged(node: ast.Call, names: Mapping[str, str]) -> bool:
 
 
 def _has_no_static(node: ast.Call) -> bool:
+    # `**options` may contain any option, so it counts as a static argument.
     return not any((keyword.arg or "static_arg").startswith(_STATIC) for keyword in node.keywords)
 
 

@@ -91,10 +91,12 @@ def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[
         if isinstance(node, ast.Attribute):
             root, attributes = _split_attribute(node)
             path = [*names.get(root, root).split("."), *attributes]
+            # `env.compat.NAME` in a case is what a script spells `jax.NAME`.
             if _COMPAT in path:
                 used.update(path[path.index(_COMPAT) + 1 :])
             elif path[0] in _SUBJECTS:
                 used.update(_characteristic_parts(path, with_numpy=with_numpy))
+            # A method of some object: its dot keeps it apart from a function of that name.
             elif root not in names and _is_characteristic(node.attr, _ARRAY_ATTRIBUTES):
                 used.add(f".{node.attr}")
         elif isinstance(node, ast.Name) and node.id in names:
@@ -109,6 +111,7 @@ def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[
 
 def _characteristic_parts(path: Sequence[str], *, with_numpy: bool) -> list[str]:
     """Return the parts of a dotted name that say what it is about."""
+    # A setting is no subject: scripts about anything switch on 64-bit types.
     if path[1:2] == [_CONFIG]:
         return []
     if ".".join(path[:2]) in _NUMPY_MODULES:
@@ -145,7 +148,9 @@ def rank_families(
     """
     frequency = Counter(name for files in families.values() for name in set().union(*files))
     weights = {
-        name: log(1 + len(families) / max(frequency[name], 1)) for name in {*frequency, *used}
+        # At least 1, for a name that no family uses.
+        name: log(1 + len(families) / max(frequency[name], 1))
+        for name in {*frequency, *used}
     }
 
     def length(names: frozenset[str]) -> float:
@@ -156,16 +161,21 @@ def rank_families(
     ranked = []
     for family, files in families.items():
         shares = [
+            # Lengths are not zero: a name in both sets makes both positive.
             {name: weights[name] ** 2 / (used_length * length(file)) for name in used & file}
             for file in files
         ]
+        # Not their mean: a family with many topics would be unlike any script.
         nearest = nlargest(_NEAREST, shares, key=lambda share: sum(share.values()))
         total = Counter[str]()
         for share in nearest:
             total.update(share)
+        # Up to half more for a family whose own words are among the names.
         words = set(family.split("_"))
-        named = len(words & used_words) / len(words)  # the script may name what it is about
+        named = len(words & used_words) / len(words)
         score = sum(total.values()) / max(len(nearest), 1) * (1 + named / 2)
+        # By name among equal shares: the reason is printed, and the order of sets changes from run
+        # to run.
         names = tuple(sorted(total, key=lambda name: (-total[name], name)))
         ranked.append(FamilyMatch(family=family, score=score, names=names))
     return sorted(ranked, key=lambda match: (-match.score, match.family))

@@ -78,13 +78,14 @@ def divide_imports(
     nodes = ast.walk(ast.parse(body))
     used = {node.id for node in nodes if isinstance(node, ast.Name)}
     outer: dict[str, str] = {}
+    # An ordered set: imports keep the order of the script.
     inner: dict[str, None] = {}
     for line, name in (pair for node in imports for pair in split_import(node)):
         module, imported = _parse_line(line)
         if module == "__future__":
             continue
         if name not in used:
-            # An unused import that some release does not have is what fails in the script.
+            # An unused import may be the reason why the script fails on a release.
             if not (
                 _is_always_available(module, imported) or name in _SETUP_MODULES or uses_compat
             ):
@@ -99,6 +100,7 @@ def divide_imports(
 def _is_always_available(module: str, name: str) -> bool:
     """Return whether every release has an imported name."""
     name = name.partition(" as ")[0]
+    # The standard library does not depend on the release of jax.
     known = name in _NAMES.get(module, ()) if module else name in _MODULES
     return known or (module or name).partition(".")[0] in STANDARD_LIBRARY
 
@@ -111,6 +113,8 @@ def add_imports(file: str, lines: Iterable[str]) -> str:
         lines: The imports, one name each; those that the file has are left out.
     """
     present = {line for node in ast.parse(file).body for line, _ in split_import(node)}
+    # Each line is added to a newly parsed file, since an insertion moves the lines below. Ruff's
+    # sorter is no alternative: it would also change imports that the case does not touch.
     for line in sorted({*lines} - present):
         file = _add_import(file, line)
     return file
@@ -122,7 +126,7 @@ def _add_import(file: str, line: str) -> str:
     nodes = find_imports(ast.parse(file))
     for node in nodes:
         parsed = [(module, name), *(_parse_line(other) for other, _ in split_import(node))]
-        # Ruff keeps names with `as` in statements of their own.
+        # Ruff puts each name with `as` into a separate statement.
         if module and all(of == module and " as " not in other for of, other in parsed):
             names = sorted({other for _, other in parsed}, key=sort_key_of_import)
             lines[node.lineno - 1 : node.end_lineno] = [_render_from_import(module, names)]
@@ -152,6 +156,8 @@ def _sort_key(line: str) -> tuple[int, bool, str]:
     """Return where an import is sorted: by section, plain ones first, by module."""
     module, name = _parse_line(line)
     root = (module or name).partition(" ")[0].partition(".")[0]
+    # The sections of Ruff's sorter: `__future__`, standard library, third party, first party,
+    # relative.
     section = (
         0 if module == "__future__" else 4 if not root else 1 if root in STANDARD_LIBRARY
         else 3 if root == "conformance" else 2

@@ -81,6 +81,7 @@ def find_observables(
     """
     body, names = source.tree.body, source.names
     statements = [node for node in _walk_executed(source.tree) if isinstance(node, ast.stmt)]
+    # Functions of jax that print while a program runs are no `print`: the harness observes results.
     prints = [node for node in statements if _statement_callee(node, names) in _PRINTS]
     asserts = [
         observable
@@ -96,12 +97,14 @@ def find_observables(
             found=asserts, silenced=prints, states_reference=True, tolerances=_tolerances(asserts)
         )
     last = body[-1]
+    # Before prints: a status states what is right, a print does not.
     if exit_status := _find_exit_status(last, names):
         return Observables(found=[exit_status], silenced=prints, states_reference=True)
     if echoes:
         found = [observable for node in body for observable in _find_echoed(node, names)]
     elif prints:
         found = [observable for node in prints for observable in _find_printed(node)]
+        # A script that prints only texts shows the last of them.
         found = found or [*_find_printed(prints[-1], labels=True)]
     elif isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name):
         found = [Observable(statement=last, values=[last.value])]
@@ -120,6 +123,7 @@ def _walk_executed(tree: ast.Module) -> Iterator[ast.AST]:
     untraced = _find_untraced_functions(tree)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
+            # An untraced function runs as plain Python, whenever it is called.
             yield from walk_own_nodes(node.body if node.name in untraced else ())
         else:
             yield from walk_own_nodes([node])
@@ -130,6 +134,7 @@ def _find_untraced_functions(tree: ast.Module) -> set[str]:
     functions = {
         node.name: node.body
         for node in tree.body
+        # A decorator may trace the function: `@jax.jit`.
         if isinstance(node, ast.FunctionDef) and not node.decorator_list
     }
     loads = [
@@ -175,6 +180,7 @@ def _find_asserted(
         case ast.Assert(test=test):
             yield _read_test(node, test, names, as_conditions=as_conditions)
         case ast.Expr(value=ast.Call(args=[value, expected, *more])) if not as_conditions:
+            # `assert_equal(*pair)` has no two sides to read.
             is_starred = any(isinstance(part, ast.Starred) for part in (value, expected, *more))
             if _statement_callee(node, names).startswith(_EQUALITIES) and not is_starred:
                 yield Observable(statement=node, values=[value], expected=expected)
@@ -186,6 +192,7 @@ def _read_test(
     node: ast.Assert, test: ast.expr, names: Mapping[str, str], *, as_conditions: bool
 ) -> Observable:
     match test:
+        # Other comparisons state no expected value.
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) if not as_conditions:
             if _is_literal(left) and not _is_literal(right):
                 return Observable(statement=node, values=[right], expected=left, is_swapped=True)
@@ -208,6 +215,7 @@ def _tolerances(asserts: Sequence[Observable]) -> dict[str, float]:
             case ast.keyword(
                 arg="rtol" | "atol" as name, value=ast.Constant(value=int() | float() as value)
             ):
+                # Merged to the wider one, so that no assertion of the script becomes stricter.
                 tolerances[name] = max(value, tolerances.get(name, 0))
             case _:
                 pass
@@ -227,6 +235,7 @@ def render_side(node: ast.expr, observable: Observable, source: ScriptSource) ->
         return text
     inner = (ast.List, ast.Tuple, ast.UnaryOp)
     leaves = [n for n in ast.walk(node) if isinstance(n, ast.expr) and not isinstance(n, inner)]
+    # The harness compares a list leaf by leaf, with another structure than that of the array.
     numeric = all(isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in leaves)
     numpy = sorted(alias for alias, path in source.names.items() if path == "numpy")
     return f"{numpy[0]}.array({text})" if numeric and numpy else text
@@ -258,6 +267,7 @@ def _find_exit_status(node: ast.stmt, names: Mapping[str, str]) -> Observable | 
         return None
     match node:
         case ast.Expr(value=ast.Call(args=[ast.IfExp(test=test, body=ast.Constant(value=good))])):
+            # `sys.exit(None)` has status 0, too.
             expected = good in {0, None}
         case ast.Expr(value=ast.Call(args=[ast.UnaryOp(op=ast.Not(), operand=test)])):
             expected = True

@@ -88,17 +88,20 @@ def find_placement(
     else:
         family, why = _match_family(cases, tree)
     topic = _check_identifier("--topic", topic or DEFAULT_TOPIC)
+    # Discovery skips such files.
     if topic == "conftest" or topic.startswith("_"):
         raise UsageError(
             f"--topic {topic}: no case file may have this name, expected e.g. {DEFAULT_TOPIC}"
         )
     name = _check_identifier("--name", name) if name else make_case_name(stem)
     folder = cases / family
+    # Names are unique within a family, not only within a file.
     for case in discover(find_case_files(folder)) if folder.is_dir() else ():
         if case.name == name:
             raise UsageError(
                 f"{folder.name}/{name} is taken, by {case.file}:{case.line}; use --name OTHER"
             )
+    # Read before any trial, so that a file that cannot be read costs none.
     content = _read_topic(folder / f"{topic}.py", name)
     return CasePlacement(folder=folder, topic=topic, name=name, why=why, content=content)
 
@@ -113,6 +116,7 @@ def make_case_name(stem: str) -> str:
         UsageError: If it contains no letters or digits.
     """
     word = re.sub(r"\W+", "_", stem.lower(), flags=re.ASCII).strip("_")
+    # Reports are often saved under the number of their issue.
     word = re.sub(r"^(?=\d)", "issue_", word)
     if not word.isidentifier() or keyword.iskeyword(word):
         raise UsageError(f"{stem!r} makes no name for a case: name it with --name NAME")
@@ -129,6 +133,8 @@ def _match_family(cases: Path, tree: ast.AST) -> tuple[str, str]:
     ranked = _rank(cases, tree, families, with_numpy=False)
     if (match := choose_family(ranked)) is not None:
         return match.family, match.reason
+    # Nearly every script uses `jax.numpy`, so its names decide only if there are no others; then
+    # any that is shared is a hint.
     match = guess_family(ranked) or guess_family(
         _rank(cases, tree, families, with_numpy=True), threshold=0
     )
@@ -147,6 +153,7 @@ def _rank(
 ) -> list[FamilyMatch]:
     used = {}
     for family in families:
+        # A case uses the functions of its helpers without naming what these use.
         helpers = [
             read_used_names(f, with_numpy=with_numpy) for f in (cases / family).glob("_*.py")
         ]
@@ -167,6 +174,7 @@ def read_used_names(file: Path, *, with_numpy: bool = False) -> frozenset[str]:
     """
     try:
         tree = parse(file.read_bytes())
+    # A broken file must not prevent a case in another family.
     except (OSError, SyntaxError):
         return frozenset()
     modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -194,6 +202,7 @@ def _read_topic(file: Path, name: str) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         reason = describe_os_error(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"{file}: cannot be read: {reason}") from None
+    # Helpers and classes count, too: discovery only finds cases.
     if any(getattr(node, "name", "") == name for node in parse(text).body):
         raise UsageError(f"{file}: defines {name} already; use --name OTHER")
     return text

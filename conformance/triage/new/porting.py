@@ -126,6 +126,7 @@ def decide_keywords(
         "x64": script.settings.x64,
         "config": script.settings.config,
         "xla_flags": list(script.settings.xla_flags),
+        # A keyword with its default value would only lengthen the decorator.
         "timeout": timeout if timeout != _DEFAULT_TIMEOUT else None,
     }
     return {name: value for name, value in keywords.items() if value}
@@ -157,13 +158,17 @@ def port(
 
     placement = request.placement
     report(f"running the script on {list_releases(request.first)}")
+    # Run as a script first: the drafts are compared with it, since wrapping it in a function may
+    # change what it does.
     file = scratch / "script.py"
     file.write_text(_set_variables(request.pasted), encoding="utf-8")
     script_records = run_script(file)
+    # Before any draft, which would fail for the same reason.
     refuse_hopeless(script_records, request.name)
     report("running it as a case on the same releases")
     trials = DraftTrials(
         script=request.script, runner=runner, declarations=request.declarations,
+        # The folder names the family in the ids of the drafts.
         folder=scratch / "drafts" / placement.folder.name, name=request.name,
     )  # fmt: skip
     tried = trials.choose(request.first, script_records)
@@ -180,6 +185,8 @@ def port(
     text, content = _render_file(draft, placement, declarations)
     report("running the case as written")
     case = _write_copy(scratch, placement, content)
+    # On every release of the sweep: declarations change verdicts, and a clash of names shows only
+    # in the whole file.
     records = runner.run([case], sorted(sweep.records))[placement.name]
     return PortedCase(
         request=request, releases=runner.releases, script_records=script_records, tried=tried,
@@ -213,6 +220,7 @@ def _add_reference(
     draft = make_draft(request.script, tried.draft.options, sweep.reference, note)
     if draft is None:
         raise AssertionError("these options made a draft before")
+    # An import within the function hides what the file binds to the same name.
     clashes = find_clashes(request.placement.content or "", draft)
     outer = {name: line for name, line in draft.outer.items() if name not in clashes}
     inner = (*(draft.outer[name] for name in sorted(clashes)), *draft.inner)
@@ -236,9 +244,11 @@ def _render_file(
 
 def _write_copy(scratch: Path, placement: CasePlacement, content: str) -> Case:
     """Write a case file, with copies of the helpers of its family, and return its new case."""
+    # A copy: nothing is written into the project before the case has run.
     folder = scratch / "whole" / placement.folder.name
     try:
         folder.mkdir(parents=True)
+        # The file may import its helpers relatively.
         for helper in placement.folder.glob("_*.py"):
             shutil.copy(helper, folder)
     except OSError as error:

@@ -25,6 +25,7 @@ _NUMPY_DTYPES: Final = frozenset({
     "float32", "float64", "complex64", "complex128",
 })  # fmt: skip
 """Dtypes that NumPy itself has."""
+# Shorter hexadecimal numbers are more likely data.
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 
 
@@ -39,6 +40,7 @@ def render_value(value: Value) -> str:
     if sum(map(_count_written, value.leaves)) > MAX_ELEMENTS:
         return ""
     leaves = [(leaf.path.removeprefix("out"), _render_leaf(leaf)) for leaf in value.leaves]
+    # Other keys, e.g. attributes of a dataclass, have no literal.
     if not all(text and _PATH.fullmatch(path) for path, text in leaves):
         return ""
     return _render_tree([(_KEY.findall(path), text) for path, text in leaves])
@@ -55,6 +57,7 @@ def _render_tree(leaves: list[tuple[list[str], str]]) -> str:
     if not any(map(str.isdigit, items)):
         pairs = (f"{format_literal(key[1:-1])}: {text}" for key, text in items.items())
         return f"{{{', '.join(pairs)}}}"
+    # An empty container has no leaves, so its index may be missing.
     listed = [items.get(str(number), "") for number in range(len(items))]
     return f"[{', '.join(listed)}]" if all(listed) else ""
 
@@ -71,14 +74,18 @@ def _count_written(leaf: Leaf) -> int:
 def _render_leaf(leaf: Leaf) -> str:
     if leaf.kind == "python":
         value = to_python(leaf)
+        # The `repr` of `inf` and `nan` is no expression.
         is_finite = not isinstance(value, float) or math.isfinite(value)
         return format_literal(value) if is_finite else f'float("{value}")'
+    # NumPy has neither keys nor the dtypes of `ml_dtypes`.
     if leaf.kind == "key" or leaf.dtype not in _NUMPY_DTYPES:
         return ""
     array = to_array(leaf)
+    # NumPy 1.24 to 1.26 have no `np.bool`.
     dtype = "bool_" if leaf.dtype == "bool" else leaf.dtype
     if not array.shape:
         return f"np.{dtype}({_render_elements(array)})"
+    # Nested empty lists lose the sizes of trailing dimensions.
     if not array.size:
         return f"np.zeros({array.shape}, np.{dtype})"
     if array.size > MAX_ELEMENTS:
@@ -93,6 +100,7 @@ def _render_elements(array: np.ndarray[Any, Any]) -> str:
     element: Any = array[()]
     if isinstance(element, np.complexfloating):
         return f"complex({_render_float(element.real)}, {_render_float(element.imag)})"
+    # The `repr` of a NumPy number depends on the version of NumPy: `np.float32(0.1)` from 2.0 on.
     return _render_float(element) if isinstance(element, np.floating) else repr(array.item())
 
 
@@ -101,6 +109,7 @@ def _render_float(number: np.floating[Any]) -> str:
     if not math.isfinite(size):
         sign = "-" if float(number) < 0 else ""
         return "np.nan" if math.isnan(size) else f"{sign}np.inf"
+    # NumPy gives the shortest digits of the dtype; `float` would give those of float64.
     if size == 0 or _SMALL <= size < _LARGE:
         return np.format_float_positional(number, trim="0")
     return np.format_float_scientific(number)

@@ -78,10 +78,12 @@ def read_script(pasted: PastedScript, name: str) -> Script:
     source, caught = _remove_handler(source)
     tree = source.tree
     bound = frozenset(_collect_bindings(tree))
+    # Refused before any trial: as a case it would fail in every cell.
     _refuse_unmovable(tree, bound, name)
     settings = read_settings(tree, source.names, pasted.variables)
     doc = ast.get_docstring(tree)
     docstring = tree.body[:1] if doc is not None else ()
+    # Kept as numbers: drafts edit the text, which makes other nodes.
     removed = [*find_imports(tree), *settings.statements, *docstring]
     return Script(
         source=source, removed=[number for number, node in enumerate(tree.body) if node in removed],
@@ -102,6 +104,8 @@ def _collect_bindings(tree: ast.AST) -> Iterator[str]:
                 | ast.ClassDef(name=name)
                 | ast.ExceptHandler(name=str(name))
             ):
+                # Scopes are not distinguished: a name that is bound anywhere counts, which is only
+                # too careful.
                 yield name
             case _:
                 pass
@@ -109,6 +113,7 @@ def _collect_bindings(tree: ast.AST) -> Iterator[str]:
 
 def _refuse_unmovable(tree: ast.Module, bound: frozenset[str], name: str) -> None:
     """Refuse a script that cannot become the body of a function in a case file."""
+    # The body would hide the kit, since names of a function are local to all of it.
     if taken := sorted(KIT_NAMES & bound):
         raise UsageError(f"{name}: binds {', '.join(taken)}, which a case needs; rename it")
     for node in ast.walk(tree):
@@ -148,6 +153,7 @@ def _inline_main(source: ScriptSource) -> ScriptSource:
             return source
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name and uses[name] == 1:
+            # The docstring of `main` is no statement of the script.
             body = node.body[1:] if ast.get_docstring(node) else node.body
             outside = (other for other in tree.body if not isinstance(other, SCOPES))
             is_bound = any(isinstance(inner, _FUNCTION_ONLY) for inner in walk_own_nodes(node.body))
@@ -166,6 +172,7 @@ def _assigned_names(nodes: Iterable[ast.AST]) -> set[str]:
 def _remove_exit(source: ScriptSource) -> ScriptSource:
     """Return a script without a plain exit at its end, which shows nothing."""
     match source.tree.body:
+        # `SystemExit` would end the case before it returns; another status is observed.
         case [_, *_, ast.Expr(value=ast.Call(args=[] | [ast.Constant(value=0 | None)]) as call)]:
             if resolve_callee(call, source.names) in EXITS:
                 return source.replace({source.tree.body[-1]: ""})
@@ -181,9 +188,12 @@ def _remove_handler(source: ScriptSource) -> tuple[ScriptSource, bool]:
         The script, and whether it was changed.
     """
     last = source.tree.body[-1]
+    # Only at the end of the script: after an earlier `try` the script goes on, so that a case must
+    # catch, too.
     if not isinstance(last, ast.Try) or last.finalbody:
         return source, False
     for node in (inner for handler in last.handlers for inner in handler.body):
+        # A handler that does anything else is a part of the program.
         is_report = isinstance(node, ast.Expr) and (
             resolve_callee(node.value, source.names) in _REPORTS
         )

@@ -74,6 +74,7 @@ class ScriptSource:
         parts: list[bytes] = []
         done = 0
         for start, end, text in sorted(edits, key=lambda e: (e[0], e[0] != e[1], -e[1])):
+            # Edits are sorted, so that one that starts before `done` is within the last one.
             if start >= done:
                 parts += self._data[done:start], text.encode()
                 done = end
@@ -89,7 +90,9 @@ class ScriptSource:
         return self.edit(self._replace(node, text) for node, text in changes.items())
 
     def _replace(self, node: ast.stmt, text: str) -> Edit:
+        # The line of a decorator: `lineno` of a function is that of its `def`.
         start, line = self._starts[_first_line(node) - 1], self._starts[node.end_lineno or 0]
+        # Its line goes, too: an empty one would be left in the case.
         if not text:
             return start, line, ""
         # A comment after the last statement of a block is a part of the block.
@@ -114,6 +117,7 @@ class ScriptSource:
         # Comments above a statement are about it, and move with it.
         while first and lines[first - 1].strip()[:1] in {"", "#"}:
             first -= 1
+        # The lines of a string keep their indentation, which is its content.
         for number in range(first, last):
             if number + 1 not in literal:
                 line = lines[number]
@@ -121,11 +125,14 @@ class ScriptSource:
         return "".join(lines[first:last]).rstrip("\n") + "\n"
 
     def _find_indentation(self, node: Any) -> str:
+        # Taken from the text, since offsets do not distinguish tabs from spaces.
         line: str = self._lines[node.lineno - 1]
         return line[: len(line) - len(line.lstrip())]
 
     def _separate_statements(self) -> Iterator[Edit]:
         """Yield edits that give each statement lines of its own."""
+        # Replacements cover whole lines: a second statement of a line would be replaced with the
+        # first.
         for parent in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(parent, name, None)
@@ -137,7 +144,7 @@ class ScriptSource:
         line = self._starts[block[0].lineno - 1]
         indentation = self._find_indentation(block[0])
         if self._data[line:start].strip():  # in the line of its header
-            # A `case` has no position of its own.
+            # A `case` has no position; its pattern has the line.
             indentation = self._find_indentation(getattr(parent, "pattern", parent)) + INDENT
             yield len(self._data[:start].rstrip()), start, f"\n{indentation}"
         for node, following in zip_longest(block, block[1:]):
@@ -200,7 +207,9 @@ def collect_imported_names(tree: ast.AST) -> dict[str, str]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root = alias.name.partition(".")[0]
+                # `import jax.numpy` binds `jax`.
                 names[alias.asname or root] = alias.name if alias.asname else root
+        # A relative import names no module that a cell has.
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"

@@ -20,6 +20,7 @@ _CELL_OPTIONS: Final = frozenset({"jax_platforms", "jax_platform_name"})
 _X64: Final = "jax_enable_x64"
 _ENVIRON: Final = "os.environ"
 _READS: Final = frozenset({f"{_ENVIRON}.get", "os.getenv"})
+# Spellings that jax accepts in environment variables.
 _BOOLEANS: Final = {
     "true": True, "yes": True, "on": True, "1": True,
     "false": False, "no": False, "off": False, "0": False,
@@ -55,6 +56,7 @@ class Settings:
                     self.devices = int(number)
                 else:
                     self.xla_flags.append(flag)
+        # jax reads each option also from the variable of its name in upper case.
         elif name.startswith("JAX_"):
             number_or_text = int(value) if value.isdigit() else value
             self.set_option(name.lower(), _BOOLEANS.get(value.lower(), number_or_text))
@@ -63,6 +65,7 @@ class Settings:
 
     def set_option(self, name: str, value: object) -> None:
         """Add an option of jax."""
+        # The case has to run on any platform that its cells have.
         if name in _CELL_OPTIONS:
             self.dropped.append(name)
         elif name == _DEVICE_COUNT_OPTION and isinstance(value, int):
@@ -90,6 +93,7 @@ def read_settings(
         settings.set_variable(name, value)
     reader = _SettingsReader(names, settings)
     for node in tree.body:
+        # Functions and constants may precede settings: neither initializes a backend.
         if reader.read_statement(node):
             settings.statements.append(node)
         elif not reader.is_inert(node):
@@ -107,6 +111,8 @@ class _SettingsReader:
     def is_inert(self, node: ast.stmt) -> bool:
         """Return whether a statement does nothing yet; remember the constant that it assigns."""
         match node:
+            # A computed value may initialize a backend; later settings then are part of the
+            # behavior.
             case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
                 with contextlib.suppress(ValueError, TypeError):
                     self._constants[name] = ast.literal_eval(value)
@@ -135,6 +141,7 @@ class _SettingsReader:
                 resolve_path(base, self._names) == _ENVIRON
             ):
                 self._settings.set_variable(name, text)
+            # None is an unknown value: the statement then stays in the case.
             case _ if path.startswith("jax.config.jax_") and value is not None:
                 self._settings.set_option(path.rpartition(".")[2], value)
             case _:
@@ -174,11 +181,13 @@ class _SettingsReader:
             case ast.Call(args=[_, ast.Constant(value=str(default))]) if (
                 resolve_callee(node, self._names) in _READS
             ):
+                # A cell passes none of the user's variables, so that the default counts.
                 value = default
             case ast.Call(func=ast.Name(id="str"), args=[argument]):
                 inner_value = self._evaluate(argument)
                 value = None if inner_value is None else str(inner_value)
             case _:
+                # `literal_eval` raises ValueError for a call, TypeError for an unhashable key.
                 with contextlib.suppress(ValueError, TypeError):
                     value = ast.literal_eval(node)
         return value

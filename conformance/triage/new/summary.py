@@ -24,6 +24,7 @@ def render_releases(ported: PortedCase) -> Iterator[str]:
         ported: The case.
     """
     for number, record in sorted(ported.sweep.records.items()):
+        # The written case counts, not the draft that was searched with.
         final = ported.records.get(number, record)
         of_script = ""
         if (script_record := ported.script_records.get(number)) is not None:
@@ -50,6 +51,8 @@ def render_summary(ported: PortedCase) -> Iterator[str]:
     bad = [stretch for stretch in ported.stretches if not stretch.is_good]
     for stretch in bad:
         final = ported.records.get(stretch.numbers[-1], stretch.records[-1])
+        # A written case that fails may fail by its declarations; the draft shows the failure of the
+        # program.
         record = final if final.outcome is Outcome.OK else stretch.records[-1]
         where = f"jax{stretch.range}" if stretch.range else "every release tried"
         yield f"seen on {where}: {_summarize(record)}"
@@ -62,6 +65,7 @@ def render_summary(ported: PortedCase) -> Iterator[str]:
         where = ", ".join(releases[number] for number in tried.compat_only)
         yield f"uses {names}" + (f"; the script itself fails on {where}" if where else "")
     if skipped := len(releases) - len(ported.sweep.records):
+        # A case outside the project is named by its path, which may contain spaces.
         target = quote(ported.request.placement.target)
         yield f"{skipped} releases were not tried: conformance run {target} --cell '>=0.4'"
     if script.caught:
@@ -79,6 +83,7 @@ def render_undeclared(ported: PortedCase) -> Iterator[str]:
     """
     for number, record in sorted(ported.undeclared.items()):
         good = ported.sweep.states[number].kind is PointKind.GOOD
+        # The sweep ran the same program: if it was good there, only an unstable result differs.
         unstable = "the result changed between two runs: " if good else ""
         yield f"not declared: {ported.releases[number]}: {unstable}{'; '.join(record.reasons)}"
 

@@ -91,6 +91,8 @@ class CaseRunner:
         for number in numbers:
             for case in cases:
                 planned = self.cells[number]
+                # A case may not apply to a cell, e.g. by its number of devices; that is a result,
+                # too.
                 if reason := find_exclusion_reason(case, planned):
                     record = make_unrun_record(case.id, case.content_hash, planned, reason)
                     found[case.name][number] = replace(record, verdict=Verdict.EXCLUDED)
@@ -98,6 +100,7 @@ class CaseRunner:
                     job = Job(case=case, planned=planned)
                     jobs[job.id] = job, number
         for job, record in self.job_runner.run(job for job, _ in jobs.values()):
+            # Results arrive in any order.
             found[job.case.name][jobs[job.id][1]] = record
         return found
 
@@ -146,6 +149,7 @@ def refuse_hopeless(script_records: Mapping[int, Record], name: str) -> None:
     Raises:
         UsageError: If it lacks a package or a file everywhere, is incomplete, or never ends.
     """
+    # A silent result, e.g. of a missing environment, refuses a script only if there is no other.
     known = [record for record in script_records.values() if record.outcome not in SILENT]
     if not known:
         endings = "; ".join({format_ending(record) for record in script_records.values()})
@@ -156,6 +160,7 @@ def refuse_hopeless(script_records: Mapping[int, Record], name: str) -> None:
             )
         raise UsageError(f"{name}: failed to start on every release tried: {shorten(endings)}")
     errors = [record.error for record in known if record.error is not None]
+    # It runs on some release, so that its failures on others are what it shows.
     if len(errors) < len(known):
         return
     last = errors[-1]
@@ -198,6 +203,8 @@ class DraftTrials:
         difference = ""
         absent = _find_absent(script_records)
         for tried in (tried for group in _ORDER for tried in self._try_drafts(group, numbers)):
+            # `env.compat` has names that the release lacks, so the case may run where its script
+            # fails.
             skipped = absent if tried.draft.compat_names else ()
             differing = [
                 number
@@ -226,9 +233,11 @@ class DraftTrials:
         pending = dict(enumerate(order))
         found: dict[int, TriedDraft] = {}
         for _ in range(ROUNDS):
+            # All drafts of a round are one run: their jobs share the start of the workers.
             drafts: dict[int, Draft] = {}
             for key, options in pending.items():
                 draft = make_draft(self.script, options)
+                # Options that give the same body would only run it twice.
                 if draft and draft.body not in {other.body for other in drafts.values()}:
                     drafts[key] = draft
             cases = {key: self._write_draft(f"draft_{key}", drafts[key]) for key in drafts}
@@ -245,6 +254,7 @@ class DraftTrials:
 
     def _write_draft(self, name: str, draft: Draft) -> Case:
         """Write a draft into a file of its own; return its case."""
+        # A file for each draft: an import that fails must not fail the others.
         file = create_file(render_case(draft, name, self.declarations), draft, "A draft.")
         return write_cases(self.folder / f"{name}.py", file)[name]
 
@@ -257,8 +267,11 @@ class DraftTrials:
             if match := _NOT_AN_ARRAY.match(message):
                 as_text |= _find_numbers(paths, match[1])
             elif _NOTHING in message:
+                # The message does not name the value.
                 as_text |= {*range(len(paths))}
             elif record.outcome is Outcome.OK and has_address(self.runner.load_value(record)):
+                # A text with an address differs in each process, and would never be the same on two
+                # releases.
                 as_type |= as_text
         return replace(options, as_text=frozenset(as_text), as_type=frozenset(as_type))
 
@@ -280,6 +293,7 @@ def _find_absent(script_records: Mapping[int, Record]) -> tuple[int, ...]:
         number
         for number, record in script_records.items()
         if record.error is not None and record.error.type in ABSENCE_ERRORS
+        # Only older releases: a name that a newer one removed is the subject of the script.
         and number < min(ran, default=0)
     )  # fmt: skip
 
@@ -293,8 +307,10 @@ def shows_same(case_record: Record, script_record: Record, *, caught: bool = Fal
         caught: Whether the script catches the exception that the case raises.
     """
     outcomes = {case_record.outcome, script_record.outcome}
+    # A job that was not run contradicts nothing.
     if outcomes & _NOT_RUN:
         return True
+    # XLA aborts for an unknown flag: the script crashes, and the worker reports it as unsupported.
     if Outcome.UNSUPPORTED in outcomes:
         return Outcome.OK not in outcomes
     ran = case_record.outcome is Outcome.OK
@@ -302,6 +318,7 @@ def shows_same(case_record: Record, script_record: Record, *, caught: bool = Fal
     error, expected = case_record.error, script_record.error
     if expected is None:
         return not deviates if ran else caught and case_record.outcome is Outcome.RAISED
+    # A case observes the value, and its reference takes the place of the assertion.
     if expected.type in _ASSERTIONS:
         return deviates if ran else error is not None and error.type in _ASSERTIONS
     return (
@@ -310,6 +327,7 @@ def shows_same(case_record: Record, script_record: Record, *, caught: bool = Fal
         and (
             error.type == expected.type
             or is_same_failure(format_ending(case_record), format_ending(script_record))
+            # The message of a crash or a timeout depends on how the program was started.
             or case_record.outcome is script_record.outcome is not Outcome.RAISED
         )
     )

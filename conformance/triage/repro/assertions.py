@@ -73,6 +73,7 @@ def render_check(values: Iterable[Value | None], tolerances: Tolerances) -> str:
 def _classify(leaf: Leaf) -> str:
     if leaf.kind == "key":
         return "key"
+    # None, strings and bytes are compared for equality.
     if leaf.kind == "python" and leaf.dtype not in {"bool", "int", "float", "complex"}:
         return "text"
     try:
@@ -101,6 +102,7 @@ def _summarize_leaf(leaf: Leaf) -> str:
     try:
         array = np.frombuffer(leaf.data, dtype_of(leaf.dtype)).reshape(leaf.shape)
     except (CorruptValueError, ValueError):
+        # The header of a file is no place to fail: a damaged value is only described.
         return f"{leaf.dtype}{list(leaf.shape)}"
     text = np.array2string(array, precision=6, threshold=8, edgeitems=3, separator=", ")
     return f"{' '.join(text.split())[:160]} ({leaf.dtype}{list(leaf.shape)})"
@@ -124,12 +126,14 @@ def host_compute(hlo: str) -> bool:
 
 def memory_spaces(hlo: str) -> dict[str, int]:
     """Count layouts in host memory."""
+    # XLA's number for host memory.
     return dict(Counter(re.findall(r"\bS\(5\)", hlo)))
 
 
 def donation(hlo: str) -> list[str]:
     """Return the outputs that may reuse the memory of a parameter."""
     alias = r"\{([\d, ]*)\}: \((\d+), \{\}, ([\w-]+)\)"
+    # Only the part before the layout, which has braces and numbers of the same form.
     head = hlo.partition("\n")[0].partition("entry_computation_layout=")[0]
     found = re.findall(alias, head.partition("input_output_alias=")[2])
     return sorted(f"parameter {number} -> output [{out}] {kind}" for out, number, kind in found)
@@ -154,6 +158,7 @@ READINGS: Final[Mapping[str, Callable[[str], Any]]] = {
 def normalize_claim(value: Any) -> Any:
     """Return a claim in the form of a reading: without counts of 0, and with lists for tuples."""
     if isinstance(value, dict):
+        # A reading has no entry for what it does not find.
         return {name: count for name, count in value.items() if count != 0}
     return list(value) if isinstance(value, tuple) else value
 
@@ -165,4 +170,6 @@ def is_met(name: str, value: Any, hlo: str) -> bool:
 
 def render_reading(name: str) -> str:
     """Return the source code of a reading."""
+    # The source of the function that decided `is_met`, so that the file asserts what was checked
+    # here.
     return inspect.getsource(READINGS[name]).strip()

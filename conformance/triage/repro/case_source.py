@@ -121,6 +121,8 @@ class _SourceCollector:
             module = _Module(path, text, parse(text, str(path)))
             for node in module.tree.body:
                 for name in _bound_names(node):
+                    # Several statements may bind a name, e.g. the branches of an `if`; all of them
+                    # are needed.
                     module.bound.setdefault(name, []).append(node)
             self._modules[path] = module
             metadata = set(find_defaults(module.tree))
@@ -157,7 +159,10 @@ class _SourceCollector:
     def _use_statement(self, module: _Module, node: ast.stmt) -> None:
         if node in module.used:
             return
+        # Marked before its names are followed: functions may be recursive.
         module.used[node] = None
+        # Scopes are not distinguished: a name that is bound both in the file and within the
+        # statement counts as used, which only adds a definition.
         inner = {name for child in ast.walk(node) for name in _own_bindings(child)}
         for part in _iter_parts(node):
             for used in ast.walk(part):
@@ -177,11 +182,14 @@ class _SourceCollector:
         for alias in node.names:
             if (alias.asname or alias.name.partition(".")[0]) != name:
                 continue
+            # These functions of the kit need nothing of the kit themselves, and are copied like
+            # helpers.
             if isinstance(node, ast.ImportFrom) and node.module in FOR_CASES and not alias.asname:
                 self.use_name(self.load_module(FOR_CASES[node.module]), alias.name, where)
             elif isinstance(node, ast.ImportFrom) and node.level:
                 self._use_helper(module, node, alias, where)
             elif isinstance(node, ast.Import):
+                # Always raises for the kit: a module has no stand-in.
                 self._use_kit(alias.name, "", where)
                 self._imports["", alias.name, alias.asname or ""] = None
             elif not self._use_kit(node.module or "", alias.name, where, alias.asname):
@@ -191,6 +199,7 @@ class _SourceCollector:
         """Add a name of the kit; return whether it is one."""
         if module.partition(".")[0] != KIT:
             return False
+        # A stand-in has the name of what it replaces.
         if asname is not None or name not in REPLACEABLE:
             path = f"{module}.{name}".rstrip(".")
             raise NotStaticError(
@@ -218,6 +227,7 @@ class _SourceCollector:
 
     def make_source(self, name: str) -> CaseSource:
         """Return all that was collected."""
+        # The case was loaded first; its statements come last, after all that they use.
         case, *helpers = self._modules.values()
         nodes = [(module, node) for module in (*helpers, case) for node in _used_nodes(module)]
         found = [inner for _, node in nodes for inner in _walk_parts(node)]
@@ -239,6 +249,7 @@ def _is_type_checking(node: ast.stmt) -> bool:
 
 
 def _used_nodes(module: _Module) -> list[ast.stmt]:
+    # Collected in the order of their uses; a file needs the order of definitions.
     return sorted(module.used, key=lambda node: node.lineno)
 
 
@@ -257,6 +268,8 @@ def _walk_parts(node: ast.stmt) -> Iterator[ast.AST]:
 
 def _bound_names(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement of a module binds there."""
+    # Blocks of a module, e.g. `if` and `with`, bind names of the module; functions and classes do
+    # not.
     pending: list[ast.AST] = [node]
     while pending:
         inner = pending.pop()
@@ -314,16 +327,19 @@ def _find_env_uses(nodes: Iterable[ast.stmt], name: str) -> Iterator[str]:
                 explained.add(base)
                 yield f"compat.{attr}"
             case ast.Attribute(value=ast.Name(id=root) as base, attr=attr) if (
+                # `env.compat` alone, e.g. assigned to a name, is an unknown use.
                 root in known and attr != "compat"
             ):
                 explained.add(base)
                 yield attr
             case ast.Call() if get_callee_name(node.func) in functions:
+                # Its use of the argument is found in the function itself.
                 explained.update((*node.args, *(keyword.value for keyword in node.keywords)))
             case _:
                 pass
     unexplained = {*inner} - explained
     if any(isinstance(node, ast.Name) and node.id in known for node in unexplained):
+        # `env` is stored or passed to a function that is not of the case.
         yield EVERYTHING
 
 

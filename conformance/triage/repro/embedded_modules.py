@@ -83,6 +83,7 @@ def is_local(requirement: Requirement) -> bool:
 def _read_wheel(wheel: Path) -> Mapping[str, str]:
     try:
         with zipfile.ZipFile(wheel) as files:
+            # Data files are left out: only modules can be embedded as text.
             names = [name for name in files.namelist() if name.endswith(".py")]
             return {name: _decode(files.read(name)) for name in names}
     except (OSError, zipfile.BadZipFile) as error:
@@ -116,14 +117,17 @@ def load_source(
     """
     text = read(case.file)
     script = find_script(text)
+    # The path of the script on this machine is replaced by its name in the embedded folder.
     alone = text if script is None else relocate_script(text, script)
     source = extract(case.file, case.name, lambda file: alone if file == case.file else read(file))
     named = tuple(_find_named_modules(source.definitions)) if is_rendered(text) else ()
     roots = {name.partition(".")[0] for name in named}
+    # A generated case names its function in a string, which is no import.
     source = replace(source, modules=source.modules | roots)
     modules = _ModuleCollector(script, wanted)
     entries = [*(name for line in source.imports for name in _find_imports(line, "")), *named]
     if script is not None:
+        # The case runs the script by its path: no import names it.
         modules.files[script.name] = _Module(_read(script), "")
         entries += _find_imports(modules.files[script.name].text, "")
     modules.add(entries)
@@ -156,6 +160,7 @@ class _ModuleCollector:
         pending = list(entries)
         while pending:
             parts = pending.pop().split(".")
+            # Importing `a.b.c` also runs `a` and `a.b`.
             for end in range(1, len(parts) + 1):
                 path = "/".join(parts[:end])
                 for file in (f"{path}.py", f"{path}/__init__.py"):
@@ -167,6 +172,7 @@ class _ModuleCollector:
 
     def _find(self, file: str) -> _Module | None:
         path = None if self._script is None else self._script.parent / file
+        # As Python looks: the folder of a script precedes installed packages.
         if path is not None and path.is_file():
             return _Module(_read(path), "")
         for wheel in self._wheels:
@@ -178,7 +184,9 @@ class _ModuleCollector:
         """Return the modules, without packages that are too large."""
         size = Counter[str]()
         for module in self.files.values():
+            # Only modules that are imported count.
             size[module.package] += len(module.text)
+        # A package of which no import is found may be imported dynamically: it stays a requirement.
         packages = {wheel.name for wheel in self._wheels if 0 < size[wheel.name] <= largest}
         kept = {
             file: module.text
@@ -222,6 +230,7 @@ def _find_imports(text: str, package: str) -> Iterator[str]:
     """
     try:
         tree = parse(text)
+    # A module for another Python, or of templates: importing it would fail anyway.
     except SyntaxError:
         return
     for node in ast.walk(tree):
@@ -240,7 +249,9 @@ def render_text(text: str) -> str:
     Args:
         text: Any text.
     """
+    # Before the other replacements, which add backslashes.
     escaped = text.replace("\\", "\\\\")
+    # Three quotes, and quotes at the end, would end the literal.
     escaped = _ENDING.sub(lambda found: '\\"' * len(found[0]), escaped)
     escaped = _ESCAPED.sub(lambda found: f"\\U{ord(found[0]):08x}", escaped)
     return f'"""\\\n{escaped}"""'

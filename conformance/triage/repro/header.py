@@ -58,9 +58,12 @@ def is_checkable(name: str, value: object, seen: Seen) -> bool:
     """Return whether a reading checks a claim with the same result as the harness."""
     if name not in READINGS or (name == "memory_spaces" and value):
         return False
+    # Nothing to compare the reading with, e.g. if the program failed.
     if not seen.hlo:
         return True
     unmet = any(reason.startswith(f"fact {name} ") for reason in seen.reasons)
+    # The harness parses the HLO, a reading searches its text: only if both agree does the file
+    # assert the claim.
     return is_met(name, value, seen.hlo) is not unmet
 
 
@@ -81,13 +84,16 @@ def list_requirements(job: Job, source: CaseSource, own: EmbeddedModules) -> lis
     versions = job.planned.versions
     others = source.modules - IMPORTED - STANDARD_LIBRARY
     names = set(versions)
+    # Only packages that jax imports: a short list is easier to install, and to judge.
     if not others and not own.wanted:
         plugins = PLUGINS if job.planned.cell.place.packages else ()
         names = {name for name in versions if name in CORE or name.startswith(plugins)}
     first = ["jax", "jaxlib"]
     parsed = {text: Requirement(text) for text in own.wanted}
     urls = {canonicalize_name(r.name): text for text, r in parsed.items() if r.url}
+    # jax and jaxlib first: they are what the report is about.
     ordered = [*first, *sorted({*names, *urls} - {*first} - own.packages)]
+    # A URL names its wheel exactly; a version of it is on no index.
     return [urls.get(canonicalize_name(name)) or f"{name}=={versions[name]}" for name in ordered]
 
 
@@ -110,6 +116,7 @@ def describe_nightlies(versions: Mapping[str, str]) -> str:
 def render_metadata(python: str, pins: Iterable[str]) -> Iterator[str]:
     """Yield the metadata of a script, PEP 723: its Python and its requirements."""
     yield from ("# /// script", f'# requires-python = "=={python}.*"', "# dependencies = [")
+    # TOML: JSON strings are valid there.
     yield from (f"#     {json.dumps(pin)}," for pin in pins)
     yield from ("# ]", "# ///", "#")
 
@@ -183,17 +190,20 @@ class Header:
         expected = observation.reference
         if isinstance(expected, ExpectedError):
             yield from render_comment(f"expected: raises {expected.type} {expected.match!r}")
+        # A compile-only platform executes nothing, so that there is no value to expect.
         elif expected is not None and not self._place.topology:
             for text in summarize_value(expected):
                 yield from render_comment(f"expected: {text}")
         for name, value in self._job.case.facts.items():
             yield from render_comment(f"expected: {name} is {value!r}")
         if observation.error is not None:
+            # Messages of XLA may contain the whole program.
             first = observation.error.message.strip()[:600]
             yield from render_comment(f"seen: {observation.error.type}: {first}")
         elif observation.value is not None:
             for text in summarize_value(observation.value):
                 yield from render_comment(f"seen: {text}")
+        # The line above already shows the error.
         for reason in self._seen.reasons[:3] if observation.error is None else ():
             yield from render_comment(f"judged: {reason[:400]}")
         for name in self._unasserted:

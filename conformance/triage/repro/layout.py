@@ -21,11 +21,13 @@ def render_comment(text: str) -> list[str]:
     Args:
         text: Any text.
     """
+    # `splitlines`, and some editors, also take form feeds and other characters for line ends.
     shown = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     return [
         f"# {piece}"
         for line in lines
+        # Long words stay whole: URLs and paths are copied from comments.
         for piece in textwrap.wrap(line, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
     ]
 
@@ -45,6 +47,7 @@ def render_words(target: str, flags: Iterable[str]) -> Iterator[str]:
     yield f"{target} = ("
     words = joined.split(" ")
     for number, word in enumerate(words):
+        # The space belongs to the word before it: Python joins adjacent literals.
         yield f"    {format_literal(word + (' ' if number < len(words) - 1 else ''))}"
     yield ")"
 

@@ -61,6 +61,7 @@ def run_plan(
         cache: Observations of earlier runs.
         judge: Returns the judge of the records whose artifacts are in a store.
     """
+    # Not in the project's own runs: a reproduction is no run to compare with.
     with temporary_folder("repro") as folder:
         directory = RunDirectory(folder)
         run = Run(plan, directory, executor, cache, judge(directory.blobs))
@@ -89,6 +90,7 @@ def load_jobs(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
         label = f"{directory.path}: {job.case.id} on {job.planned.cell.id}"
         if record is None:
             raise UsageError(f"{label} is not in this run; leave out --run")
+        # The file is written from the present case, which the recorded result may not be of.
         if (record.case_hash, record.cell_hash) != (job.case.content_hash, job.planned.cell_hash):
             raise UsageError(f"{label} has changed after this run; leave out --run to run it again")
         found.append(judge_job(job, StoredJob(record, run.blobs)))
@@ -105,6 +107,7 @@ def find_golden_span(job: Job, observation: Observation) -> str:
     store = GoldenStore(job.case.families)
     try:
         golden = store.lookup(job.case, name_golden_variant(job), job.planned.release)
+    # The span is only mentioned in a report: a damaged golden is reported elsewhere.
     except GoldenError:
         return ""
     if golden is None or golden.tainted or not golden.exact:
@@ -134,6 +137,7 @@ def judge_job(job: Job, side: StoredJob) -> SeenJob:
         )
     observation = load_claimed_observation(job.case, record, side.blobs)
     conforms, reasons = judge_conformance(job.case, observation)
+    # Probes are not lowered by the harness.
     hlo = load_ir_text(side, "hlo") if job.case.kind == "program" else None
     seen = Seen(
         observation=observation,

@@ -64,6 +64,7 @@ class ScriptRun:
         imported = find_imported_modules(parse(self.source))
         names = set(self.versions)
         if not imported - IMPORTED - STANDARD_LIBRARY:
+            # The script imports nothing else, so that other packages are not necessary.
             names &= CORE
         first = ["jax", "jaxlib"]
         return [f"{name}=={self.versions[name]}" for name in (*first, *sorted(names - {*first}))]
@@ -105,13 +106,17 @@ def _render_lines(run: ScriptRun, name: str) -> Iterator[str]:
     yield ""
     variables = dict(run.variables)
     if cell.devices > 1:
+        # The cell sets the number of devices in the environment, which the file does not have.
         flag = f"--xla_force_host_platform_device_count={cell.devices}"
+        # After the flags of the script: XLA takes the last of two values.
         variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flag}".strip()
     if variables:
         yield "import os"
         yield ""
+        # Above the script: jax reads its variables while it is imported.
         yield from (f"os.environ[{n!r}] = {value!r}" for n, value in variables.items())
         yield ""
+    # A script with two blocks of metadata is invalid by PEP 723.
     yield strip_header(run.source).strip("\n")
 
 
@@ -127,5 +132,6 @@ def is_same_ending(run: ScriptRun, outcome: Outcome, error: ErrorInfo | None) ->
         return False
     if error is None or run.error is None or outcome is not Outcome.RAISED:
         return True
+    # Later lines of a message may contain paths and the whole program.
     first, other = (info.signature.partition("\n")[0] for info in (error, run.error))
     return first == other

@@ -89,6 +89,7 @@ def render_kit(source: CaseSource) -> Iterator[str]:
         for name in ("kwargs", "jit", "artifacts")
     }
     raises = "raises" in source.kit
+    # `raises` returns a `Raises`.
     for name in ("Program", "Observed", "Raises", "CaseError"):
         if name in source.kit or (name == "Raises" and raises):
             yield render_piece(f"kit_{name}", has_raises=raises, **fields)
@@ -105,6 +106,7 @@ def render_env(source: CaseSource, place: CellSurroundings, *, is_program: bool)
     everything = EVERYTHING in source.env
     used = {*ATTRIBUTES, *(f"compat.{name}" for name in COMPAT)} if everything else {*source.env}
     if used & {"mesh", "lower"} or (is_program and place.compile_only):
+        # These pieces call `devices` themselves.
         used.add("devices")
     explicit = everything or bool({"explicit", EVERYTHING} & source.keywords)
     lines = [
@@ -120,6 +122,7 @@ def render_env(source: CaseSource, place: CellSurroundings, *, is_program: bool)
             text = render_piece(f"env_{name}", place=place, explicit=explicit)
             lines += ["", indent(text, " " * 4)]
     unknown = used - {*ATTRIBUTES, *(f"compat.{name}" for name in COMPAT)}
+    # A reader can replace it; the command also reports that the file fails.
     lines += [f"    # not known to have a plain form: {name}" for name in sorted(unknown)]
     return "\n".join(lines)
 
@@ -128,6 +131,7 @@ def render_env(source: CaseSource, place: CellSurroundings, *, is_program: bool)
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("conformance.triage.repro"), undefined=StrictUndefined,
+        # By the name of the template: Python is not escaped, since `.py.j2` is no HTML.
         autoescape=select_autoescape(), trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(format_literal=format_literal, repr=repr)
@@ -142,6 +146,7 @@ def render_piece(name: str, **values: Any) -> str:
         values: What the block is filled in with.
     """
     template = _environment().get_template(_PIECES)
+    # A block alone, so that one template holds all pieces.
     return "".join(template.blocks[name](template.new_context(values))).strip("\n")
 
 
@@ -160,4 +165,5 @@ def find_imports(text: str) -> list[str]:
     Args:
         text: Python that was written from templates.
     """
+    # Found in the text, so that no piece has to declare its imports.
     return [line for pattern, line in _IMPORTS.items() if re.search(pattern, text)]

@@ -60,6 +60,7 @@ def find_difference(written: Written, seen: SeenJob, name: str, index: str = "")
         if cell.interpreter is None:
             ended = run_with_uv(file, find_interpreter(cell.python), index, timeout)
         else:
+            # The packages of a `path:` cell may be found by PYTHONPATH alone.
             variables = make_worker_environment(os.environ, {}, keep_python_path=True)
             command = [str(cell.interpreter), str(file)]
             ended = process.run(command, environment=variables, timeout=timeout)
@@ -78,6 +79,7 @@ def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Complet
     Raises:
         InfrastructureError: If its packages cannot be installed.
     """
+    # The configuration of the user must not change which packages are installed.
     script = ["--no-config", "--python", str(python)]
     script += ["--index", index] if index else []
     try:
@@ -99,9 +101,13 @@ def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Complet
 
 def _remove_environment(file: Path) -> None:
     """Remove the environment that uv keeps for a file: its path is never used again."""
+    # uv names the folder by a hash of the path of the script, so that only uv knows it.
     found = run_uv(["python", "find", "--script", file], cwd=file.parent, quiet=False).strip()
     environment = Path(found).parent.parent
+    # Checked before anything is removed: without an environment uv answers with a Python of the
+    # system.
     if (environment / "pyvenv.cfg").is_file() and environment.parent.name.startswith(ENVIRONMENTS):
+        # A leftover costs only disk space.
         shutil.rmtree(environment, ignore_errors=True)
 
 
@@ -115,8 +121,10 @@ def compare_ending(ended: CompletedProgram, seen: Seen, *, silent: bool = False)
     """
     outcome = seen.observation.outcome
     right = seen.conformance is not Conformance.DEVIATES and outcome is Outcome.OK
+    # An error that the case expects is caught in the file.
     right |= seen.conformance is Conformance.CONFORMS or silent
     if outcome is Outcome.TIMED_OUT:
+        # `faulthandler` ends a file that hangs, as written into it.
         holds = "Timeout (" in ended.stderr.decode("utf-8", "replace")
     elif right:
         holds = ended.exit == 0
@@ -144,6 +152,7 @@ def _error_line(seen: Seen) -> str:
 
 
 def _first_line(type_: str, message: str) -> str:
+    # Without the module: releases move `XlaRuntimeError`.
     return make_signature(type_.rpartition(".")[2], message).partition("\n")[0]
 
 

@@ -96,6 +96,7 @@ def write_reproduction(
     writer = _Writer(job=job, source=source, seen=seen, name=file, own=own or EmbeddedModules())
     unasserted = writer.unasserted
     prefixes = ("fact {} ", "{} of ", "{}:")
+    # Reasons begin with the claim or the variant that they are about.
     about = tuple(prefix.format(name) for name in unasserted for prefix in prefixes)
     silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
     return Written(text=writer.render(), unasserted=unasserted, silent=silent)
@@ -162,6 +163,7 @@ class _Writer:
         expected = self.seen.observation.reference
         if expected is None or isinstance(expected, ExpectedError):
             return False
+        # Nothing is executed on a compile-only platform.
         return not (self.place.compile_only and self.is_program)
 
     @cached_property
@@ -196,12 +198,15 @@ class _Writer:
                 *stand_ins,
                 *(text.strip("\n") for text in self.source.definitions),
                 *map(self._rename_clashes, checks),
+                # The call is filled in last: it contains names of the case, which must not be
+                # renamed.
                 self._rename_clashes(main).replace(CALL, self._render_call()),
                 'if __name__ == "__main__":\n    main()',
             ]
         )
         imports = {*self.source.imports, *find_imports("\n".join([*stand_ins, *checks, main]))}
         if self.settings or _USES_JAX.search(body):
+            # `find_imports` leaves out plain `jax`, which most cases import themselves.
             imports.add("import jax")
         header = Header(
             self.job, self.source, self.seen, self.place, self.name, self.unasserted, self.own
@@ -211,6 +216,7 @@ class _Writer:
     def _rename_clashes(self, text: str) -> str:
         """Return written code with other names for those that the case binds, too."""
         for name in _WRITTEN_NAMES & self.source.bound:
+            # Not behind a quote: names in strings, e.g. of facts, are not variables.
             text = re.sub(rf'(?<!")\b{name}\b', f"{name}_", text)
         return text
 
@@ -218,10 +224,12 @@ class _Writer:
         """Yield environment variables, which jax reads as it is imported, imports, and options."""
         request = self.job.request()
         yield ""
+        # Python allows only comments and docstrings above this import.
         if self.source.future:
             yield from ("from __future__ import annotations", "")
         first = ["import os", *(IMPORTS if self.own.files else ())]
         yield from (*render_imports(first), "")
+        # Without it, jax would take an accelerator of the reader's machine.
         variables = {"JAX_PLATFORMS": "cpu", **self.job.planned.cell.place.environment}
         for name, value in variables.items():
             yield f'os.environ["{name}"] = "{value}"'
@@ -233,6 +241,7 @@ class _Writer:
         yield ""
         if self.own.files:
             yield from (*render_embedding(self.own.files), "")
+        # After the embedded modules, which the case may import.
         yield from render_imports(imports.difference(first))
         if self.settings:
             yield ""
@@ -246,6 +255,7 @@ class _Writer:
             case, seen = self.job.case, self.seen.observation
             tolerances = Tolerances(rtol=case.rtol, atol=case.atol, ulp=self.ulp)
             expected = None if isinstance(seen.reference, ExpectedError) else seen.reference
+            # All values that the file may compare: `check` handles only their kinds of leaves.
             values = (seen.value, expected, *(seen.variants[name].value for name in self.variants))
             yield render_check(values, tolerances)
             for name in _VARIANTS_WITH_CODE:
@@ -275,6 +285,7 @@ class _Writer:
             kwargs="kwargs" in self.source.keywords, static=self.has_static, claims=claims,
             jit="program.fn, **program.jit" if "jit" in self.source.keywords else "program.fn",
             compile_only=self.place.compile_only, timeout=self.job.case.timeout if late else None,
+            # Claims only: variants that are not asserted do not make the file print its HLO.
             unasserted=list_unchecked(self.job.case.facts, self.seen), ways=self.variants,
             ulp=self.ulp,
             hides_hlo=cuda and not self.place.since(HIDES_HLO_UNTIL),

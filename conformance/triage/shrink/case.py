@@ -154,9 +154,11 @@ class CaseShrinker:
                 count_lines=count_lines, progress=self.progress,
             )  # fmt: skip
             for worker, result in zip(self._workers, results, strict=True):
+                # By cell: the good cell may be much faster or slower than the bad one.
                 timeout = candidate_timeout(result, self.case.timeout)
                 self._timeouts[worker.planned.cell.id] = timeout
             if not trials.holds(text):
+                # A flaky case would otherwise be refused with a wrong reason.
                 again = self._run(self._workers[0], self.case)
                 refuse_flaky(self.case, self.cell.id, [*repeats, again])
                 raise UsageError(
@@ -170,6 +172,8 @@ class CaseShrinker:
     ) -> Shrunk:
         """Cut the text, then its jaxpr; choose the one with fewer equations."""
         measured = next((result for result in results if result.measures is not None), results[0])
+        # Measured in either cell: a case that fails in the bad cell while it is traced has no jaxpr
+        # there.
         before = _measure(format_text(text), self.case.devices, measured)
         cells, about = [worker.planned.cell.id for worker in self._workers], trials.criterion.about
         head = [f"{self.case.id} on {cells[0]}, cut down.", f"Kept: {about}"]
@@ -183,6 +187,7 @@ class CaseShrinker:
                 left, generator = traced, "jaxpr"
             self.progress("running the result once more")
             confirmed = self._confirm(trials, left, head)
+        # The smallest text so far is a result, too; no worker is asked once more.
         except KeyboardInterrupt:
             interrupted = True
         return Shrunk(
@@ -218,6 +223,7 @@ class CaseShrinker:
             self.progress(f"looking for a cell in which it conforms: {cell.id}")
             try:
                 worker = self._open(cell)
+            # Another cell may do, unless the user named this one.
             except ConformanceError:
                 if self.is_good_named:
                     raise
@@ -226,10 +232,12 @@ class CaseShrinker:
             conforms, why = judge_conformance(self.case, found.observation)
             runs = not required and found.outcome is Outcome.OK
             is_good = conforms is Conformance.CONFORMS or (runs and conforms is Conformance.UNKNOWN)
+            # A fact is compared with any cell that the user names, also if the case deviates in it.
             if is_good or (self.is_good_named and self.fact):
                 self._workers.append(worker)
                 return found
             reasons.append(f"{cell.id}: {shorten(why[0] if why else found.ending)}")
+            # Each worker holds a process that has imported jax.
             worker.close()
         if required or self.is_good_named:
             raise UsageError(
@@ -254,11 +262,13 @@ class CaseShrinker:
             try:
                 if written is None or trials.find_first([written]) is None:
                     continue
+            # The cut text is the result then.
             except SpentError:
                 continue
             search = trials.search(written)
             search.run()
             after = self._count_equations(search.text)
+            # The jaxpr of a short source may be longer: then the source is easier to read.
             return search.text if after is not None and after < equations else None
         return None
 
@@ -275,11 +285,14 @@ class CaseShrinker:
         self, trials: CandidateTrials[Any, CaseResult], text: str, head: Sequence[str]
     ) -> _Confirmation:
         """Run a text as a case file with a reference, in fresh workers."""
+        # A result must not depend on what the search left in its workers.
         fresh = [self._open(worker.planned.cell) for worker in self._workers]
         home = self.folder / "left" / self.case.family
         home.mkdir(parents=True)
         tried: list[_Confirmation] = []
+        # The reference of the original is the value of the whole program, not of the rest of it.
         referred = self._refer_to_good_cell(trials, text)
+        # Without the reference only if the case does not show the same with it.
         for number, candidate in enumerate(dict.fromkeys([referred or text, text])):
             final = format_text(candidate, head)
             file = home / f"{self.case.topic}_{number}.py"
@@ -322,6 +335,7 @@ class CaseShrinker:
 
     def _prepare(self, text: str) -> Case | None:
         """Return a text as a case of the driver; None if it is not a valid case file."""
+        # Discovery reads files; the job itself gets the text as a parameter.
         file = self._file(f"candidate_{next(self._numbers)}")
         file.write_text(text, encoding="utf-8")
         try:
@@ -347,6 +361,7 @@ class CaseShrinker:
 
     def _run(self, worker: CellWorker, case: Case, *, alone: bool = False) -> CaseResult:
         self._jobs += 1
+        # The option of the case comes last: the case may be about tracebacks.
         case = replace(case, config={**UNFILTERED, **case.config})
         job = Job(case=case, planned=worker.planned, alone=alone)
         return CaseResult(worker.run(job), self.blobs)

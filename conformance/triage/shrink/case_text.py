@@ -73,6 +73,7 @@ def extract_case(case: Case, read: Read) -> str:
     function = find_function(tree, case.name)
     if not any(_callee_name(decorator) == case.kind for decorator in function.decorator_list):
         function.decorator_list.insert(0, _make_decorator(case))
+    # Parameters become statements, so that their values are cut like any others.
     _fill_parameters(function, case.params)
     return ast.unparse(simplify(ast.fix_missing_locations(tree), case.name))
 
@@ -109,6 +110,7 @@ def _fill_parameters(function: ast.FunctionDef, params: Mapping[str, Any]) -> No
     ]
     arguments.args = [p for p in arguments.args if p.arg not in params]
     arguments.kwonlyargs = [p for p in arguments.kwonlyargs if p.arg not in params]
+    # Defaults belong to the last parameters: those of dropped parameters must go with them.
     arguments.defaults = [default for p in arguments.args if (default := defaults.get(p))]
     arguments.kw_defaults = [defaults[parameter] for parameter in arguments.kwonlyargs]
 
@@ -132,8 +134,10 @@ def inline_jaxpr(text: str, name: str, document: bytes, release: str) -> str | N
             pass
         case _:
             return None
+    # A jaxpr has positional inputs alone, and is traced with the options of `jit` already applied.
     if any(keyword.arg in {"kwargs", "jit"} for keyword in call.keywords):
         return None
+    # Most cases call their function `fn`; its reference may still use that one.
     function = "fn" if "fn" not in count_stores(tree) else "steps"
     try:
         code = render_jaxpr(document, release=release, name=function)
@@ -147,6 +151,7 @@ def inline_jaxpr(text: str, name: str, document: bytes, release: str) -> str | N
     imports = [line for line in IMPORTS.values() if line not in present]
     tree.body[:0] = ast.parse("\n".join(imports)).body
     written = ast.unparse(simplify(tree, name))
+    # The code reads `env`, which the case may have named otherwise.
     return None if find_undefined(written) else written
 
 
@@ -169,6 +174,9 @@ def format_text(text: str, head: Iterable[str] = ()) -> str:
     """
     # Ruff would leave the empty line that `ast.unparse` puts before a function within another.
     text = ast.unparse(ast.parse(text)).replace(":\n\n", ":\n")
+    # Isolated: the text must not depend on the configuration in the working directory. Imports are
+    # sorted as in a project whose own package is `conformance`, whose case files this text may
+    # join.
     for options in FORMATTERS:
         text = subprocess.run(
             [find_ruff_bin(), *options, "--isolated", "--quiet", "-"],
@@ -206,11 +214,13 @@ def add_reference(text: str, name: str, expected: Value | ExpectedError) -> str 
     else:
         try:
             reference = render_value(expected)
+        # A value that cannot be decoded has no literal.
         except CorruptValueError:
             reference = ""
     if not reference:
         return None
     _set_keyword(call, "reference", reference)
+    # `simplify` drops those that the reference does not use.
     tree.body[:0] = ast.parse(REFERENCE_IMPORTS).body
     return ast.unparse(simplify(tree, name))
 
@@ -228,6 +238,7 @@ def add_claim(text: str, name: str, fact: str, facts: Mapping[str, Any]) -> str:
     match find_function(tree, name).decorator_list:
         case [ast.Call() as decorator, *_]:
             first = fact.partition(".")[0]
+            # A claim is about a whole fact, not about a part of it.
             _set_keyword(decorator, "facts", repr({first: facts[first]}))
         case _:
             pass

@@ -40,6 +40,7 @@ LARGE_ERROR: Final = 1e-3
 """An error of this size is no rounding error; an error as large must not become smaller."""
 COMPARED_CHARACTERS: Final = 600
 """Characters of a message that are compared: the rest is advice."""
+# Words of prose only: dotted names, calls and subscripts quote the code, which is being cut.
 _WORD: Final = re.compile(r"[A-Za-z]{3,}(?![\w.]*[\w(\[])")
 _DTYPE: Final = re.compile(r"b?float\d+\w*|u?int\d+|complex\d+|bool|key")
 _PRINTED: Final = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
@@ -89,14 +90,17 @@ class SameFailure:
 
     def may_hold(self, bad: TrialResult) -> bool:
         """Return whether it fails for the same reason."""
+        # The same message raised by another function is another failure.
         if (bad.outcome, bad.frame) != (self.original.outcome, self.original.frame):
             return False
         if not is_same_failure(bad.ending, self.original.ending):
             return False
+        # Without a good cell nothing else shows that a failure is the same.
         return self.has_good_cell or self._words(bad) == self._words(self.original)
 
     def _words(self, result: TrialResult) -> set[str]:
         words = _WORD.findall(normalise_cause(result.ending)[:COMPARED_CHARACTERS])
+        # A cut may change the dtypes that a message quotes.
         return {word for word in words if word not in self.names and not _DTYPE.fullmatch(word)}
 
     def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:
@@ -132,6 +136,8 @@ class SameOutputDifference:
             return False
         if is_same_output(bad.output, good.output):
             return False
+        # Numbers may become others; if the outputs differ in words, one of these words must still
+        # differ.
         words = _differing_words(self.bad, self.good)
         return not words or bool(words & _differing_words(bad, good))
 
@@ -178,16 +184,21 @@ class SameWrongValue:
             return False
         kind, size = _difference(self._compare(bad, good))
         known, known_size = _difference(self._compare(self.bad, self.good))
+        # An aspect that did not differ before is another difference. An error may shrink only while
+        # it stays too large for rounding.
         if not kind or not kind <= known or size < min(known_size, LARGE_ERROR):
             return False
         pairs = ((bad, self.bad), (good, self.good))
+        # A cut easily gives NaN, or another text, in which two cells differ for another reason.
         return all(_is_similar(one.required_value, case.required_value) for one, case in pairs)
 
 
 def _difference(compared: Comparison) -> tuple[set[str], float]:
     """Return the aspects in which values differ, and the size of the difference."""
     found = [d for d in compared.differences if d.agreement is Agreement.BEYOND]
+    # The smaller one: small values have large relative errors, large values large absolute ones.
     sizes = [min(d.max_abs, d.max_rel) for d in found if d.size]
+    # A difference of shape or dtype has no size.
     return {d.aspect for d in found}, max(sizes, default=np.inf)
 
 
@@ -200,6 +211,7 @@ def _is_finite(value: Value) -> bool:
     for leaf in value.leaves:
         try:
             array = to_array(leaf)
+        # A text has no numbers.
         except CorruptValueError:
             continue
         if array.dtype.kind in "fc" and not np.isfinite(array).all():
@@ -211,6 +223,7 @@ def _texts(value: Value) -> Iterator[str]:
     """Yield the strings of a value, without numbers, e.g. those of devices."""
     for leaf in value.leaves:
         if leaf.kind == "python" and leaf.dtype == "str":
+            # The names of devices have numbers, which change with their count.
             yield re.sub(r"\d+", "#", to_python(leaf))
 
 
@@ -268,6 +281,7 @@ class SameFact:
 
     def _is_same(self, one: CaseResult, case: CaseResult) -> bool:
         first = self.name.partition(".")[0]
+        # `get_fact` raises for a fact that an IR does not have; for a candidate that is an answer.
         if one.outcome is not Outcome.OK or first not in one.stored.record.facts:
             return False
         return bool(get_fact(one.stored, self.name) == get_fact(case.stored, self.name))

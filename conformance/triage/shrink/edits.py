@@ -120,10 +120,12 @@ def apply_edits(edits: Sequence[Edit]) -> str | None:
     try:
         cut = ast.unparse(simplify(replace_nodes(tree.root, changes), tree.keep))
         missing = find_undefined(cut)
+        # Edits put `np.ones` into code that may not import NumPy.
         if missing == {"np"}:
             cut = f"import numpy as np\n{cut}"
         elif missing:
             return None
+    # An edit may leave what is no Python, e.g. a call as the target of an assignment.
     except (SyntaxError, ValueError, RecursionError):
         return None
     # Each edit must make the code smaller, so that the search ends.
@@ -142,6 +144,7 @@ def _finds_edits(find: Callable[[Tree], Iterator[Edit]]) -> FindEdits:
 
 def _drop(tree: Tree, *nodes: ast.AST) -> Edit:
     """Return the edit that drops some nodes; the first identifies it."""
+    # By text: each cut makes new nodes, and positions move.
     key = ("drop", ast.unparse(nodes[0]))
     return Edit(tree, dict.fromkeys(nodes, ()), key, count_nodes(nodes[0]))
 
@@ -158,6 +161,7 @@ def drop_statements(tree: Tree) -> Iterator[Edit]:
             node, ast.Import | ast.ImportFrom | ast.Pass
         ):
             body = getattr(tree.parent(node), "body", None)
+            # A function without its last `return` gives None, and can no longer be inlined.
             returns = isinstance(node, ast.Return) and isinstance(body, list) and body[-1] is node
             if not returns and not _is_kept(tree, node):
                 yield _drop(tree, node)
@@ -182,6 +186,7 @@ def drop_items(tree: Tree) -> Iterator[Edit]:
         match tree.parent(node):
             case ast.Dict(keys=keys, values=values) if node in keys:
                 yield _drop(tree, node, values[keys.index(node)])
+            # Only the last argument: without another one the arguments after it would move.
             case ast.Call(args=[_, *_, last]) if last is node:
                 yield _drop(tree, node)
             case _ if isinstance(node, ast.keyword) or tree.field(node) == "elts":
@@ -220,6 +225,7 @@ def drop_parameters_and_results(tree: Tree) -> Iterator[Edit]:
                     yield Edit(tree, changes, (f"{number} {tuples}", ast.unparse(node)))
     for count in list_result_lengths(tree):
         for number in reversed(range(count)):
+            # The widest change first: a carry usually has to shrink wherever it occurs.
             for where in ("*", "+", ""):
                 changes = drop_result(tree, count, number, where)
                 yield Edit(tree, changes, (f"{count} {number} {where}", tree.text))
@@ -232,10 +238,12 @@ def reduce_numbers(tree: Tree) -> Iterator[Edit]:
     for node in tree.nodes:
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                # By type, too: 1 and 1.0 are equal, and the same key of a dict.
                 places.setdefault((type(value), value), []).append(node)
             case _:
                 pass
     single = []
+    # Large numbers first: most are sizes, which cost time in each later trial.
     for (_, value), nodes in sorted(places.items(), key=lambda item: -abs(item[0][1])):
         for smaller in _list_smaller(value):
             yield _replace_numbers(tree, dict.fromkeys(nodes, smaller), f"*{smaller!r}")
@@ -277,6 +285,7 @@ def reduce_expressions(tree: Tree) -> Iterator[Edit]:
             seen = {before}
             for other in _list_alternatives(tree, node):
                 after = ast.unparse(other)
+                # A slice is no expression outside of a subscript.
                 is_smaller = count_nodes(other) <= count_nodes(node)
                 if not isinstance(other, ast.Slice) and after not in seen and is_smaller:
                     seen.add(after)
@@ -289,9 +298,11 @@ def _is_reducible(tree: Tree, node: ast.expr) -> bool:
         return False
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return False
+    # The keywords of a case are literals, which discovery reads without running the file.
     if any(tree.field(outer) == "decorator_list" for outer in (node, *tree.ancestors(node))):
         return False
     parent = tree.parent(node)
+    # `args=` has to stay a tuple; its items may be cut.
     if isinstance(parent, ast.keyword) and parent.arg == "args":
         return not isinstance(node, ast.Tuple)
     return not (isinstance(node, ast.Call) and _callee_name(node) in RESULTS)
@@ -311,6 +322,7 @@ def _list_alternatives(tree: Tree, node: ast.expr) -> Iterator[ast.expr]:
         case _:
             pass
     around = (list_parameters(outer) for outer in tree.ancestors(node))
+    # `env` is no value that an operation takes.
     known = {parameter.arg for parameters in around for parameter in parameters} - {"env"}
     reads = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in known)
     yield from {read.id: read for read in reads}.values()
@@ -334,6 +346,7 @@ def _list_parts(node: ast.expr) -> Iterator[ast.expr]:
         case ast.Attribute(value=value) | ast.Subscript(value=value):
             yield value
         case ast.ListComp(elt=item, generators=[ast.comprehension(target=ast.Name(id=name))]):
+            # Not the item alone: a list has to stay a list.
             first = substitute(item, {name: ast.Constant(value=0)})
             yield ast.List(elts=[first], ctx=ast.Load())
         case ast.ListComp() | ast.GeneratorExp() | ast.Dict() | ast.JoinedStr():

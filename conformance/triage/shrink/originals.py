@@ -56,6 +56,7 @@ def refuse_flaky(case: Case, cell: str, results: Sequence[CaseResult]) -> None:
 def _find_unmet_claim(case: Case, result: CaseResult) -> str:
     """Return the claim of a case that its IR does not meet; empty if it deviates otherwise."""
     facts = result.stored.record.facts
+    # The observation of a candidate has no facts: they are read only where a criterion needs them.
     _, reasons = judge_conformance(case, replace(result.observation, facts=facts))
     names = [name for name in case.facts if reasons and reasons[0].startswith(f"fact {name} ")]
     return names[0] if names else ""
@@ -78,6 +79,7 @@ def refuse_conforming(case: Case, cell: str, result: CaseResult) -> None:
         raise UsageError(
             f"{case.id} on {cell} was not run: {shorten(result.ending)}; name another cell"
         )
+    # The program itself decides: candidates are run without variants.
     conforms, _ = judge_conformance(case, replace(observation, variants={}))
     if conforms is not Conformance.DEVIATES and (broken := compare_variants(case, observation)):
         raise UsageError(
@@ -119,6 +121,7 @@ def choose_criterion(
             raise UsageError(f"{about}: it is the same in both cells, expected it to differ")
         return criterion
     if bad.outcome is not Outcome.OK:
+        # A message may quote names of the case, which cuts rename or remove.
         return SameFailure(bad, _collect_names(text), has_good_cell=good is not None)
     if good is None:
         raise AssertionError("a case with a wrong value is refused without a good cell")

@@ -47,6 +47,8 @@ def inline_name(tree: Tree, node: ast.AST) -> Replacements | None:
     kinds = ast.FunctionDef | ast.Module | ast.ClassDef
     scope = next(outer for outer in tree.ancestors(node) if isinstance(outer, kinds))
     reads = [read for read in tree.find_loads(name) if scope in tree.ancestors(read)]
+    # Of a name that is bound twice, the value at the read is unknown; `x = f(x)` reads the earlier
+    # one.
     if len(reads) != 1 or count_stores(scope)[name] != 1 or node is tree.statement(reads[0]):
         return None
     return {reads[0]: [value], node: []}
@@ -67,7 +69,9 @@ def inline_function(tree: Tree, node: ast.AST) -> Replacements | None:
     uses = tree.find_loads(node.name)
     parents = [tree.parent(use) for use in uses if tree.field(use) == "func"]
     calls = [parent for parent in parents if isinstance(parent, ast.Call)]
+    # A function that is passed on, e.g. to `jax.jit`, has to stay a function.
     is_only_called = len(calls) == len(uses) and count_stores(tree.root)[node.name] == 1
+    # A body of several statements would be repeated for each call, which is no cut.
     if not calls or not is_only_called or (len(node.body) > 1 and len(calls) > 1):
         return None
     changes: dict[ast.AST, list[ast.AST]] = {node: []}
@@ -97,6 +101,7 @@ def _inline_call(
     changes: dict[ast.AST, list[ast.AST]],
 ) -> bool:
     """Add the changes for one call; return whether that is possible."""
+    # Copied for each call: names are changed in place.
     copied = copy.deepcopy(function)
     *body, last = copied.body
     if not isinstance(last, ast.Return) or last.value is None:
@@ -112,9 +117,11 @@ def _inline_call(
     }
     ancestors = tree.ancestors(call)
     caller = next((outer for outer in ancestors if isinstance(outer, ast.FunctionDef)), tree.root)
+    # Names that the arguments read must not be hidden by locals of the function.
     free = {name for value in values.values() for name in count_loads(value)}
     own = set(count_stores(copied)) - {function.name} - substituted
     taken = {*count_stores(caller), *free}
+    # Locals of the function must not overwrite those of its caller.
     renamed = {name: _unused_name(name, taken | own) for name in own & taken}
     for node in ast.walk(copied):
         match node:
@@ -136,6 +143,7 @@ def _inline_call(
     changes[call] = [last.value]
     statement = tree.statement(call)
     if before := [*bound, *body]:
+        # Earlier changes are kept: two calls may be in one statement.
         changes[statement] = [*before, *changes.get(statement, [statement])]
     return not before or not _is_deferred(tree, call, statement)
 
@@ -164,6 +172,7 @@ def _bind_arguments(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.
     ]
     keywords = {str(keyword.arg): keyword.value for keyword in call.keywords}
     try:
+        # Python's own rules, instead of another copy of them.
         bound = Signature(parameters).bind(*call.args, **keywords)
     except TypeError:
         return None
@@ -218,6 +227,7 @@ def drop_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: bool) 
                 pass
     for changed in functions:
         changes[list_parameters(changed)[number]] = []
+        # Defaults belong to the last parameters.
         if number >= (first_default := count - len(changed.args.defaults)):
             changes[changed.args.defaults[number - first_default]] = []
     return changes
@@ -231,6 +241,7 @@ def _is_similar(function: ast.FunctionDef | ast.Lambda, count: int, number: int)
 
 
 def _drop_item(items: list[ast.expr], number: int) -> dict[ast.AST, list[ast.AST]]:
+    # After a starred item, positions are unknown.
     return {} if any(isinstance(item, ast.Starred) for item in items) else {items[number]: []}
 
 
@@ -281,6 +292,7 @@ def drop_result(tree: Tree, count: int, number: int, where: str) -> Replacements
             ):
                 if count == PAIR:
                     changes[node] = [node.value]
+                # The items behind the dropped one move.
                 elif at > number:
                     changes[index] = [ast.Constant(value=at - 1)]
             case _:

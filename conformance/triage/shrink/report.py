@@ -54,6 +54,7 @@ def render_lines(shrunk: Shrunk) -> Iterator[str]:
     yield f"on {shrunk.cell}" + (f", not on {shrunk.good_cell}" if shrunk.good_cell else "")
     if shrunk.after is not None:
         sizes = [(name, size, shrunk.after[name]) for name, size in shrunk.before.items()]
+        # A probe has no equations, and a program that fails while it is traced has no jaxpr.
         yield ", ".join(f"{name} {a} -> {b}" for name, a, b in sizes if None not in {a, b})
     if shrunk.of_case.get("generator") == "jaxpr":
         yield "each operation of its jaxpr is a statement: these are fewer than its source has"
@@ -62,6 +63,7 @@ def render_lines(shrunk: Shrunk) -> Iterator[str]:
     if shrunk.interrupted:
         yield "interrupted: the smallest so far, not tried once more"
     elif not shrunk.confirmed:
+        # A script has no worker: each run is a process.
         where = " in a fresh worker" if shrunk.of_case else ""
         yield f"flaky: tried once more{where} it did not show the same"
     elif not shrunk.of_case:
@@ -81,6 +83,7 @@ def make_json(shrunk: Shrunk, target: str, file: str) -> dict[str, Any]:
         file: File it was written to, `-` for standard output.
     """
     data = asdict(shrunk)
+    # A script has none of its keys, and the JSON of a case has them at the top level.
     of_case = data.pop("of_case")
     return {
         "case" if of_case else "script": target,

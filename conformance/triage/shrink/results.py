@@ -31,6 +31,7 @@ _FRAME: Final = re.compile(r'^  File "(.*/)?([^"/]+)", line \d+, in (\S+)$', re.
 _LIBRARY: Final = re.compile(r"/site-packages/|/lib/python3")
 
 
+# No slots: cached properties need a `__dict__`.
 @dataclass(frozen=True)
 class TrialResult:
     """The result of a candidate in a cell.
@@ -113,12 +114,14 @@ class CaseResult(TrialResult):
     @cached_property
     def stored(self) -> StoredJob:
         """Its record, with the facts of its HLO."""
+        # The other IRs of a candidate are not analysed: no criterion reads them.
         blobs = {n: data for n, data in self.job.blobs.items() if n in FACT_ARTIFACTS}
         return StoredJob(make_record(replace(self.job, blobs=blobs), self.blobs), self.blobs)
 
     @cached_property
     def observation(self) -> Observation:
         """Its value, error and facts, to be judged by the case's own reference and claims."""
+        # Blobs that are not judged would be stored for each candidate.
         judged = {*FACT_ARTIFACTS, "value", "reference", "raises"}
         blobs = {
             name: data

@@ -48,6 +48,8 @@ def wrap_script(text: str) -> str:
         SyntaxError: If it is not valid Python.
     """
     tree, wrapper = ast.parse(text), ast.parse(f"def {BODY}(): pass")
+    # An import from `__future__` goes: `simplify` removes all annotations, and everything else is
+    # in effect in Python 3.
     body = [node for node in tree.body if not (_is_star_import(node) or _is_future_import(node))]
     find_function(wrapper, BODY).body = body or [ast.Pass()]
     tree.body = [*filter(_is_star_import, tree.body), *wrapper.body]
@@ -122,6 +124,7 @@ class ScriptShrinker:
         search, complete, interrupted, confirmed = trials.search(text), False, False, False
         try:
             complete = search.run()
+            # Once more: a failure that depends on timing may have been met by accident.
             confirmed = trials.holds(search.text)
         except KeyboardInterrupt:
             interrupted = True
@@ -154,6 +157,7 @@ class ScriptShrinker:
         numbers = itertools.count()
 
         def prepare(text: str) -> ProgramRunner:
+            # Candidates of one round run at the same time.
             file = self.folder / f"candidate_{next(numbers)}.py"
             file.write_text(unwrap_script(text), encoding="utf-8")
             return replace(runner, target=replace(runner.target, text=str(file)))
@@ -161,6 +165,7 @@ class ScriptShrinker:
         trials = CandidateTrials(
             keep=BODY, prepare=prepare, runs=[partial(_run, planned=planned) for planned in cells],
             criterion=criterion, limits=self.limits, start=start, progress=self.progress,
+            # Without the line of the function that the script is wrapped into.
             count_lines=lambda text: count_lines(unwrap_script(text)),
         )  # fmt: skip
         return trials, cells
@@ -178,6 +183,7 @@ class ScriptShrinker:
                 return planned, SameFailure(bad)
             if other.outcome is Outcome.OK and not is_same_output(bad.output, other.output):
                 return planned, SameOutputDifference(bad, other)
+        # A failure needs no comparison; a difference of outputs does.
         if fails and not self.is_good_named:
             return None, SameFailure(bad)
         raise UsageError(

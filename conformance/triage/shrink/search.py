@@ -96,6 +96,7 @@ class Search:
         """
         try:
             while True:
+                # Refused keys of this round do not count: they were refused for the present text.
                 before, has_refused = self.text, bool(self._refused_keys)
                 for reduction in REDUCTIONS:
                     self.progress(reduction.name, self.text)
@@ -120,9 +121,12 @@ class Search:
         """Try groups of edits in turn, some at a time; keep the first with the kept behavior."""
         pending: list[tuple[str, Sequence[Edit]]] = []
         if all(len(group) == 1 for group in groups):
+            # Only single edits are remembered by key: a group may succeed although each of its
+            # edits alone fails.
             groups = [group for group in groups if group[0].key not in refused]
         for group in groups:
             text = apply_edits(group)
+            # Different edits often give the same text.
             if text is None or text in self._refused_texts:
                 _refuse(group, refused)
                 continue
@@ -137,6 +141,8 @@ class Search:
         self, pending: list[tuple[str, Sequence[Edit]]], refused: set[tuple[str, ...]]
     ) -> bool:
         number = self.probe([text for text, _ in pending])
+        # All of them if `number` is None. Those after the first success were not refused: they may
+        # be tried again.
         for text, group in pending[:number]:
             self._refused_texts.add(text)
             _refuse(group, refused)
@@ -210,12 +216,14 @@ class CandidateTrials(Generic[C, R]):
         Raises:
             SpentError: If the limits are spent.
         """
+        # Checked here, not in the search: the limits are shared by all searches of a command.
         left = self.limits.probes - self.tried
         if left <= 0 or time.monotonic() >= self.start + self.limits.seconds:
             raise SpentError
         # Prepared one after the other: on Python 3.11 two threads that parse break each other.
         candidates = [self.prepare(text) for text in texts[:left]]
         self.tried += len(candidates)
+        # Threads suffice: they wait for workers or processes.
         with ThreadPoolExecutor(len(candidates)) as pool:
             found = list(pool.map(self._meets_criterion, candidates))
         return found.index(True) if True in found else None
@@ -243,5 +251,6 @@ def candidate_timeout(original: TrialResult, limit: float) -> float:
         limit: The greatest timeout.
     """
     if original.outcome is Outcome.TIMED_OUT:
+        # A hang takes the whole timeout in every trial that keeps it.
         return min(HANG_SECONDS, limit)
     return min(max(SLOWDOWN * original.seconds, MIN_SECONDS), limit)

@@ -46,14 +46,17 @@ def simplify(tree: ast.Module, keep: str) -> ast.Module:
                 if isinstance(body := getattr(node, field, None), list):
                     body[:] = _drop_inert(body)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                # Annotations have no effect on a traced function, and would keep their imports.
                 node.returns = None
             elif isinstance(node, ast.arg):
                 node.annotation = None
         tree = fold_constants(tree)
+        # After folding: a name that constants replaced is unused.
         _UnusedRemover(tree, keep).visit(tree)
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
             if isinstance(body, list) and not isinstance(node, ast.Module):
+                # A block must not be empty; the module may be.
                 body[:] = [item for item in body if not isinstance(item, ast.Pass)] or [ast.Pass()]
         after = ast.dump(tree)
         if after == before:
@@ -78,6 +81,7 @@ def _split_assignment(node: ast.stmt) -> list[Any]:
             targets
         ) == len(values):
             names = {target.id for target in targets if isinstance(target, ast.Name)}
+            # A swap reads both names before it binds them.
             if len(names) == len(targets) and not names & set(count_loads(node.value)):
                 pairs = zip(targets, values, strict=True)
                 return [ast.Assign(targets=[target], value=value) for target, value in pairs]
@@ -93,7 +97,7 @@ class _UnusedRemover(ast.NodeTransformer):
         self._loads, self._keep = count_loads(tree), keep
 
     def _is_unused(self, name: str, node: ast.AST) -> bool:
-        # Reads within the node itself do not count: a recursive function is unused all the same.
+        # Reads within the node itself do not count: a recursive function may be unused, too.
         return name != self._keep and self._loads[name] <= count_loads(node)[name]
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> ast.stmt | None:
@@ -130,6 +134,8 @@ def _has_no_effect(node: ast.expr) -> bool:
     """Return whether evaluating an expression cannot fail and has no effect."""
     plain = ast.Constant | ast.Name | ast.Tuple | ast.List | ast.Attribute
     children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    # A lambda runs nothing when it is made. An attribute could run code, but those of modules and
+    # arrays do not.
     return isinstance(node, ast.Lambda) or (
         isinstance(node, plain) and all(map(_has_no_effect, children))
     )
@@ -171,6 +177,8 @@ def _find_constants(scope: ast.Module | ast.FunctionDef) -> dict[str, ast.expr]:
             ):
                 values[name] = value
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other) as value):
+                # Another name for a name that is bound later, or repeatedly, may hold an earlier
+                # value.
                 if bound[other] <= 1 and other != name:
                     values[name] = value
             case _:
@@ -184,6 +192,7 @@ def _find_substitutions(
     """Yield the nodes below a node that read names, each with the value for it."""
     match node:
         case ast.Name(id=name, ctx=ast.Load()) if name in values:
+            # A dict is only indexed, not copied: its readers may change it.
             if not isinstance(values[name], ast.Dict):
                 yield node, [values[name]]
         case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=key)):
@@ -222,6 +231,7 @@ class _ConstantFolder(ast.NodeTransformer):
     def visit_If(self, node: ast.If | ast.IfExp) -> Any:
         self.generic_visit(node)
         if isinstance(node.test, ast.Constant):
+            # For a statement a list: the transformer splices it into the block.
             return node.body if node.test.value else node.orelse
         return node
 
@@ -236,6 +246,7 @@ class _ConstantFolder(ast.NodeTransformer):
         try:
             other = ast.literal_eval(node.comparators[0])
             return ast.Constant(value=compare(node.left.value, other))
+        # The other side is no literal, or cannot be compared.
         except (ValueError, TypeError):
             return node
 
@@ -244,6 +255,7 @@ class _ConstantFolder(ast.NodeTransformer):
         first, *rest = node.values
         if not isinstance(first, ast.Constant):
             return node
+        # `True or x` and `False and x` never evaluate `x`.
         if bool(first.value) is isinstance(node.op, ast.Or) or not rest:
             return first
         return rest[0] if len(rest) == 1 else ast.BoolOp(op=node.op, values=rest)

@@ -100,6 +100,7 @@ def _copy_node(node: Any, replacements: Replacements, *, is_new: bool = False) -
             fields[name] = [copy for item in value for copy in _copy_node(item, replacements)]
         else:
             fields[name] = next(iter(_copy_node(value, replacements)), None)
+    # Without positions: those of an edited tree would be wrong, and `ast.unparse` reads none.
     return [type(node)(**fields)]
 
 
@@ -145,6 +146,7 @@ def list_parameters(function: ast.AST) -> list[ast.arg]:
     """Return the positional parameters of a function, none for another node."""
     if not isinstance(function, ast.FunctionDef | ast.Lambda):
         return []
+    # Keyword-only parameters have no position in calls.
     return [*function.args.posonlyargs, *function.args.args]
 
 
@@ -160,6 +162,7 @@ def find_undefined(text: str) -> set[str]:
     Args:
         text: Python.
     """
+    # `symtable` resolves scopes as the compiler does.
     tables = [top := symtable.symtable(text, "text", "exec")]
     for table in tables:  # grows while it is read: tables are nested
         tables += table.get_children()
