@@ -206,6 +206,7 @@ def propose_deviations(declarations: Declarations, stretches: Sequence[Stretch])
         stretches: The stretches, oldest first.
     """
     source = str(declarations.keywords.get("source", ""))
+    # `source` may be any text, `issue` only a thread.
     issue = source if _THREAD.fullmatch(source) else ""
     rest = list(stretches)
     limits: list[str] = []
