@@ -91,6 +91,8 @@ def execute(actions: Iterable[Action], tracker: Tracker, link: Link) -> Iterator
             continue
         try:
             yield ActionResult(action=action, issue=_perform(action, tracker, link))
+        # A locked issue must not keep the others from being reported. Any other error ends the
+        # command, and the next run continues from the links that are stored.
         except RefusedError as error:
             yield ActionResult(action=action, issue=action.issue, problem=str(error))
 
@@ -106,7 +108,8 @@ def _perform(action: Action, tracker: Tracker, link: Link) -> int:
         tracker.reopen(number, action.body)
     elif action.body:
         tracker.edit(number, action.body)
-    # An issue that is not linked would be opened again: link before the comment, which may fail.
+    # Without its link, an issue would be opened a second time: link before the comment, which may
+    # fail.
     if action.regressions:
         link(action.regressions, number)
     if action.comment:

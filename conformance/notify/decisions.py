@@ -64,6 +64,7 @@ class NotifyPolicy:
         """Return the number of an issue by its name in the store; None for another repository."""
         where, _, number = reference.rpartition("#")
         ours = bool(where) and where.casefold() == self.repository.casefold()
+        # GitHub ignores the case of owners and repositories.
         return int(number) if ours else None
 
 
@@ -99,19 +100,23 @@ def decide(
 class _Decider:
     night: NotifiedNight
     known: Mapping[str, Regression]
+    """Every regression of the store, by id."""
     policy: NotifyPolicy
     taken: set[str] = field(default_factory=set)
-    """Regressions that an action of this night links."""
+    """Regressions that an action of this night links: the store does not have the links yet."""
     opened: int = 0
 
     def actions(self, issues: Iterable[Issue]) -> Iterator[Action]:
         ours = _index_by_cause(issues)
+        # An older run may be notified after a newer one: what the store has as fixed since then
+        # opens nothing.
         live = [topic for topic in self.night.topics if self._find_open(topic)]
         known = self._find_issues(live, ours)
         for topic in live:
             action = self._decide_topic(topic, known.get(topic.id))
             self.taken.update(action.regressions)
             yield action
+        # By number: `ours` has an issue under the id in its text, which may not be its topic's.
         numbers = {issue.number for issue in known.values()}
         yield from (
             self._decide_gone(issue) for issue in ours.values() if issue.number not in numbers
@@ -124,6 +129,7 @@ class _Decider:
         linked to: a root cause may have had another id when the issue was opened.
         """
         found = {topic.id: ours[topic.id] for topic in topics if topic.id in ours}
+        # The id takes precedence for all topics before any is matched by its links.
         free = {one.number: one for cause, one in ours.items() if cause not in found}
         for topic in topics:
             numbers = (self.policy.number(one.issue) for one in self._find_open(topic))
@@ -159,6 +165,7 @@ class _Decider:
     def _decide_new(self, topic: Topic) -> Action:
         free = self._find_unlinked(topic)
         if not free:
+            # Linked to an issue of another repository, such as upstream's, or by an earlier topic.
             issues = {one.issue for one in self._find_open(topic) if one.issue}
             return _do_nothing(
                 topic.id, f"known: {', '.join(sorted(issues)) or 'linked with another root cause'}"
@@ -176,6 +183,8 @@ class _Decider:
         return self._within_limit(action)
 
     def _within_limit(self, action: Action) -> Action:
+        # A broken nightly may have hundreds of root causes. The largest come first, and the others
+        # are decided again on the next night.
         if self.opened >= self.policy.limit:
             why = f"this night opened {plural(self.opened, 'issue')} already; --limit allows more"
             return Action(
@@ -188,6 +197,7 @@ class _Decider:
     def _decide_closed(self, topic: Topic, issue: Issue, closed: CloseReason) -> Action:
         if closed is CloseReason.DECLINED:
             return self._decide_declined(topic, issue)
+        # The run may not have had the fix; `notify` twice for a run must not undo a decision.
         if issue.closed_at is not None and issue.closed_at >= self.night.started:
             return _do_nothing(topic.id, "it was closed after this run began", issue)
         if not self._find_sure(self._find_open(topic)):
@@ -199,6 +209,7 @@ class _Decider:
             cause=topic.id,
             why="it was closed as completed, and is seen again",
             issue=issue.number,
+            # If people removed our marks, their text stays and the comment alone reports it.
             body=self._rewrite(topic, issue) or issue.body,
             comment=text.render_reopening(topic.jobs, self.night.run),
             regressions=(*own, *(one.id for one in self._find_unlinked(topic))),
@@ -228,7 +239,7 @@ class _Decider:
         linked = bool(self._find_linked(issue))
         again = [one.id for one in self._find_reopened(topic, issue)]
         more = [one.id for one in self._find_sure(self._find_unlinked(topic))]
-        # Without any link the store is new, not the jobs: a comment would list all of them as new.
+        # Without any link the store was lost or is new: a comment would list all jobs as new.
         cases = {self.known[one].case for one in more} if linked else set()
         jobs = [job for job in topic.jobs if job.case in cases]
         body = self._rewrite(topic, issue)
@@ -254,6 +265,7 @@ class _Decider:
         cause = find_cause(issue.body)
         if issue.closed is not None:
             return _do_nothing(cause, "closed, and not seen", issue)
+        # Not seen is not fixed: only the store knows whether the jobs have run since.
         linked = self._find_linked(issue)
         if not linked:
             return _do_nothing(cause, "the store knows no regression of it", issue)
@@ -265,6 +277,8 @@ class _Decider:
         run = self.night.runs.get(number, f"run {number}")
         parts = parse_body(issue.body)
         body: IssueBody | None = None if parts is None else text.mark_fixed(parts, run)
+        # The text is still marked as fixed if people reopened the issue after it was closed: they
+        # do not believe the fix.
         if body is None:
             return _do_nothing(cause, "people opened it again, or changed our marks in it", issue)
         jobs = len({(one.case, place) for one in linked for place in one.places})

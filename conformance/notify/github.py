@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from github.Repository import Repository
 
 BETWEEN_WRITES: Final = 1.0
-"""Seconds that GitHub recommends."""
+"""Seconds between writes, as GitHub recommends."""
 RETRIES: Final = 4
 BACKOFF: Final = 1.0
 LONGEST_WAIT: Final = 600
@@ -67,6 +67,8 @@ class _Retry(GithubRetry):
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Say whether a request is retried after an answer."""
+        # After a lost answer it is unknown whether the issue exists: a second POST would open it
+        # twice. The next run finds it by its label.
         if method == "POST":
             return status_code in _LIMITED
         return super().is_retry(method, status_code, has_retry_after)
@@ -103,6 +105,8 @@ class GithubTracker:
             retry_after_max=LONGEST_WAIT,
             total=RETRIES,
             backoff_factor=BACKOFF,
+            # POST is not allowed below: after a lost answer urllib3 consults this set, and not
+            # `is_retry`.
             status_forcelist=[429, *range(500, 600)],
             allowed_methods=frozenset({"GET", "PATCH"}),
         )
@@ -112,6 +116,7 @@ class GithubTracker:
             timeout=TIMEOUT,
             per_page=100,
             retry=retry,
+            # PyGithub waits between all requests by default, which GitHub asks of writes only.
             seconds_between_requests=0,
             seconds_between_writes=BETWEEN_WRITES,
         )
@@ -131,7 +136,9 @@ class GithubTracker:
             listed = self._repository.get_issues(
                 state="all", labels=[self._label], sort="created", direction="asc"
             )
+            # GitHub lists pull requests as issues.
             self._known = {found.number: found for found in listed if not _is_pull_request(found)}
+            # People may have removed our label, or linked an issue that never had it.
             for number in sorted(set(numbers) - set(self._known)):
                 with (
                     contextlib.suppress(_GoneError),
@@ -169,9 +176,10 @@ class GithubTracker:
             self._known[number].create_comment(text)
 
     def _ensure_label(self) -> None:
-        """Create our label if it is missing; without it an issue is found by its link alone."""
+        """Create our label if it is missing; an issue without it is found by its link only."""
         if self._labelled:
             return
+        # Set before the attempt: a token that may not create labels fails once, not per issue.
         self._labelled = True
         try:
             self._repository.get_label(self._label)
@@ -220,7 +228,7 @@ class GithubTracker:
     def _make_error(
         self, action: str, error: GithubException, number: int | None
     ) -> ConformanceError:
-        """Return our error for an answer of GitHub's."""
+        """Return the error for an answer: of one issue if others can go on, else of the command."""
         status, message = error.status, self._mask(_extract_message(error))
         head = f"github: {self._name}: cannot {action} ({status}): {message}"
         if isinstance(error, RateLimitExceededException) or status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -237,6 +245,7 @@ class GithubTracker:
         return UsageError(f"{head}; {_ADVICE.get(status, _ACCESS)}")
 
     def _mask(self, message: object) -> str:
+        # Messages may echo the request, and a proxy's may hold its address with a password.
         text = mask_text(str(message))
         text = text.replace(self._token, "***") if self._token else text
         return flatten(text, 300)
@@ -262,5 +271,6 @@ def _convert_issue(found: GithubIssue) -> Issue:
 
 
 def _is_pull_request(found: GithubIssue) -> bool:
-    # Reading the attribute `pull_request` of an issue would make PyGithub request it again.
+    # PyGithub completes a listed issue by another request when its attribute `pull_request` is
+    # read and missing, which is a request for each issue.
     return urlsplit(found.html_url).path.split("/")[-2] == "pull"

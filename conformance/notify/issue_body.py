@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 LIMIT: Final = 65_536
 """Characters that GitHub accepts as the text of an issue."""
 ROOM: Final = 4_000
-"""Characters that our part needs at least."""
+"""Minimum number of characters for our part."""
 MAX_FACTS: Final = 20_000
-"""Characters of the list of cases: evidence, which is harder to find again, must have room."""
+"""Characters of the list of cases at most: the rest is for evidence, which is harder to find."""
 MAX_CASES: Final = 20
 """Cases that a comment names."""
 MAX_PLACES: Final = 12
-"""Places that are named of a case."""
+"""Places that are named for a case."""
 _BEGIN: Final = "<!-- conformance"
 _HEAD: Final = re.compile(r"^<!-- conformance: (?P<id>[0-9a-f]{12}) -->$", re.MULTILINE)
 _FACTS, _EVIDENCE, _END = (f"{_BEGIN}-{name} -->" for name in ("facts", "evidence", "end"))
@@ -67,7 +67,7 @@ class IssueBody:
 
     @property
     def others(self) -> int:
-        """Characters that we must not change, including those of the marks."""
+        """Number of characters that must not change, including those of the marks."""
         return len(replace(self, status="", facts="", evidence="").text)
 
     @property
@@ -78,7 +78,7 @@ class IssueBody:
         return f"{self.before}{chr(10).join(ours)}{self.after}"
 
 
-def escape_marks(text: str) -> str:
+def escape_issue_marks(text: str) -> str:
     """Return a text in which nothing looks like one of our marks.
 
     Args:
@@ -98,7 +98,7 @@ def find_cause(body: str) -> str:
 
 
 def _unify_line_ends(text: str) -> str:
-    # A browser sends `\r\n` when somebody edits an issue.
+    # Browsers send `\r\n` when a person edits an issue, and marks end at a line's end.
     return text.replace("\r\n", "\n")
 
 
@@ -119,6 +119,7 @@ def parse_body(body: str) -> IssueBody | None:
         if not found:
             return None
         parts.append(part.removeprefix("\n"))
+    # A missing mark means that people changed our part: it is no longer ours to rewrite.
     status, facts, evidence = parts
     return IssueBody(
         cause=head["id"], status=status, facts=facts, evidence=evidence,
@@ -154,14 +155,16 @@ def _write(body: IssueBody, topic: Topic, url: str) -> IssueBody:
     if topic.good:
         status += f" Last good before it: {to_code(topic.good)}."
     room = LIMIT - body.others - len(status)
-    facts = escape_marks(_render_facts(topic, url, min(MAX_FACTS, room)))
+    facts = escape_issue_marks(_render_facts(topic, url, min(MAX_FACTS, room)))
     room -= len(facts)
+    # Evidence of an earlier night is kept: a search that ran out of time finds nothing new.
     evidence = body.evidence
     if topic.evidence is not None:
-        evidence = escape_marks(_render_evidence(topic.evidence, topic.reproduction, room))
+        evidence = escape_issue_marks(_render_evidence(topic.evidence, topic.reproduction, room))
+    # A cut reproduction would not run, and GitHub refuses a text that is too long as a whole.
     if len(evidence) > room:
         evidence = ""
-    return replace(body, status=escape_marks(status), facts=facts, evidence=evidence)
+    return replace(body, status=escape_issue_marks(status), facts=facts, evidence=evidence)
 
 
 def mark_fixed(body: IssueBody, run: str) -> IssueBody | None:
@@ -171,8 +174,9 @@ def mark_fixed(body: IssueBody, run: str) -> IssueBody | None:
         body: The text.
         run: The run that showed it fixed.
     """
-    status = escape_marks(f"Fixed: all of its jobs ran up to {to_code(run)} and are fine.")
+    status = escape_issue_marks(f"Fixed: all of its jobs ran up to {to_code(run)} and are fine.")
     marked = replace(body, status=status)
+    # An equal status means that the issue was closed before and people opened it again.
     return None if body.status == status or len(marked.text) > LIMIT else marked
 
 
@@ -255,6 +259,7 @@ def _render_findings(found: Evidence) -> Iterator[str]:
 
 def _cut_lines(text: str, room: int) -> str:
     """Return as much of a text as fits, up to the end of a line."""
+    # Sanitized before it is cut, because a picture of a control code may be longer than the code.
     shown = sanitize(text, len(text))
     if len(shown) <= room:
         return shown

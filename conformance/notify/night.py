@@ -118,12 +118,14 @@ def read_night(
         CorruptRunError: If the run or its evidence cannot be read.
     """
     runs = store.load_runs()
+    # By time too: an id is the name of a directory, which may be used again.
     if (digest.run, digest.started) not in {(run.name, run.started) for run in runs}:
         raise UsageError(
             f"{directory.path}: is not in the store, expected a run of its history; "
             f"conformance history add {directory.path}"
         )
     run = load_run(directory)
+    # The store numbers runs in the order of their addition, which is the order of nights.
     names = {one.number: one.name for one in runs}
     evidence = read_evidence(directory)
     known = {one.id: one for one in regressions}
@@ -160,6 +162,7 @@ def read_night(
             )
         )
     started = datetime.fromisoformat(run.info.started)
+    # Compared with GitHub's times, which have a zone.
     started = started if started.tzinfo else started.replace(tzinfo=UTC)
     return NotifiedNight(run=run.id, started=started, topics=tuple(topics), runs=names)
 
@@ -169,6 +172,7 @@ def _may_open_issue(record: Record) -> bool:
 
     A job without a golden that does not contradict its reference needs a review instead.
     """
+    # Opening an issue for every new case would bury the regressions.
     unvouched = record.verdict is Verdict.NEW and record.conformance is not Conformance.DEVIATES
     return record.verdict not in _SILENT and not unvouched
 
@@ -179,7 +183,9 @@ def _list_regressions(
     """Return the ids of jobs' regressions in the store."""
     shown = ((record.case, states[record.case, record.cell]) for record in records)
     found = (
-        make_regression_id(case, str(one.verdict), make_storable(one.cause)) for case, one in shown
+        # The store replaces text that a database refuses, so its ids are of the replaced text.
+        make_regression_id(case, str(one.verdict), make_storable(one.cause))
+        for case, one in shown
     )
     return tuple(dict.fromkeys(found))
 
@@ -202,6 +208,7 @@ def _find_last_good(store: Store, regression: Regression, names: Mapping[int, st
     """Return the last run before a regression in which its jobs were as expected, if any."""
     spans = store.load_spans(regression.case)
     fine = [
+        # A span may last beyond the regression if another place of the case showed it.
         min(span.last, regression.first - 1)
         for place in regression.places
         for span in spans.get(place, ())

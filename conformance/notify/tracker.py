@@ -61,7 +61,7 @@ class Tracker(Protocol):
 
         Raises:
             RefusedError: If this issue is refused.
-            ConformanceError: If the tracker cannot be used at all.
+            ConformanceError: If the tracker refuses everything, e.g. for lack of access.
         """
 
     def edit(self, number: int, body: str) -> None:

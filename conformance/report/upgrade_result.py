@@ -105,6 +105,7 @@ class UpgradeCaseStep(NamedTuple):
         case requires a package, is a test of a suite, or runs with an overlay: what these import
         is not known.
         """
+        # The imports of other packages are unknown, so none of these can be ruled out.
         case, sides = self.compared.case, self.compared.find_cells(self.step)
         before, after = (planned.versions for planned in sides)
         overlaid = any(planned.overlay for planned in sides)

@@ -55,8 +55,9 @@ TITLES: Final = {
 LONGEST: Final = 4_000
 """Characters of a traceback in Markdown."""
 MOST: Final = 8
-"""Groups of one effect that are shown where not all are."""
+"""Groups of an effect that are shown without `--verbose`."""
 ENDS: Final = 2
+"""Number of releases of an upgrade without releases in between."""
 
 
 def summarize_upgrade(upgraded: UpgradeResult) -> str:
@@ -65,6 +66,7 @@ def summarize_upgrade(upgraded: UpgradeResult) -> str:
     Args:
         upgraded: The upgrade.
     """
+    # The ends are the same on every platform; only the releases in between may differ.
     before, after = upgraded.axes[0].ends
     where = " and ".join(axis.platform for axis in upgraded.axes)
     counts = Counter(compared.effect for compared in upgraded.whole)
@@ -80,6 +82,7 @@ def summarize_upgrade(upgraded: UpgradeResult) -> str:
         text += _describe_unbroken(upgraded) + _describe_between(upgraded)
     else:
         text += "nothing can be compared."
+    # Said only next to cases that break: a reader might take these for all that is affected.
     silent = sum(counts[effect] for effect in SILENT)
     if silent and counts[Effect.BROKEN]:
         verb = "raises" if silent == 1 else "raise"
@@ -94,7 +97,10 @@ def summarize_upgrade(upgraded: UpgradeResult) -> str:
 
 
 def _describe_unbroken(upgraded: UpgradeResult) -> str:
-    """Return that nothing breaks, empty if a case breaks; a case that never worked cannot break."""
+    """Return the sentence that nothing breaks, empty if a case breaks.
+
+    A case that fails at both ends cannot break, so the sentence counts these cases.
+    """
     if upgraded.breaks or upgraded.passing:
         return ""
     failing = sum(bool(describe_failure(compared)) for compared in upgraded.whole)
@@ -107,7 +113,7 @@ def _describe_unbroken(upgraded: UpgradeResult) -> str:
 
 
 def _describe_between(upgraded: UpgradeResult) -> str:
-    """Return how many cases break only between the ends, and how many may do so unseen."""
+    """Return how many cases break only between the ends, and how many may break there untried."""
     text = ""
     if passing := upgraded.passing:
         verb = "breaks" if len(passing) == 1 else "break"
@@ -126,12 +132,12 @@ def _describe_between(upgraded: UpgradeResult) -> str:
 
 
 def _name_end(end: str) -> str:
-    """Return the name of the old end; a lock or a path is not a release of jax."""
+    """Return the name of the old end, with `jax` before a release but not before a lock or path."""
     return f"jax {end}" if end[0].isdigit() else end
 
 
 def _find_first_release(upgraded: UpgradeResult, effect: Effect) -> str:
-    """Return the release that had an effect first, in brackets."""
+    """Return the first release with an effect, in brackets."""
     decisive = [
         UpgradeCaseStep(case, step)
         for case in upgraded.whole
@@ -155,7 +161,7 @@ def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[
 
     Args:
         upgraded: The upgrade.
-        every: Whether every case is named, and every group shown.
+        every: True to name every case and show every group.
     """
     yield summarize_upgrade(upgraded)
     for effect, groups in group_by_effect(upgraded):
@@ -171,7 +177,7 @@ def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[
 
 
 def group_by_effect(upgraded: UpgradeResult) -> Iterator[tuple[Effect, list[UpgradeGroup]]]:
-    """Yield each effect that is seen, the gravest first, with its groups.
+    """Yield each effect that the upgrade has, the gravest first, with its groups.
 
     Args:
         upgraded: The upgrade.
@@ -205,6 +211,7 @@ def _render_traceback(step: UpgradeStep, root: str) -> list[str]:
     """Return the traceback of the newer job that raised, if the ending changed."""
     if show_change(step.change).artifact != ENDING:
         return []
+    # A fixed case raised on the older side only.
     sides = (step.change.after, step.change.before)
     tracebacks = (render_traceback(side, [root]) for side in sides if side.record.error is not None)
     return next(tracebacks, [])
@@ -220,7 +227,7 @@ def _render_others(decisive: UpgradeCaseStep) -> Iterator[str]:
 
 
 def describe_release(change: UpgradeCaseStep) -> str:
-    """Return the release of a change; both sides where releases between could not be tried.
+    """Return the release of a change, or both sides if releases between could not be tried.
 
     Args:
         change: The change.
@@ -232,10 +239,10 @@ def describe_release(change: UpgradeCaseStep) -> str:
 
 
 def describe_change(shown: ShownChange) -> str:
-    """Return what of a change is shown, in a line.
+    """Return both sides of a change, in a line.
 
     Args:
-        shown: What it was and is.
+        shown: The part of the change that is shown.
     """
     return f"{_label_artifact(shown)}{shown.before} -> {shown.after}"
 
@@ -270,7 +277,7 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
 
 
 def describe_failure(compared: ComparedCase) -> str:
-    """Return how a case fails that is unchanged, and fails for no reason that it declares.
+    """Return how a case fails that fails alike at both ends and undeclared, otherwise empty.
 
     Args:
         compared: The case.
@@ -280,7 +287,7 @@ def describe_failure(compared: ComparedCase) -> str:
     record = compared.whole.after.record
     if record.outcome is Outcome.OK or record.conformance is Conformance.CONFORMS:
         return ""
-    if record.verdict is Verdict.KNOWN:  # as a test says itself
+    if record.verdict is Verdict.KNOWN:  # a test with an xfail mark declares its failure itself
         return ""
     cell = compared.axis.cells[-1]
     declared = select_deviations(compared.case, cell.release, cell.cell.platform, cell.versions)
@@ -288,7 +295,7 @@ def describe_failure(compared: ComparedCase) -> str:
 
 
 def _render_unclear(upgraded: UpgradeResult) -> Iterator[str]:
-    """Yield of how many changes the package is not known that made them, and how it is found."""
+    """Yield how many changes have several suspected packages, and the options that find these."""
     if every := sum(1 for _ in find_unclear(upgraded, frozenset(Effect))):
         breaking = sum(1 for _ in find_unclear(upgraded, BREAKING))
         how = f"--blame asks of {breaking}, " if breaking else ""
@@ -301,7 +308,7 @@ def _render_reasons(what: str, noun: str, reasons: Iterable[str]) -> Iterator[st
 
 
 def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
-    """Return an upgrade as Markdown: the paragraph, tables of what changed, what it took.
+    """Return an upgrade as Markdown: the summary, tables of changes, cases not compared, jobs.
 
     Args:
         upgraded: The upgrade.
@@ -314,6 +321,7 @@ def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
         lines += [to_table([*rows, *map(_render_row, groups)]), ""]
         for group in groups[:MOST] if effect is Effect.BROKEN else ():
             if raised := _render_traceback(group.first.step, upgraded.root):
+                # The summary of a fold is HTML, where a case id is not within backticks.
                 title = f"Traceback of {escape(group.first.compared.case.id)}"
                 lines += [fold(title, fence("\n".join(raised), LONGEST)), ""]
     lines += [f"- {line}" for line in render_asides(upgraded)]

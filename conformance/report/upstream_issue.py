@@ -35,13 +35,13 @@ class UpstreamBug:
 
     Attributes:
         case: The case.
-        planned: The cell it is seen on.
-        observation: What was seen.
+        planned: The cell that shows it.
+        observation: The observation on that cell.
         reasons: Why it does not conform.
         file: The file that shows it.
-        compared: How the same case ends on another cell, if there is one.
+        compared: Comparison with the same case on another cell, None for none.
         span: Releases for which goldens record the same ending.
-        history: What a bisection found, in lines, the answer first; empty if none was made.
+        history: Lines about a bisection, its result first; empty without a bisection.
     """
 
     case: Case
@@ -58,7 +58,7 @@ def render_issue(bug: UpstreamBug) -> str:
     """Return a bug report: title, description, code, versions.
 
     Args:
-        bug: What is reported.
+        bug: The subject.
     """
     return fill_template(
         to_code(_make_title(bug)),
@@ -82,9 +82,10 @@ def fill_template(
         title: Its title.
         description: Its paragraphs.
         file: Text of the file that shows it.
-        system: Names and values of what it was seen on.
-        difference: Further paragraphs, on what it is compared with.
+        system: Versions and platform, by name.
+        difference: Further paragraphs about a comparison.
     """
+    # The headings are those of the bug report form of jax-ml/jax.
     parts = [
         f"**Title:** {title}",
         "### Description",
@@ -124,33 +125,34 @@ def _describe_expected(bug: UpstreamBug) -> str:
     if isinstance(reference, ExpectedError):
         matching = f" matching {to_code(reference.match)}" if reference.match else ""
         return f"it raises {to_code(reference.type)}{matching}."
-    told = []
+    claims = []
     if reference is not None:
-        told.append("the result agrees with a reference that is computed by other means")
-    told += [f"{to_code(name)} is {to_code(repr(value))}" for name, value in bug.case.facts.items()]
-    return f"{'; '.join(told) or 'it runs'}."
+        claims.append("the result agrees with a reference that is computed by other means")
+    facts = bug.case.facts.items()
+    claims += [f"{to_code(name)} is {to_code(repr(value))}" for name, value in facts]
+    return f"{'; '.join(claims) or 'it runs'}."
 
 
 def _render_declared(bug: UpstreamBug) -> Iterator[str]:
-    """Yield what the case declares of the releases that show it."""
+    """Yield the recorded and declared releases that show it."""
     planned = bug.planned
     if bug.span:
         yield f"Recorded to end the same on jax {to_code(bug.span)}."
     declared = select_deviations(bug.case, planned.release, planned.cell.platform, planned.versions)
     for one in declared:
-        told = "Known to be seen on "
-        told += to_code(f"jax{one.releases}") if one.releases else "every release"
-        told += f" on {to_code(one.platform)}" if one.platform else ""
-        told += f": {to_code(one.reason)}" if one.reason else ""
-        told += f" ({to_code(one.issue)})" if one.issue else ""
+        text = "Known to be seen on "
+        text += to_code(f"jax{one.releases}") if one.releases else "every release"
+        text += f" on {to_code(one.platform)}" if one.platform else ""
+        text += f": {to_code(one.reason)}" if one.reason else ""
+        text += f" ({to_code(one.issue)})" if one.issue else ""
         lower = [s for s in SpecifierSet(one.releases) if s.operator in {">=", "==", ">"}]
         if lower:
-            told += f". First release with it, by that range: {to_code(lower[0].version)}"
-        yield f"{told}."
+            text += f". First release with it, by that range: {to_code(lower[0].version)}"
+        yield f"{text}."
 
 
 def _render_difference(bug: UpstreamBug) -> Iterator[str]:
-    """Yield how it ends on the other cell, and how the IRs differ."""
+    """Yield the outcome on the other cell, and how the IRs differ."""
     if bug.compared is None:
         return
     good, bad = bug.compared.cells
@@ -162,6 +164,7 @@ def _render_difference(bug: UpstreamBug) -> Iterator[str]:
     for one in bug.compared.irs:
         if one.diff is None or one.equal(IrLevel.EXACT):
             continue
+        # Patterns instead of a diff of both texts, which for HLO is thousands of renamed lines.
         lines = [f"{one.ir}: how often each pattern of change occurs"]
         for change in IrLevel.EXACT.select_changes(one.diff)[:MOST_CHANGES]:
             lines.append(change.line)
@@ -185,20 +188,20 @@ def _list_system(bug: UpstreamBug) -> dict[str, object]:
 
 
 TITLE: Final = 100
-"""Characters of a title that say what happens."""
+"""Characters of a title, without the release."""
 LAST_LINES: Final = 12
 """Lines of output that an issue shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstBadRelease:
-    """Since when a script ends as it does.
+    """The first release on which a script fails, by a search.
 
     Attributes:
-        last_good: The release before, e.g. `0.6.0`.
-        first_bad: The first release that shows it.
-        good: What the script does on the release before, in a line.
-        history: The answer of the search, in lines.
+        last_good: The release before it, e.g. `0.6.0`.
+        first_bad: The first release that fails.
+        good: Ending of the script on the release before, in a line.
+        history: Result of the search, in lines.
     """
 
     last_good: str
@@ -213,11 +216,12 @@ def render_script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | Non
     Args:
         run: The script, and how it ended.
         file: Text of the file that shows it.
-        origin: Since when, None where that was not searched for.
+        origin: First bad release, None if it was not searched for.
     """
     since = f"since jax {origin.first_bad}" if origin else f"on jax {run.planned.release}"
     what = run.ending if run.error is not None else f"another output of {run.name}"
     cell = run.planned.cell
+    # Only pinned packages: others of the environment are not what a maintainer would install.
     pinned = {pin.partition("==")[0] for pin in run.pins}
     system = {
         **{name: run.versions[name] for name in SHOWN if name in pinned},

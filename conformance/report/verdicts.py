@@ -21,7 +21,7 @@ LETTERS: Final = {
     Verdict.STALE: "S",
     Verdict.INFRA: "I",
 }
-"""A letter each, for those who see no colours."""
+"""A letter for each verdict, readable without colours."""
 WORST_FIRST: Final = (
     Verdict.CRASHED,
     Verdict.TIMED_OUT,
@@ -37,7 +37,10 @@ WORST_FIRST: Final = (
     Verdict.MATCH,
     Verdict.EXCLUDED,
 )
-"""What counts where one verdict stands for several jobs: the first of these."""
+"""Order of verdicts: several jobs that share a cell of a table have the first of theirs.
+
+A fix is before a fault of the host, because it needs a decision: the deviation is to be removed.
+"""
 MEANINGS: Final = {
     Verdict.MATCH: "as the golden has it",
     Verdict.KNOWN: "deviates as declared",
@@ -53,4 +56,4 @@ MEANINGS: Final = {
     Verdict.STALE: "a declared deviation that the golden no longer shows",
     Verdict.INFRA: "ended for reasons of the host, which say nothing about JAX",
 }
-"""What each says of a job."""
+"""Meaning of each verdict, for the legend of the matrix."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.notify.issue_body import IssueBody, escape_marks, find_cause, parse_body
+from conformance.notify.issue_body import IssueBody, escape_issue_marks, find_cause, parse_body
 
 ID = "0123456789ab"
 MARKS = ("<!-- conformance: 0123456789ab -->", "<!-- conformance-facts -->",
          "<!-- conformance-evidence -->", "<!-- conformance-end -->", "\n", "text")  # fmt: skip
 lines = st.lists(st.one_of(st.sampled_from(MARKS), st.text(max_size=9)), max_size=5)
 texts = lines.map("\n".join).map(lambda text: text.replace("\r", ""))
-people = texts.map(escape_marks)
+people = texts.map(escape_issue_marks)
 
 
 @given(people, texts, texts, texts, people)
@@ -21,8 +21,8 @@ def test_what_is_ours_is_found_again(
 ) -> None:
     """Also where what was seen has marks in it, and after a browser wrote the ends of lines."""
     body = IssueBody(
-        cause=ID, status=escape_marks(status), facts=escape_marks(facts),
-        evidence=escape_marks(evidence),
+        cause=ID, status=escape_issue_marks(status), facts=escape_issue_marks(facts),
+        evidence=escape_issue_marks(evidence),
         before=f"{before}\n", after=f"\n{after}",
     )  # fmt: skip
     assert parse_body(body.text) == body
@@ -33,8 +33,8 @@ def test_what_is_ours_is_found_again(
 @given(texts)
 def test_what_is_tamed_has_no_mark(text: str) -> None:
     """Nor does it grow, or lose a line."""
-    assert find_cause(escape_marks(text)) == ""
-    assert len(escape_marks(text).splitlines()) == len(text.splitlines())
+    assert find_cause(escape_issue_marks(text)) == ""
+    assert len(escape_issue_marks(text).splitlines()) == len(text.splitlines())
 
 
 def test_a_text_without_all_of_our_marks_is_people_s() -> None:
