@@ -233,13 +233,13 @@ class Investigation:
         predicate = self._choose_predicate(record)
         answer = self.services.bisect(self.case, self.cell, release, predicate)
         labels = answer.labels
-        if not answer.confirmed:
+        if not answer.is_confirmed:
             names = ", ".join(labels[point] for point in answer.flaky)
             self._notes.append(f"{names} did not show the same twice")
         found = _replace(
             found, good=release, last_good=labels[answer.last_good],
             first_bad=labels[answer.first_bad], predicate=answer.predicate.about,
-            confirmed=answer.confirmed,
+            confirmed=answer.is_confirmed,
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
         return self._step(
@@ -289,7 +289,7 @@ class Investigation:
             return ()
         blamed = self.services.blame(self.case, before.cell, after.cell, predicate)
         self._notes += list_doubts(blamed)
-        if not blamed.confirmed:
+        if not blamed.is_confirmed:
             return ()
         return _find_culprits(blamed.culprits)
 

@@ -90,4 +90,4 @@ def command(*, target: str, suite: InSuite, output: Output, **options: Any) -> i
     output.print("", *render_answer(answer, search.find, found.axis))
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
     output.write_json(make_answer_json(answer, target, found.axis))
-    return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED
+    return ExitCode.OK if answer.is_confirmed else ExitCode.UNEXPECTED

@@ -72,4 +72,4 @@ def command(
         found = find_package(context, subject, search, output.print)
     output.print("", *render_answer(found))
     output.write_json(make_answer_json(found, target))
-    return ExitCode.OK if found.confirmed else ExitCode.UNEXPECTED
+    return ExitCode.OK if found.is_confirmed else ExitCode.UNEXPECTED

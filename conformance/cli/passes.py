@@ -91,7 +91,7 @@ def command(*, target: str, verbose: bool, output: Output, **options: Any) -> in
         )
     good = cells[0] if len(cells) > 1 else ""
     output.write_json(make_answer_json(answers, target=search.name, cell=cells[-1], good_cell=good))
-    return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED
+    return ExitCode.OK if answers.is_confirmed else ExitCode.UNEXPECTED
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Answers of searches: their steps, and the words and JSON that all of them share. Pure."""
+"""Answers of searches: their steps, and the words and JSON that they have in common. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class SearchStep(Generic[K]):
 
     Attributes:
         point: The point: its number on an axis, or the units of a set.
-        samples: The records of its trials; one, unless a metric is measured.
-        state: Its state; None while all points are tried, before there is a predicate.
-        summary: The same in words.
-        seconds: How long the trials took.
-        again: Whether the step confirms an earlier one.
-        replayed: Whether it comes from the log of an earlier search.
+        samples: The records of its trials; a single record, unless a metric is measured.
+        state: State of the point; None in a scan before the predicate is chosen.
+        summary: State of the point in words.
+        seconds: Duration of the trials.
+        again: True for the confirmation of an earlier step.
+        replayed: True for a step from the log of an earlier search.
     """
 
     point: K
@@ -49,7 +49,7 @@ class SearchAnswer(Generic[K]):
     Attributes:
         predicate: The predicate.
         steps: Every step, in order.
-        flaky: Points that do not do the same twice: their states, by how often they were seen.
+        flaky: Counts of the states of each point whose trials disagree.
     """
 
     predicate: Predicate | PointPredicate
@@ -57,33 +57,33 @@ class SearchAnswer(Generic[K]):
     flaky: Mapping[K, Counter[PointState]] = field(default_factory=dict)
 
     @property
-    def confirmed(self) -> bool:
-        """Whether the points of the answer did the same twice."""
+    def is_confirmed(self) -> bool:
+        """Whether repeated trials of the answer's points agree."""
         return not self.flaky
 
 
 def describe_origin(step: SearchStep[Any]) -> str:
-    """Return a remark on a step that comes from the log or confirms another one."""
+    """Return a remark on a step from the log, or on a confirmation."""
     return " (from the log)" if step.replayed else " (again)" if step.again else ""
 
 
 def format_some(names: Sequence[str], most: int) -> str:
-    """Return some names of many in words, e.g. `a, b and 3 more`.
+    """Return the first of many names in words, e.g. `a, b and 3 more`.
 
     Args:
         names: The names.
-        most: How many are named.
+        most: Maximum number of names.
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 
 def render_flaky(subject: str, seen: Mapping[str, int]) -> str:
-    """Return in a line that something does not do the same twice.
+    """Return a line about a subject whose trials disagree.
 
     Args:
-        subject: The thing that was tried.
-        seen: How often each result was seen.
+        subject: Name of the point or set.
+        seen: Number of trials by result.
     """
     total = sum(seen.values())
     counts = ", ".join(f"{result} {count} of {total}" for result, count in seen.items())
@@ -93,12 +93,13 @@ def render_flaky(subject: str, seen: Mapping[str, int]) -> str:
 def count_verdicts(
     seen: Mapping[PointState, int], format_verdict: Callable[[PointState], str]
 ) -> Counter[str]:
-    """Return how often each verdict was seen.
+    """Return the number of trials by verdict.
 
     Args:
-        seen: How often each state was seen.
-        format_verdict: Returns the verdict of a state in a word.
+        seen: Number of trials by state.
+        format_verdict: Function that returns the verdict of a state in a word.
     """
+    # Several states may have one verdict, e.g. two errors that are both bad.
     counts: Counter[str] = Counter()
     for state, count in seen.items():
         counts[format_verdict(state)] += count

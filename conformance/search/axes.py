@@ -1,4 +1,4 @@
-"""Axes that a search varies: their points, the cells of those, and the packages that differ."""
+"""Axes that a search varies: their points, the cells of the points, and packages that differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JAX = "jax"
 CONFIG = "config:"
 FLAG = "xla:"
 RESTART = "the same command goes on where it was"
-"""The advice of errors that may be gone next time: the log of a search is kept."""
+"""Advice with errors that may be temporary: the log of a search is kept."""
 ABSENT: Final = "none"
 """The version of a package that an environment does not have."""
 
@@ -33,7 +33,7 @@ class AxisPoint:
     """A point on an axis.
 
     Attributes:
-        label: Its name: a release, a version, a value.
+        label: Name of the point: a release, a version or a value.
         cell: The cell in which the target is tried.
     """
 
@@ -47,7 +47,7 @@ class SearchAxis:
 
     Attributes:
         name: The package or the option that is varied.
-        points: Its points in order, both ends included.
+        points: Points in order, both ends included.
         refused: Nightlies that cannot be installed, each with the reason.
     """
 
@@ -64,6 +64,7 @@ def make_package_points(cell: Cell, package: str, versions: Sequence[str]) -> li
         package: The package.
         versions: Its versions, in order.
     """
+    # The cell may pin the package itself; two pins of one package have no solution.
     pins = tuple(pin for pin in cell.pins if not pin.startswith(f"{package}=="))
     return [
         AxisPoint(label=version, cell=replace(cell, pins=(*pins, f"{package}=={version}")))
@@ -77,7 +78,7 @@ def make_option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[Axi
     Args:
         cell: The cell.
         axis: `config:NAME` for an option of jax, `xla:FLAG` for one of XLA.
-        values: Its values, in order.
+        values: Values of the option, in order.
     """
     if axis.startswith(CONFIG):
         name = axis.removeprefix(CONFIG)
@@ -104,6 +105,7 @@ def select_versions(package: str, versions: Sequence[str], ends: tuple[str, str]
     Raises:
         UsageError: If an end is no version of the package.
     """
+    # By version and not by text: `0.6` and `0.6.0` are one version.
     known = {Version(text): text for text in versions}
     try:
         first, last = map(Version, ends)
@@ -119,7 +121,7 @@ def select_versions(package: str, versions: Sequence[str], ends: tuple[str, str]
 
 
 def _measure_distance(version: Version, other: Version) -> tuple[int, ...]:
-    """Return how far two versions are from each other, part by part."""
+    """Return the distance between two versions, part by part."""
     length = max(len(version.release), len(other.release))
     parts = ((*v.release, *[0] * (length - len(v.release))) for v in (version, other))
     return tuple(abs(a - b) for a, b in zip(*parts, strict=True))
@@ -128,14 +130,14 @@ def _measure_distance(version: Version, other: Version) -> tuple[int, ...]:
 class AxisCells:
     """Planned cells along an axis.
 
-    The ends and the releases are resolved at once; those that cannot be installed are left out.
-    Nightlies are many, and each is resolved over the network: only when it is tried. A nightly
-    that cannot be installed is a cell with the reason.
+    The ends and the releases are resolved at once; releases that cannot be installed are left out.
+    Nightlies are many, and each is resolved over the network, so a nightly is resolved when it is
+    first tried. A nightly that cannot be installed has a cell with the reason.
 
     Args:
         points: The points of the axis, in order.
-        prepare: Looks up locks.
-        check: Raises an `InfrastructureError` if the index of nightlies does not answer.
+        prepare: Function that looks up locks.
+        check: Function that raises `InfrastructureError` if the index of nightlies does not answer.
 
     Raises:
         UsageError: If an end cannot be installed.
@@ -150,6 +152,7 @@ class AxisCells:
     ) -> None:
         self._prepare = prepare
         self._check = check
+        # The ends at once, also nightlies: a search without them cannot begin.
         ends = (points[0], points[-1])
         at_once = [p.cell for p in points if p in ends or not is_nightly(p.cell.release)]
         preparation = prepare(at_once)
@@ -198,6 +201,7 @@ class AxisCells:
                 self.exclusions.append(left_out)
             return planned
         reason = found.exclusions[0].reason
+        # The point keeps a cell, so that numbers of points do not shift during a search.
         versions = {"jax": point.cell.release}
         return PlannedCell(
             cell=point.cell, versions=versions, lock_hash="", cell_hash="", missing=reason
@@ -208,9 +212,9 @@ class PackageMove(NamedTuple):
     """A package whose version differs.
 
     Attributes:
-        package: Its name.
-        before: Its version in the old environment, `none` if it is absent.
-        after: Its version in the new one.
+        package: Name of the package.
+        before: Version in the old environment, `none` if it is absent.
+        after: Version in the new environment.
     """
 
     package: str
@@ -229,7 +233,7 @@ def find_package_moves(
 
     Args:
         before: Version by package.
-        after: The same of the other environment.
+        after: Version by package in the other environment.
     """
     return tuple(
         PackageMove(name, before.get(name, ABSENT), after.get(name, ABSENT))

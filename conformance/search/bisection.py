@@ -1,10 +1,9 @@
 """Bisection of an ordered axis: every change between its ends, with few points tried. Pure.
 
-Between two points that differ there is a change; such an interval is halved until its ends are
-neighbours. A third state within an interval makes two intervals of it, so that all changes are
-found that the halving meets, not only one. Points that cannot be compared are stepped around. A
-change that is undone between two points that were tried is not found: for that, every point must be
-tried.
+Two points that differ have a change between them; their interval is halved until its ends are
+neighbours. A third state within an interval splits it in two, so that the search finds every change
+that the halving meets, not only the first. Points that cannot be compared are skipped. A change
+that is undone between two tried points is missed, unless every point is tried.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.search.predicates import PointState
 
     Differ = Callable[[int, int], bool]
-    """Says whether two points that were tried differ, the one with the lower number first."""
+    """Compares two tried points, the lower number first; True if they differ."""
     States = Mapping[int, PointState]
     """State of each point that was tried, by its number."""
 
@@ -30,7 +29,7 @@ class ChangePoint:
 
     Attributes:
         before: Number of the last point before the change.
-        after: Number of the first point after it.
+        after: Number of the first point after the change.
         unknown: Numbers of the points in between, which cannot be compared.
     """
 
@@ -40,15 +39,16 @@ class ChangePoint:
 
 
 def find_changes(tried: Iterable[int], differ: Differ) -> list[tuple[int, int]]:
-    """Return the neighbours, of the points that were tried, between which something changed.
+    """Return the pairs of neighbouring tried points that differ.
 
-    A gradual change differs between no neighbours: it is where it is first seen to differ from the
-    first point.
+    A gradual change differs between no neighbours. It is reported at the first point that differs
+    from the first point of all.
 
     Args:
         tried: Numbers of the points that were tried and can be compared.
-        differ: Says whether two of them differ.
+        differ: Predicate that compares two of the points.
     """
+    # Points are tried in the order of halving, not in that of the axis.
     ordered = sorted(tried)
     found = [pair for pair in pairwise(ordered) if differ(*pair)]
     if found or len(ordered) <= 1 or not differ(ordered[0], ordered[-1]):
@@ -70,13 +70,14 @@ def choose_points(
 
     Args:
         points: Numbers of all points that can be compared, as far as is known, in order.
-        tried: Those of them that were tried.
-        differ: Says whether two of those differ.
+        tried: Numbers of the points that were tried.
+        differ: Predicate that compares two tried points.
         coarse: Points to try before intervals are halved, if the ends differ.
         every: Whether to scan: to try every point.
-        width: How many to try at a time, one of each interval; None for one of every interval.
-        eager: Whether to cut an interval into more than two parts where there are fewer intervals
-            than `width`: more points in all, in fewer rounds.
+        width: Number of points to try at a time, each of another interval; None for a point of
+            every interval.
+        eager: Whether to cut an interval into more than two parts if there are fewer intervals
+            than `width`: more points in total, in fewer rounds.
     """
     if not points[1:]:
         return []
@@ -132,7 +133,7 @@ def choose_untried_points(states: States, width: int = 1, *, eager: bool = False
 
     Args:
         states: State of each point that was tried, the ends among them.
-        width: How many to try at a time.
+        width: Number of points to try at a time.
         eager: See `choose_points`.
     """
     known = {number for number, state in states.items() if state.is_known}

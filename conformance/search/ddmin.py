@@ -2,11 +2,11 @@
 
 The problem is that of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
 IEEE Transactions on Software Engineering 28(2), 2002: the test of a set of units has three results,
-and a set is sought that is enough and of which no unit can be left out, by trial. Their algorithm,
-ddmin, halves the set. Where units have an order, it takes fewer trials to bisect heads: the last
-unit of the shortest head that is enough is one of those sought. That unit is kept, and the search
-goes on in the rest of that head until what is kept is enough. Unresolved heads are stepped around,
-and the units that they hide are thinned out in ever smaller parts, as ddmin does.
+and the search is for a set that is enough and has no superfluous unit, by trial. Their algorithm,
+ddmin, halves the set. If the units are ordered, it takes fewer trials to bisect heads: the last
+unit of the shortest head that is enough belongs to the minimal set. That unit is kept, and the
+search continues in the rest of the head until the kept units are enough. Unresolved heads are
+skipped, and the units that they hide are thinned out in ever smaller parts, as in ddmin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.search.predicates import PointState
 
 PATIENCE: Final = 4
-"""Unresolved heads between two resolved ones before another way is tried."""
+"""Unresolved heads between two resolved heads before the bisection gives up."""
 
 U = TypeVar("U", bound="Any")
 
@@ -35,7 +35,7 @@ class SetResult(StrEnum):
     ENOUGH = "enough"
     """The set makes the difference."""
     NOT_ENOUGH = "not enough"
-    """It does not."""
+    """The set does not make the difference."""
     UNRESOLVED = "unresolved"
     """Neither: with this set the target fails for another reason, or cannot be tried."""
 
@@ -45,7 +45,7 @@ def classify_set(state: PointState, *, enough: PointKind) -> SetResult:
 
     Args:
         state: The state, good or bad if it is resolved.
-        enough: The kind of state that the difference makes of the other one.
+        enough: The kind of state that shows the difference.
     """
     if state.kind is enough:
         return SetResult.ENOUGH
@@ -59,9 +59,9 @@ class Units(Generic[U]):
 
     Attributes:
         order: The units.
-        needs: The units that a unit needs to be in a set, directly or not; empty if none needs any.
+        needs: Direct and indirect requirements of each unit; empty if there are none.
         suspects: The likely culprits.
-        groups: The units in stretches, each searched as one at first; empty for one group each.
+        groups: Consecutive units that are first searched as a whole; empty for single units.
     """
 
     order: tuple[U, ...]
@@ -144,13 +144,13 @@ class SetTest(Generic[U]):
 
 
 def minimize(test: SetTest[U], universe: Iterable[U], *, strict: bool = False) -> MinimalSet[U]:
-    """Return a minimal set that is enough, of a set that is.
+    """Return a minimal subset that is enough of a set that is enough.
 
     Args:
-        test: Tries sets, none twice, and only sets that are closed under needs.
+        test: Test of sets, which receives only sets that are closed under needs.
         universe: The set, which is enough.
-        strict: Whether an unresolved head counts as one that is not enough, which takes fewer
-            trials where culprits seldom hide in unresolved sets.
+        strict: Whether an unresolved head counts as not enough, which takes fewer trials if
+            culprits seldom hide in unresolved sets.
     """
     units = test.units
     everything = frozenset(universe)
@@ -181,7 +181,7 @@ def _subtract(groups: list[frozenset[U]], kept: frozenset[U]) -> list[frozenset[
 
 
 def _split(units: Units[U], group: frozenset[U]) -> list[frozenset[U]]:
-    """Return the parts of a group: those that are no suspects still as one, or each unit."""
+    """Return the parts of a group: a part without suspects and each suspect, or each unit."""
     singles = [frozenset({unit}) for unit in units.sort(group)]
     suspects = [single for single in singles if single <= units.suspects]
     rest = group.difference(*suspects)
@@ -191,9 +191,9 @@ def _split(units: Units[U], group: frozenset[U]) -> list[frozenset[U]]:
 def _bisect_heads(
     test: SetTest[U], kept: frozenset[U], rest: list[frozenset[U]], *, strict: bool
 ) -> tuple[int, int]:
-    """Return two heads: one that is not enough together with the kept units, and one that is.
+    """Return the lengths of two heads: with the kept units, only the second is enough.
 
-    They are as near to each other as can be: the heads in between are unresolved, or most of them.
+    They are as close as possible: the heads between them are unresolved, or most of them.
     """
     low, high = 0, len(rest)
     unresolved: set[int] = set()
@@ -209,7 +209,7 @@ def _bisect_heads(
 
 
 def _pick_head(low: int, high: int, unresolved: set[int]) -> int | None:
-    """Return a head between two that was not tried, far from those that were."""
+    """Return the length of an untried head between two heads, far from tried heads."""
     tried = [low, *sorted(number for number in unresolved if low < number < high), high]
     # The neighbours of an unresolved head tend to be unresolved, so go far from all of them.
     before, after = max(pairwise(tried), key=lambda pair: pair[1] - pair[0])
@@ -217,7 +217,7 @@ def _pick_head(low: int, high: int, unresolved: set[int]) -> int | None:
 
 
 def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> frozenset[U]:
-    """Leave some units of a sufficient set out, with their dependents, in ever smaller parts."""
+    """Remove superfluous units from a sufficient set, with dependents, in ever smaller parts."""
     left = kept - test.units.add_dependents(some)
     if left == kept or test.is_enough(left):
         return left
@@ -228,7 +228,7 @@ def _thin_out(test: SetTest[U], kept: frozenset[U], some: tuple[U, ...]) -> froz
 
 
 def _leave_out(test: SetTest[U], kept: frozenset[U]) -> MinimalSet[U]:
-    """Leave out each superfluous unit with its dependents; return the rest."""
+    """Return the set without superfluous units and their dependents, as a minimal set."""
     units = test.units
     needed = frozenset[U]().union(*(units.needs.get(unit, ()) for unit in kept))
     unresolved: list[U] = []
@@ -252,7 +252,7 @@ def _leave_out(test: SetTest[U], kept: frozenset[U]) -> MinimalSet[U]:
 
 
 def minimize_all(test: SetTest[U]) -> tuple[list[MinimalSet[U]], SetResult]:
-    """Return minimal sets, each enough by itself, and the result without any of their units.
+    """Return disjoint minimal sets, and the result without any of their units.
 
     Args:
         test: Tries sets; all units together are enough.
@@ -270,12 +270,12 @@ def minimize_all(test: SetTest[U]) -> tuple[list[MinimalSet[U]], SetResult]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnoughSet(Generic[U]):
-    """A set that is enough, of units that may fail together or undo each other.
+    """The search result for units that may fail together or undo each other.
 
     Attributes:
-        enough: The set, empty if none was found.
+        enough: A set that is enough, empty if none was found.
         together: The units that can be tried all together.
-        refused: Units with which, among those tried by then, the result is unresolved.
+        refused: Units that make the result of the other units unresolved.
     """
 
     enough: tuple[U, ...]
@@ -286,11 +286,11 @@ class EnoughSet(Generic[U]):
 def find_enough(
     test: SetTest[U], learn: Callable[[tuple[U, ...]], Sequence[U]] = lambda _: ()
 ) -> EnoughSet[U]:
-    """Return a set that is enough, where it is not known that all units are.
+    """Find a set that is enough, if all units together may not be.
 
     All units are tried together, without those that make the result unresolved. If that is not
-    enough, units are learned that matter only then. Last come ever smaller parts: all together may
-    undo what some of them do.
+    enough, units are learned that matter only then. Ever smaller parts are tried last, since some
+    units may undo the effect of others.
 
     Args:
         test: Tries sets.
@@ -301,7 +301,7 @@ def find_enough(
     while not enough:
         result = test(units)
         if result is SetResult.UNRESOLVED:
-            units, result = _shortest_resolved(test, units)
+            units, result = _bisect_unresolved(test, units)
             if result is SetResult.UNRESOLVED:
                 refused.append(units[-1])
                 units = [unit for unit in test.units.order if unit not in refused]
@@ -321,8 +321,8 @@ def find_enough(
     return EnoughSet(enough=ordered(enough), together=ordered(units), refused=ordered(refused))
 
 
-def _shortest_resolved(test: SetTest[U], units: list[U]) -> tuple[list[U], SetResult]:
-    """Return a head of units that is enough, or the shortest that is unresolved."""
+def _bisect_unresolved(test: SetTest[U], units: list[U]) -> tuple[list[U], SetResult]:
+    """Return a head of units that is enough, or the shortest unresolved head."""
     short, long = 0, len(units)
     while long - short > 1:
         middle = (short + long) // 2
@@ -342,12 +342,12 @@ def sweep(
     *,
     together: bool = True,
 ) -> None:
-    """Reduce something by its units, in parts of ever smaller size, as long as one can be taken.
+    """Apply reductions by units, in parts of ever smaller size, as long as any part succeeds.
 
     Args:
-        find_units: Returns the units, which are others after each reduction.
-        take: Reduces by the first of some parts that it can; returns whether it did.
-        together: Whether several units are tried as one.
+        find_units: Function that returns the units, which change with each reduction.
+        take: Function that applies the first possible part, and returns whether there was one.
+        together: Whether several units are tried at once.
     """
     units = find_units()
     size = len(units) if together else 1
@@ -359,7 +359,7 @@ def sweep(
 
 
 def split_into_chunks(items: Sequence[U], size: int) -> Iterator[Sequence[U]]:
-    """Yield stretches of a size, the last one maybe shorter."""
+    """Yield consecutive items in chunks of a size; the last chunk may be shorter."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 

@@ -47,7 +47,7 @@ ANY_PREDICATE: Final = PredicateOptions()
 
 
 class EndpointsError(ConformanceError):
-    """Endpoints between which nothing can be searched."""
+    """Endpoints that do not allow a search."""
 
     exit_code = ExitCode.USAGE
 
@@ -88,7 +88,7 @@ def choose_predicate(ends: Endpoints, options: PredicateOptions = ANY_PREDICATE)
 
     Args:
         ends: Both endpoints.
-        options: The options; where they name no predicate, the first that separates them counts.
+        options: The options; without a predicate in them, the first that separates applies.
 
     Raises:
         EndpointsError: If an endpoint cannot be compared, both fail for different reasons, or they
@@ -117,6 +117,7 @@ def choose_predicate(ends: Endpoints, options: PredicateOptions = ANY_PREDICATE)
         # Verbatim output separates any two releases as soon as a program prints a version.
         if name in _ON_REQUEST:
             continue
+        # A program has no value, and neither has a job that failed.
         if name == "value" and any("value" not in side.record.artifacts for side in sides):
             continue
         predicate = build(ends)

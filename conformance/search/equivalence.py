@@ -1,4 +1,4 @@
-"""Equivalence of failures and of printed output, however upstream words them. Pure."""
+"""Equivalence of failures and of printed output, also if upstream rewords them. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 SILENT: Final = frozenset({Outcome.INFRA, Outcome.UNSUPPORTED, Outcome.NOT_RUN})
 """Outcomes that are no result of the target."""
 ALIKE: Final = 0.6
-"""Share of words in common from which two messages are wordings of one."""
+"""Minimum share of common words of two wordings of the same message."""
 WORDS: Final = 60
-"""Words of a message that are compared: its beginning has the reason, its end the place."""
+"""Words of a message that are compared: the beginning has the reason, the end the place."""
 MOST: Final = 120
-"""Characters of an ending that is quoted."""
+"""Maximum length of a quoted ending."""
 _NAMED: Final = re.compile(
     r"(?:has no attribute|cannot import name|No module named|unexpected keyword argument"
     r"|missing \d+ required (?:positional|keyword-only) arguments?:|name) '([^']+)'"
@@ -41,12 +41,12 @@ _PADDING: Final = re.compile(r"(?<=[\[(,]) | (?=[\]),])")
 
 
 def format_ending(record: Record) -> str:
-    """Return how a job ended: its outcome, or the signature of its error."""
+    """Return the outcome of a job, or the signature of its error."""
     return str(record.outcome) if record.error is None else record.error.signature
 
 
 def classify_failure(record: Record) -> str:
-    """Return the class of a failure: the type of its exception, or how the process ended.
+    """Return the class of a failure: the type of its exception, or the outcome.
 
     Returns:
         Empty for a job that did not fail.
@@ -93,7 +93,7 @@ def is_same_failure(ending: str, other: str) -> bool:
 def _have_other_names(message: str, other: str) -> bool:
     """Say whether two messages name different things that are missing or unknown.
 
-    Python words such errors alike, so that only the name distinguishes them.
+    The messages of such errors differ only in the name.
     """
     found, others = (
         {m[1] for m in _NAMED.finditer(normalise_cause(text))} for text in (message, other)
@@ -109,7 +109,7 @@ class EquivalenceClasses(Generic[T]):
     """Classes of equal items, in the order in which they were first seen.
 
     Args:
-        same: Says whether an item is of the class of another one.
+        same: Predicate that compares two items.
         known: The first items of known classes.
     """
 
@@ -117,7 +117,9 @@ class EquivalenceClasses(Generic[T]):
         self._same, self._firsts = same, list(known)
 
     def find_number(self, item: T) -> int:
-        """Return the number of the class of an item; a new class if it is like no other."""
+        """Return the number of the class of an item, which is new if no class matches."""
+        # Compared with the first item only: similarity is not transitive, and classes must not
+        # drift.
         for number, first in enumerate(self._firsts):
             if self._same(item, first):
                 return number
@@ -125,7 +127,7 @@ class EquivalenceClasses(Generic[T]):
         return len(self._firsts) - 1
 
     def find_first(self, item: T) -> T:
-        """Return the item that was seen first of the class of an item."""
+        """Return the first item of the class of an item."""
         return self._firsts[self.find_number(item)]
 
 
@@ -136,8 +138,8 @@ def is_same_output(
 
     Args:
         output: An output.
-        other: Another.
-        unstable: Numbers of lines that do not count, from 0.
+        other: Another output.
+        unstable: Numbers of ignored lines, from 0.
         exact: Whether numbers must have the same digits.
     """
     return next(find_differing_lines(output, other, unstable, exact=exact), None) is None
@@ -150,10 +152,11 @@ def find_differing_lines(
 
     Args:
         output: An output.
-        other: Another.
-        unstable: Numbers of lines that do not count, from 0.
+        other: Another output.
+        unstable: Numbers of ignored lines, from 0.
         exact: Whether numbers must have the same digits.
     """
+    # Lines are paired by number, since unstable lines are known by number.
     pairs = zip_longest(output.splitlines(), other.splitlines())
     for number, (line, other_line) in enumerate(pairs):
         if number in unstable or line == other_line:

@@ -1,6 +1,6 @@
-"""Predicates on all samples of a point: the worst of repeated ones, or a measured number. Pure.
+"""Predicates on all samples of a point: the worst repeated sample, or a measured number. Pure.
 
-One measurement says little on a machine that others use, too. Each endpoint is measured until
+A single measurement on a shared machine is unreliable. Each endpoint is measured until
 nearly all of its samples are on its own side of the threshold between both; then a point is
 measured until its samples on one side outnumber those on the other by a margin, which is Wald's
 sequential probability ratio test for the side of a sample. Medians and counts of sides are robust
@@ -39,20 +39,20 @@ FIRST: Final = 6
 MOST: Final = 15
 """Samples of one point; a point that is undecided then is ambiguous."""
 MARGIN: Final = 3
-"""How many more samples on one side decide: 64 to 1 where four of five samples are right. As many
-more samples of an endpoint forgive one of it that is on the other's side."""
+"""Surplus of samples on one side that decides: odds of 64 to 1 if four of five samples are right.
+As many more samples of an endpoint outweigh one sample on the wrong side."""
 MIB: Final = 2**20
 MILLISECOND: Final = 1e-3
 SHORTEST: Final = 1e-5
-"""Seconds that a clock of microseconds cannot tell apart on a host that does other work, too."""
+"""Seconds below which a difference is noise of a clock of microseconds on a shared host."""
 
 
 class PointPredicate(Protocol):
-    """A predicate that decides on all samples of a point, and may ask for more of them."""
+    """A predicate that decides on all samples of a point, and may ask for more samples."""
 
     @property
     def name(self) -> str:
-        """The name that `--when` has for it."""
+        """Name of the predicate for `--when`."""
         ...
 
     @property
@@ -74,9 +74,9 @@ class RepeatedPredicate:
     """A predicate on each sample; a point that is bad once is bad.
 
     Attributes:
-        predicate: Decides on a sample.
-        repeat: Samples that make a point good.
-        inverted: Whether points that the predicate calls good count as bad ones, and the reverse.
+        predicate: Predicate on a sample.
+        repeat: Number of good samples that make a point good.
+        inverted: Whether good and bad are exchanged.
     """
 
     predicate: Predicate
@@ -85,7 +85,7 @@ class RepeatedPredicate:
 
     @property
     def name(self) -> str:
-        """The name that `--when` has for it."""
+        """Name of the predicate for `--when`."""
         return self.predicate.name
 
     @property
@@ -98,14 +98,14 @@ class RepeatedPredicate:
         states = [classify_sample(self.predicate, side) for side in samples]
         worst = states[_find_worst(states)]
         # One bad sample decides. A sample that is not bad may be luck at a flaky point.
-        waits = worst.kind in (PointKind.GOOD, PointKind.OTHER) and len(samples) < self.repeat
-        if waits:
+        needs_more = worst.kind in (PointKind.GOOD, PointKind.OTHER) and len(samples) < self.repeat
+        if needs_more:
             return None
         kind = _OPPOSITE.get(worst.kind, worst.kind) if self.inverted else worst.kind
         return PointState(kind, worst.about)
 
     def summarize(self, samples: Sequence[StoredJob]) -> str:
-        """Return how the job ended, and whether it conforms."""
+        """Return the outcome and the conformance of the worst sample."""
         states = [classify_sample(self.predicate, side) for side in samples]
         worst = _find_worst(states)
         side = samples[worst]
@@ -130,11 +130,11 @@ class RepeatedPredicate:
 
 _OPPOSITE: Final = {PointKind.GOOD: PointKind.BAD, PointKind.BAD: PointKind.GOOD}
 _ORDER: Final = (PointKind.BAD, PointKind.OTHER, PointKind.GOOD, PointKind.UNKNOWN)
-"""Kinds of states, the one that counts most first."""
+"""Kinds of states, the decisive kind first."""
 
 
 def _find_worst(states: Sequence[PointState]) -> int:
-    """Return the number of the state that counts: the first of the worst kind."""
+    """Return the number of the decisive state: the first of the worst kind."""
     return min(range(len(states)), key=lambda n: _ORDER.index(states[n].kind))
 
 
@@ -143,10 +143,10 @@ class Metric:
     """A number that is measured of a job.
 
     Attributes:
-        name: Its name.
-        of: Returns it for a record, None where it was not measured.
-        render: Returns it as text.
-        resolution: Medians that differ by no more than this are the same.
+        name: Name of the metric.
+        of: Function that returns the metric of a record, None if it was not measured.
+        render: Function that formats the metric.
+        resolution: Largest difference of equal medians.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Metric:
         return [value for record in records if (value := self.of(record)) is not None]
 
     def summarize(self, records: Sequence[Record]) -> str:
-        """Return the median and the range of samples, of which one has the metric."""
+        """Return the median and the range of samples, at least one of which has the metric."""
         values = self.values(records)
         low, mid, high = map(self.render, (min(values), median(values), max(values)))
         return f"median {mid} of {len(values)} ({low} to {high})"
@@ -189,7 +189,7 @@ def _make_time_metric(name: str, *keys: str) -> Metric:
 
 
 TIME: Final = _make_time_metric("time", "regions", "own", "job")
-"""Seconds of a job: those of the regions that a program times, else all but its imports."""
+"""Seconds of a job: the regions that a program times, otherwise all except its imports."""
 PRINTED: Final = Metric(
     name="metric",
     of=lambda record: record.facts.get("metric"),
@@ -198,6 +198,7 @@ PRINTED: Final = Metric(
 """A number that a program prints."""
 MEMORY: Final = Metric(
     name="memory",
+    # A job that was not measured has 0.
     of=lambda record: float(record.max_rss_bytes) or None,
     render=lambda bytes_: f"{bytes_ / MIB:,.0f} MiB",
 )
@@ -206,12 +207,12 @@ MEMORY: Final = Metric(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPredicate:
-    """Measures as the bad endpoint does, not as the good one.
+    """Decides by the side of the threshold between the endpoints' medians.
 
     Attributes:
         metric: The metric.
         good: Median of the good endpoint.
-        bad: Median of the bad one.
+        bad: Median of the bad endpoint.
     """
 
     metric: Metric
@@ -220,7 +221,7 @@ class MetricPredicate:
 
     @property
     def name(self) -> str:
-        """The name that `--when` has for it."""
+        """Name of the predicate for `--when`."""
         return self.metric.name
 
     @property
@@ -234,10 +235,12 @@ class MetricPredicate:
     def threshold(self) -> float:
         """The geometric mean of both medians.
 
-        Of numbers that need not be positive, such as a printed metric, the arithmetic mean.
+        The arithmetic mean for numbers that may be 0 or negative, such as a printed metric.
         """
         if min(self.good, self.bad) <= 0:
             return (self.good + self.bad) / 2
+        # Times and sizes vary by a factor, so the threshold is in the middle on a logarithmic
+        # scale.
         return sqrt(self.good * self.bad)
 
     def is_good(self, sample: float) -> bool:
@@ -274,20 +277,20 @@ class MetricPredicate:
 def separate_ends(
     metric: Metric, good: Sequence[float], bad: Sequence[float]
 ) -> MetricPredicate | None:
-    """Return the predicate between samples of two endpoints, None as long as they overlap.
+    """Return the predicate that separates the samples of two endpoints, None if they overlap.
 
     Args:
         metric: The metric.
         good: Samples of the good endpoint.
-        bad: Samples of the bad one.
+        bad: Samples of the bad endpoint.
     """
     found = MetricPredicate(metric=metric, good=median(good), bad=median(bad))
     if abs(found.good - found.bad) <= metric.resolution:
         return None
-    astray = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
+    wrong_side = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
     enough = all(
         count <= (len(samples) - FIRST) // MARGIN
-        for count, samples in zip(astray, (good, bad), strict=True)
+        for count, samples in zip(wrong_side, (good, bad), strict=True)
     )
     return found if enough else None
 
@@ -304,11 +307,11 @@ def compare_endpoints(
     Args:
         metric: The metric.
         good: Samples of the good endpoint.
-        bad: Samples of the bad one.
-        names: Their names in messages.
+        bad: Samples of the bad endpoint.
+        names: Names of the endpoints in messages.
 
     Raises:
-        EndpointsError: If one of them fails, or they overlap however often they are measured.
+        EndpointsError: If an endpoint fails, or they overlap after the maximum of samples.
     """
     ends = [[side.record for side in samples] for samples in (good, bad)]
     for records, name in zip(ends, names, strict=True):

@@ -1,4 +1,4 @@
-"""Predicates: whether one sample of a point is like the good or like the bad endpoint.
+"""Predicates that compare one sample of a point with the good and the bad endpoint.
 
 Pure, except that values are decoded.
 """
@@ -37,24 +37,24 @@ OUTPUT: Final = "output"
 
 
 class PointKind(StrEnum):
-    """How a point compares with both endpoints."""
+    """The comparison of a point with both endpoints."""
 
     GOOD = "good"
-    """It does what the good endpoint does."""
+    """The point behaves like the good endpoint."""
     BAD = "bad"
-    """It does what the bad endpoint does."""
+    """The point behaves like the bad endpoint."""
     OTHER = "other"
-    """Neither: it fails for another reason."""
+    """Neither: the point fails for another reason."""
     UNKNOWN = "unknown"
-    """Nothing can be compared: it cannot be installed, or the host was at fault."""
+    """Nothing can be compared: the cell cannot be installed, or the host was at fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointState:
-    """The state of a point, equal for points that do the same.
+    """The state of a point, equal for points with the same behaviour.
 
     Attributes:
-        kind: How the point compares with both endpoints.
+        kind: Comparison of the point with both endpoints.
         about: Text that distinguishes states of one kind, e.g. the signature of an error.
     """
 
@@ -76,7 +76,7 @@ class Predicate(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that `--when` has for it."""
+        """Name of the predicate for `--when`."""
         ...
 
     @property
@@ -94,11 +94,11 @@ class Endpoints:
     """Samples of both endpoints.
 
     Attributes:
-        good: The good one.
-        bad: The bad one.
-        names: Their names in messages, that of the good one first.
-        tolerance: How far values of one target may differ.
-        unstable: Numbers of the lines that one endpoint prints differently from run to run.
+        good: Sample of the good endpoint.
+        bad: Sample of the bad endpoint.
+        names: Names of both endpoints in messages, the good endpoint first.
+        tolerance: Tolerance of equal values.
+        unstable: Numbers of the lines that an endpoint prints differently from run to run.
     """
 
     good: StoredJob
@@ -109,14 +109,14 @@ class Endpoints:
 
 
 class EndingPredicate:
-    """Ends as one of both endpoints does: with the same failure, or none.
+    """Compares the failure, or its absence, with those of both endpoints.
 
-    A failure of the class of an endpoint's, e.g. the same exception with another message, is as
-    good or bad as that endpoint, and a state of its own, unless both fail in one class.
+    A failure in the class of an endpoint, e.g. the same exception with another message, is as good
+    or bad as that endpoint, but another state, unless both endpoints fail in one class.
 
     Args:
         ends: Both endpoints.
-        exact: Whether another wording is another failure.
+        exact: Whether a reworded message is another failure.
     """
 
     def __init__(self, ends: Endpoints, *, exact: bool = False) -> None:
@@ -124,6 +124,7 @@ class EndingPredicate:
         self._good, self._bad = format_ending(ends.good.record), format_ending(ends.bad.record)
         self.about = f"ends with {shorten(self._bad)}"
         self._exact = exact
+        # The bad failure first: a wording close to both endpoints counts as the bad one.
         self._failures = EquivalenceClasses(is_same_failure, self._bad, self._good)
         good, bad = classify_failure(ends.good.record), classify_failure(ends.bad.record)
         self._kinds = {bad: PointKind.BAD, good: PointKind.GOOD} if bad != good else {}
@@ -140,7 +141,7 @@ class EndingPredicate:
 
 
 class ExitPredicate:
-    """Fails in any way; another failure than the bad endpoint's is another state.
+    """Decides by failure of any kind; a failure unlike the bad endpoint's is another state.
 
     Args:
         ends: Both endpoints.
@@ -158,12 +159,13 @@ class ExitPredicate:
         if side.record.outcome is Outcome.OK:
             return GOOD
         failure = self._failures.find_first(format_ending(side.record))
+        # Bad as well, but another state, so that a change of the failure is found, too.
         return BAD if failure == self._bad else PointState(PointKind.BAD, failure)
 
 
 @dataclass(frozen=True, slots=True)
 class ConformancePredicate:
-    """Conforms to its own reference, or deviates."""
+    """Decides by conformance to the reference of the case."""
 
     name: str = "conformance"
     about: str = "deviates from its own reference"
@@ -178,7 +180,7 @@ class ConformancePredicate:
 
 
 class ValuePredicate:
-    """Gives another value than the good endpoint; each other value is a state of its own.
+    """Compares the value with the good endpoint; each other value is a separate state.
 
     Args:
         ends: Both endpoints, which have values.
@@ -202,13 +204,13 @@ class ValuePredicate:
 
 
 class OutputPredicate:
-    """Prints another text than the good endpoint; each other text is a state of its own.
+    """Compares the output with the good endpoint; each other output is a separate state.
 
-    Numbers may differ within a tolerance, unless only their digits tell the endpoints apart.
+    Numbers may differ within a tolerance, unless the endpoints differ only in digits.
 
     Args:
         ends: Both endpoints.
-        verbatim: Whether facts of the environment count, and each digit.
+        verbatim: Whether facts of the environment and each digit are compared.
     """
 
     def __init__(self, ends: Endpoints, *, verbatim: bool = False) -> None:
@@ -216,6 +218,7 @@ class OutputPredicate:
         self._artifact = STDOUT if verbatim else OUTPUT
         self._good, bad = (self.read_text(side) for side in (ends.good, ends.bad))
         self._unstable = ends.unstable
+        # Equal within the tolerance: then the endpoints differ in digits, or do not differ.
         self._exact = verbatim or is_same_output(self._good, bad, self._unstable)
         only_digits = self._exact and not verbatim
         self.about = (
@@ -238,7 +241,7 @@ class OutputPredicate:
         return read_output(side, self._artifact)
 
     def describe_difference(self, side: StoredJob) -> str:
-        """Return the first line that differs from that of the good endpoint, empty if none."""
+        """Return the first line that differs from the good endpoint, empty if none."""
         lines = find_differing_lines(
             self.read_text(side), self._good, self._unstable, exact=self._exact
         )
@@ -247,7 +250,7 @@ class OutputPredicate:
 
 
 def _number_state(noun: str, number: int) -> PointState:
-    """Return the state of a class: the good endpoint's is number 0, the bad one's 1."""
+    """Return the state of a class: 0 is the class of the good endpoint, 1 of the bad endpoint."""
     return (GOOD, BAD)[number] if number <= 1 else PointState(PointKind.BAD, f"{noun} {number}")
 
 
@@ -263,7 +266,7 @@ def read_output(side: StoredJob, artifact: str = OUTPUT) -> str:
 
 
 def classify_sample(predicate: Predicate, side: StoredJob) -> PointState:
-    """Return the state that one sample shows; unknown where the target could not be tried.
+    """Return the state of one sample, unknown if the target could not be tried.
 
     Args:
         predicate: The predicate.
@@ -275,7 +278,7 @@ def classify_sample(predicate: Predicate, side: StoredJob) -> PointState:
 
 
 def describe_detail(predicate: Predicate, side: StoredJob) -> str:
-    """Return the part of a successful job that a predicate decides by, empty if it has no text.
+    """Return the part of a successful job that the predicate decided by, empty if it has no text.
 
     Args:
         predicate: The predicate.
@@ -292,18 +295,18 @@ def describe_detail(predicate: Predicate, side: StoredJob) -> str:
 
 
 def make_other_state(record: Record) -> PointState:
-    """Return the state of a job that ended in another way than a predicate is about."""
+    """Return the state of a job with an outcome that the predicate does not decide."""
     return PointState(PointKind.OTHER, "" if record.error is None else record.error.type)
 
 
 @dataclass(frozen=True, slots=True)
 class FactPredicate:
-    """States a fact as the bad endpoint does, or as wanted.
+    """Compares a fact with its values at the bad and the good endpoint.
 
     Attributes:
-        fact: Its name; a dot leads into a fact that has parts.
+        fact: Name of the fact; a dot selects a part of it.
         bad: The value at the bad endpoint.
-        wanted: The wanted value, as JSON data; None for any but the bad one.
+        wanted: The good value, as JSON data; None for any value except the bad value.
     """
 
     fact: str
@@ -318,6 +321,7 @@ class FactPredicate:
 
     def classify(self, side: StoredJob) -> PointState:
         """Return the state of a point."""
+        # A job without HLO has no facts; a part that is missing from a fact is a count of 0.
         if self.fact.partition(".")[0] not in side.record.facts:
             return make_other_state(side.record)
         seen = get_fact(side, self.fact)
@@ -330,7 +334,7 @@ class FactPredicate:
 
 @dataclass(frozen=True, slots=True)
 class FactsPredicate:
-    """States other facts than the good endpoint, of those that gate."""
+    """Compares the gating facts with the good endpoint."""
 
     good: StoredJob
     names: tuple[str, ...]
@@ -345,6 +349,7 @@ class FactsPredicate:
         """Return the state of a point."""
         if not side.record.facts:
             return make_other_state(side.record)
+        # Only the facts in which the endpoints differ: others may change on the way and back.
         differ = find_differing_facts(side.record, self.good.record)
         return BAD if differ.intersection(self.names) else GOOD
 
@@ -361,7 +366,7 @@ def find_differing_facts(record: Record, good: Record) -> set[str]:
 
 
 def get_fact(side: StoredJob, name: str) -> Any:
-    """Return a fact, or a part of it; a part that is missing counts 0.
+    """Return a fact, or a part of it; a missing part is 0.
 
     Args:
         side: The program.

@@ -1,4 +1,4 @@
-"""Probers, which try a target in cells; each trial is recorded like any other job."""
+"""Probers: they try a target in cells, and record each trial like any other job."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class Prober(Protocol):
-    """Tries one target in cells."""
+    """A way to try a target in cells."""
 
     @property
     def hash(self) -> str:
-        """Hash of the target, as in its records."""
+        """Hash of the target, as in the records of its trials."""
         ...
 
     def versions(self, planned: PlannedCell) -> Mapping[str, str]:
-        """Return the versions of all packages that the target has in a cell."""
+        """Return the versions of all packages of the target in a cell."""
         ...
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
@@ -37,7 +37,7 @@ class Prober(Protocol):
 
         Args:
             cells: The cells.
-            again: Whether cached results do not count.
+            again: Whether to ignore cached results.
 
         Yields:
             A record for each cell, in any order.
@@ -52,7 +52,7 @@ class CaseProber:
     Attributes:
         case: The case that is tried.
         runner: Runs jobs.
-        calls: How often a compiled program is called again, for the time of a warm call.
+        calls: Number of repeated calls of a compiled program, for the time of a warm call.
     """
 
     case: Case
@@ -61,11 +61,11 @@ class CaseProber:
 
     @property
     def hash(self) -> str:
-        """Hash of the target, as in its records."""
+        """Hash of the target, as in the records of its trials."""
         return self.case.content_hash
 
     def versions(self, planned: PlannedCell) -> Mapping[str, str]:
-        """Return the versions of all packages that the target has in a cell."""
+        """Return the versions of all packages of the target in a cell."""
         return planned.versions
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
@@ -75,6 +75,8 @@ class CaseProber:
             if reason := find_exclusion_reason(self.case, planned):
                 yield make_unrun_record(self.case.id, self.case.content_hash, planned, reason)
             else:
+                # A second trial runs alone in its process: jobs of one process may influence each
+                # other.
                 jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))
         for _, record in self.runner.run(jobs, again=again):
             yield record
@@ -86,13 +88,13 @@ def select_known_records(
     """Return the records of a log that a target would repeat.
 
     Args:
-        prober: Tries the target.
-        records: The log.
-        blobs: Where its artifacts are.
+        prober: Prober of the target.
+        records: Records of the log.
+        blobs: Artifacts of the log.
 
     Returns:
-        Those of the current target: none of a program that has other options, or that read a file
-        which has changed since.
+        The records of the current target, without those of a program with other options, or of
+        one that read a file which has changed.
     """
     own = (record for record in records if record.case_hash == prober.hash)
     return [record for record in own if has_same_inputs(record, blobs)]
@@ -101,14 +103,14 @@ def select_known_records(
 def make_unrun_record(
     name: str, code: str, planned: PlannedCell, reason: str, outcome: Outcome = Outcome.UNSUPPORTED
 ) -> Record:
-    """Return the record of a target that a cell cannot run, or could not.
+    """Return the record of a target that a cell cannot run, or failed to run.
 
     Args:
-        name: The name of the target.
-        code: Its hash.
+        name: Name of the target.
+        code: Hash of the target.
         planned: The cell.
-        reason: Why.
-        outcome: `UNSUPPORTED` by nature, or `INFRA` for a fault of the host.
+        reason: Reason in the error message.
+        outcome: `UNSUPPORTED` for a property of the cell, `INFRA` for a fault of the host.
     """
     kind = str(outcome)
     error = ErrorInfo(type=kind, message=reason, signature=f"{kind}: {reason}", where="")

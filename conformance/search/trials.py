@@ -1,4 +1,4 @@
-"""The trials of a search: every sample of its points, also of an earlier search, and every step."""
+"""The trials of a search: samples of its points, including those of earlier searches, and steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.search.prober import Prober
 
 RECOUNTS: Final = 3
-"""More trials of a point that does not do the same twice."""
+"""Additional trials of a point whose first two trials disagree."""
 
 K = TypeVar("K")
 
@@ -38,13 +38,13 @@ class Trials(ABC, Generic[K]):
     """The points of a search, their samples and their states.
 
     Attributes:
-        blobs: Where artifacts are.
-        metric: The metric, if one is measured.
-        progress: Called with each step.
+        blobs: Artifacts of the trials.
+        metric: The metric, None if nothing is measured.
+        progress: Callback that receives each step.
         samples: Samples of each point that was tried.
         states: State of each point, by the latest predicate.
         steps: Every step, in order.
-        announced: Points whose result is reported when it is there, before it has a state.
+        announced: Points whose first result is reported before the point has a state.
     """
 
     blobs: BlobStore
@@ -61,12 +61,12 @@ class Trials(ABC, Generic[K]):
         """Try the target at points, and yield each with its record, in any order.
 
         Args:
-            points: The points; one may occur several times.
-            again: Whether cached results do not count.
+            points: The points; a point may occur several times.
+            again: Whether to ignore cached results.
         """
 
     def _replay(self, point: K) -> Record | None:
-        """Return the next record of a point in an earlier search, None if there is no more."""
+        """Return the next record of a point in an earlier search, None if there are no more."""
         del point  # searches without a log repeat no record
         return None
 
@@ -75,7 +75,7 @@ class Trials(ABC, Generic[K]):
 
         Args:
             points: The points.
-            again: Whether the results of earlier searches do not count.
+            again: Whether to ignore the results of earlier searches.
         """
         left: list[K] = []
         for point in points:
@@ -101,12 +101,12 @@ class Trials(ABC, Generic[K]):
     def decide(
         self, predicate: PointPredicate, points: Iterable[K], *, again: bool = False
     ) -> dict[K, PointState]:
-        """Return the states of points, each tried as often as the predicate asks for.
+        """Return the states of points, each tried as often as the predicate requires.
 
         Args:
             predicate: The predicate.
             points: The points.
-            again: Whether earlier samples do not count.
+            again: Whether to ignore earlier samples.
         """
         left = list(points)
         if again:
@@ -146,9 +146,10 @@ class Trials(ABC, Generic[K]):
         )  # fmt: skip
 
     def confirm(self, predicate: PointPredicate, *points: K) -> dict[K, Counter[PointState]]:
-        """Try points once more; return the states of those that do not do the same twice."""
+        """Try points once more, and return the states of points whose trials disagree."""
         flaky: dict[K, Counter[PointState]] = {}
         for point, state in self.decide(predicate, points, again=True).items():
+            # Kinds only: two wordings of one failure do not make a point flaky.
             if state.kind is not self.states[point].kind:
                 flaky[point] = Counter([self.states[point], state])
         # Only a flaky point needs a rate; a stable one has been confirmed.
@@ -160,15 +161,15 @@ class Trials(ABC, Generic[K]):
 
 @dataclass(slots=True, kw_only=True)
 class CellTrials(Trials[K]):
-    """Trials of points that have cells of their own, with a log.
+    """Trials of points that have separate cells, with a log.
 
     Attributes:
-        cell_of: Returns the cell of a point; makes it ready, if it is not.
-        name_of: Returns the name of a point in messages, None for the ids of cells.
-        prober: Tries the target.
-        keep: Receives each record before it counts.
+        cell_of: Function that returns the cell of a point, prepared if necessary.
+        name_of: Function that returns the name of a point in messages; None for the ids of cells.
+        prober: Prober of the target.
+        keep: Callback that logs each record before it is used.
         known: Records of an earlier search with the same predicate.
-        tolerance: How far values may differ.
+        tolerance: Tolerance of equal values.
     """
 
     cell_of: Callable[[K], PlannedCell]
@@ -180,7 +181,7 @@ class CellTrials(Trials[K]):
     _past: dict[tuple[str, str], deque[Record]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Sort the records of the earlier search by all that decides them."""
+        """Group the records of the earlier search by cell and hash of the cell."""
         self._past = defaultdict(deque)
         for record in self.known:
             # The fault of a host may be gone by now: such records are not reused.
@@ -221,7 +222,7 @@ class CellTrials(Trials[K]):
         """Try both endpoints.
 
         Raises:
-            InfrastructureError: If one cannot be tried now: the reason may be gone next time.
+            InfrastructureError: If an endpoint cannot be tried now, which may be temporary.
         """
         self.try_points(ends)
         for end in ends:
@@ -235,7 +236,7 @@ class CellTrials(Trials[K]):
         """Measure both endpoints until their metrics differ.
 
         Raises:
-            EndpointsError: If they do not, or one has no such metric.
+            EndpointsError: If they do not differ, or an endpoint lacks the metric.
         """
         names = (self.cell_of(good).cell.id, self.cell_of(bad).cell.id)
         predicate = None

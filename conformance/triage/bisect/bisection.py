@@ -165,7 +165,7 @@ class BisectAnswer(SearchAnswer[int]):
         return next(step for step in self.steps if step.point == point and not step.again)
 
     @property
-    def confirmed(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the two are neighbours, and did the same twice, or often enough."""
         if self.others:
             return False

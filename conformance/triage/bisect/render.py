@@ -119,7 +119,7 @@ def _render_confidence(answer: BisectAnswer) -> Iterator[str]:
             f"{answer.labels[answer.last_good]} was good {more.runs} of {more.runs} times: by "
             f"chance with a probability of {more.chance:.2g}, if it failed as often as a bad point"
         )
-    elif answer.confirmed:
+    elif answer.is_confirmed:
         yield CONFIRMED
 
 
@@ -186,7 +186,7 @@ def make_answer_json(answer: BisectAnswer, target: str, axis: str) -> dict[str, 
         "first_bad": names[answer.first_bad],
         "others": [names[n] for n in answer.others],
         "predicate": make_predicate_json(answer),
-        "confirmed": answer.confirmed,
+        "confirmed": answer.is_confirmed,
         "chance": answer.resampled.chance if answer.resampled else None,
         "flaky": [
             {"version": names[n], "seen": dict(count_verdicts(seen, _format_state))}

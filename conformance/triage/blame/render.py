@@ -74,7 +74,7 @@ def render_answer(answer: BlameAnswer) -> Iterator[str]:
         yield f"to blame as well, each for itself: {named}"
         yield from _render_needed(answer, other)
     yield from _render_held(answer)
-    if answer.confirmed:
+    if answer.is_confirmed:
         yield CONFIRMED
     yield from _list_flaky(answer)
     yield from _render_unresolved(answer)
@@ -178,7 +178,7 @@ def make_answer_json(answer: BlameAnswer, target: str) -> dict[str, Any]:
         "others": [_make_moves_json(answer.list_packages(other.culprits)) for other in others],
         "not_told_apart": _list_names(first.unresolved),
         "held_back": "before" if answer.without_culprits is SetResult.NOT_ENOUGH else "unknown",
-        "confirmed": answer.confirmed,
+        "confirmed": answer.is_confirmed,
         "flaky": [
             {"moved": _list_names(units), "seen": dict(count_verdicts(seen, _format_verdict))}
             for units, seen in answer.flaky.items()

@@ -103,7 +103,7 @@ class PassAnswer(SearchAnswer[Setting]):
         return bool(self.culprits or self.settings)
 
     @property
-    def confirmed(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether there is an answer, and all of it did the same twice."""
         return self.is_explained and not self.flaky
 

@@ -74,7 +74,7 @@ def render_answer(answer: PassAnswer) -> Iterator[str]:
         stage = answer.bad.record.stage
         yield f"it ends at {stage}, before any pass is run: only options of jax were tried"
     yield from _render_settings(answer)
-    if answer.confirmed:
+    if answer.is_confirmed:
         yield "confirmed: all of it did the same once more, in a new process"
     yield from _list_flaky(answer)
     if answer.culprits and answer.changes is not None:
@@ -191,7 +191,7 @@ def make_answer_json(
         "changes": [change.line for change in changes.changes] if changes else [],
         "steps": [_make_step_json(step) for step in answer.steps],
         "flaky": [line.removeprefix(FLAKY) for line in _list_flaky(answer)],
-        "confirmed": answer.confirmed,
+        "confirmed": answer.is_confirmed,
     }
 
 

@@ -171,7 +171,7 @@ def search_culprits(compared: ComparedCase, step: UpgradeStep, search: Search) -
     except ConformanceError as error:
         return Culprits(case=compared.case.id, doubts=str(error))
     doubts = "; ".join(list_doubts(found))
-    if not found.confirmed:
+    if not found.is_confirmed:
         return Culprits(case=compared.case.id, doubts=doubts)
     return Culprits(
         case=compared.case.id,

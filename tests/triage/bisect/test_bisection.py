@@ -133,7 +133,7 @@ def test_what_is_named_is_so(
     points = [ends[0], *inner, ends[1]]
     told = Told(points, seed)
     answer = bisected(tmp_path_factory.mktemp("log"), told, reverse=reverse)
-    assert answer.confirmed is not bool(answer.others)
+    assert answer.is_confirmed is not bool(answer.others)
     for change in answer.changes:
         assert points[change.before] != points[change.after]
         between = points[change.before + 1 : change.after]
@@ -150,7 +150,7 @@ def test_a_figure_is_measured_in_rounds(tmp_path: Path, reverse: bool) -> None:
     seconds = [1.0] * 9 + [2.0] * 7
     told = Told(seconds[::-1] if reverse else seconds)
     answer = bisected(tmp_path, told, reverse=reverse, timed=True)
-    assert answer.confirmed
+    assert answer.is_confirmed
     assert (answer.last_good, answer.first_bad) == ((7, 6) if reverse else (8, 9))
     counts = [len(step.samples) for step in answer.steps]
     assert counts == [2 * MARGIN] * 2 + [MARGIN] * (len(counts) - 2)
@@ -254,7 +254,7 @@ def test_a_point_that_is_good_by_chance_is_tried_again(tmp_path: Path) -> None:
     told = Told(["good", "good", "good", shy, shy, ("good", "bad"), ("bad", "good", "good")])
     answer = bisected(tmp_path, told)
     assert (answer.last_good, answer.first_bad) == (2, 3)
-    assert answer.confirmed
+    assert answer.is_confirmed
     assert answer.resampled is not None
     assert answer.resampled.chance <= UNLIKELY
     assert told.probes.count(2) >= answer.resampled.runs == compute_runs(answer.resampled.rate)
@@ -304,12 +304,12 @@ def test_what_a_report_saw_is_sought(tmp_path: Path) -> None:
 def test_the_first_of_several_failures_is_the_first_bad_one(tmp_path: Path) -> None:
     """A target that works is bad from its first failure on, unless it works again after that."""
     answer = bisected(tmp_path / "row", Told(["good", "good", "other", "third", "bad"]))
-    assert (answer.last_good, answer.first_bad, answer.confirmed) == (1, 2, True)
+    assert (answer.last_good, answer.first_bad, answer.is_confirmed) == (1, 2, True)
     answer = bisected(tmp_path / "apart", Told(["good", "other", "good", "good", "bad"]))
     assert (answer.last_good, answer.first_bad) == (3, 4)
     told, options = Told(["good", "other", "bad"]), PredicateOptions("ending")
     answer = bisected(tmp_path / "asked", told, options=options)
-    assert (answer.others, answer.first_bad, answer.confirmed) == ([1], 2, False)
+    assert (answer.others, answer.first_bad, answer.is_confirmed) == ([1], 2, False)
 
 
 def test_a_reported_failure_that_neither_end_shows(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_culprit(tmp_path: Path) -> None:
     target = Target(lambda v: "KeyError" if v["numpy"] == "2.0.2" else "ok")
     found = blamed(tmp_path, target)
     assert [str(moved) for moved in found.culprits] == ["numpy 1.26.4 -> 2.0.2"]
-    assert found.confirmed
+    assert found.is_confirmed
     tried = [tuple(sorted(versions.items())) for versions in target.tried]
     twice = {versions for versions in tried if tried.count(versions) == 2}
     assert {dict(v)["numpy"] for v in twice} == {"1.26.4", "2.0.2"}
@@ -211,7 +211,7 @@ def test_a_target_that_does_not_show_the_same_twice(tmp_path: Path) -> None:
         return "KeyError" if seen.count("mixture") < 3 or seen[-1] == "again" else "ok"
 
     found = blamed(tmp_path, Target(ends))
-    assert not found.confirmed
+    assert not found.is_confirmed
     assert any(line.startswith("flaky: with ") for line in render_answer(found))
     assert make_answer_json(found, "x")["flaky"]
 

@@ -87,7 +87,7 @@ def test_a_flaky_answer_is_not_confirmed(bad: StoredJob) -> None:
     flaky = {once.point: Counter([GOOD, BAD, BAD])}
     found = answer(bad, once, again, passes=("a",), culprits=("a",), flaky=flaky)
     lines = list(render_answer(found))
-    assert not found.confirmed
+    assert not found.is_confirmed
     line = "the program, without a, does not show the same twice: flips 1 of 3, stays 2 of 3"
     assert f"flaky: {line}" in lines
     data = make_answer_json(found, target="family/case", cell="bad", good_cell="")
