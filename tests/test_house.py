@@ -133,7 +133,8 @@ def test_what_runs_beside_programs_stands_alone(name: str) -> None:
     for file in PACKAGE.glob(name):
         kind = (
             "conformance.suites.inside", "conformance.worker.frames",
-            "conformance.worker.processes", "conformance.worker.request_loop",
+            "conformance.worker.job_process", "conformance.worker.processes",
+            "conformance.worker.request_loop",
             "conformance.worker.supervisor",
             "conformance.worker.tracebacks",
         )  # fmt: skip

@@ -27,7 +27,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.scratch import Scratch
 from conformance.worker import frames
-from conformance.worker.supervisor import SCRATCH
+from conformance.worker.job_process import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

@@ -8,11 +8,12 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from conformance.worker import frames
+from conformance.worker.job_process import POLL, JobProcess
 from conformance.worker.processes import PR_SET_CHILD_SUBREAPER, prctl
-from conformance.worker.supervisor import POLL, REUSE, Child, Supervisor
+from conformance.worker.supervisor import REUSE, Supervisor
 
 if TYPE_CHECKING:
-    from conformance.worker.supervisor import Main
+    from conformance.worker.job_process import Main
 
 
 class RequestLoop:
@@ -61,7 +62,7 @@ class RequestLoop:
                     self._accept(frame.header)
             elif key.fd == self._wake:
                 os.read(self._wake, 4096)
-            elif isinstance(key.data, Child):
+            elif isinstance(key.data, JobProcess):
                 self._supervisor.pump(key.data, key.fd)
         self._supervisor.watch()
         return True

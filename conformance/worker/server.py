@@ -24,8 +24,8 @@ from conformance.worker.job import (
     run_job,
     run_jobs,
 )
+from conformance.worker.job_process import SCRATCH
 from conformance.worker.request_loop import RequestLoop
-from conformance.worker.supervisor import SCRATCH
 
 REQUEST = "request.json"
 ENTRY = Path(__file__).with_name("main.py")

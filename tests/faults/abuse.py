@@ -19,7 +19,7 @@ from conformance.cells.accelerators import DeviceLock
 from conformance.engine.client import Worker
 from conformance.engine.local_executor import LocalExecutor
 from conformance.model.outcome import Outcome
-from conformance.worker.supervisor import SCRATCH
+from conformance.worker.job_process import SCRATCH
 from tests.bench import Bench, python_of, value_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.engine.client import WORKER
 from conformance.engine.environment import make_worker_environment
-from conformance.worker.supervisor import SCRATCH
+from conformance.worker.job_process import SCRATCH
 from tests.bench import OLD, planned_cell, python_of
 
 if TYPE_CHECKING:

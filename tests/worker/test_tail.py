@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.worker.supervisor import Tail
+from conformance.worker.job_process import Tail
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 40))

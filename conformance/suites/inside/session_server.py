@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from conformance.worker.job_process import POLL, SCRATCH
 from conformance.worker.request_loop import RequestLoop
-from conformance.worker.supervisor import POLL, SCRATCH
 
 SOON = 10.0
 """Seconds in which a session must end after its last test, before it is killed."""
